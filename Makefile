@@ -1,0 +1,89 @@
+# Two commands on a fresh machine: `make compile` and `make test`. `make` alone prints what else there is.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+BIN := .venv/bin
+READY := .venv/ready
+ROUNDS ?= 20
+UPGRADE ?=
+
+.PHONY: help
+help: ## Print this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target meaning; do \
+		printf '  make %-10s %s\n' "$$target" "$$meaning"; done
+
+# The first Python of at least 3.11 that runs: a version manager may offer a name that it cannot run.
+# It is built aside and moved in only by the last step, the stamp; an interrupted set-up begins again.
+$(READY): requirements.lock pyproject.toml
+	@python=$$(for name in python3.13 python3.12 python3.11 python3; do \
+		"$$name" -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+			&& echo "$$name" && break; done); \
+	if [ -z "$$python" ]; then echo 'Python 3.11 or newer, with its venv module, is needed.' >&2; exit 1; fi; \
+	echo "Setting up .venv with $$python"; \
+	"$$python" -m venv --clear .venv
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+.PHONY: compile
+compile: $(READY) ## Compile policies/ and inventory/ to output/
+	$(BIN)/kae compile
+
+.PHONY: test
+test: $(READY) ## Run every test that needs neither root nor a cluster
+	$(BIN)/python -m pytest -n auto
+
+.PHONY: lint
+lint: $(READY) ## Check style and formatting
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+.PHONY: format
+format: $(READY) ## Format the code, and mend what can be mended by itself
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: types
+types: $(READY) ## Check the types
+	$(BIN)/mypy
+
+.PHONY: imports
+imports: $(READY) ## Check which module may import which
+	$(BIN)/lint-imports
+
+.PHONY: schemas
+schemas: $(READY) ## Write schemas/ anew from the models
+	$(BIN)/kae schema --write
+
+.PHONY: check
+check: $(READY) ## Check that output/ and schemas/ are what the code produces
+	$(BIN)/kae compile --check
+	@rm -rf .venv/schemas && cp -R schemas .venv/schemas
+	$(BIN)/kae schema --write
+	@diff -r .venv/schemas schemas
+
+.PHONY: wheel
+wheel: $(READY) ## Build the wheel into dist/
+	$(BIN)/python -m build --wheel --no-isolation
+
+.PHONY: bench
+bench: $(READY) ## Measure time and memory on large fleets
+	$(BIN)/python -m benchmarks
+
+.PHONY: fuzz
+fuzz: $(READY) ## Run the property tests on new random input, ROUNDS times
+	@for round in $$(seq $(ROUNDS)); do \
+		$(BIN)/python -m pytest -n auto -m hypothesis --hypothesis-profile=fuzz || exit; done
+
+.PHONY: lock
+lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
+	$(BIN)/uv pip compile pyproject.toml --group dev --output-file requirements.lock --quiet $(UPGRADE) \
+		--universal --python-version 3.11 --generate-hashes --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+.PHONY: clean
+clean: ## Remove everything that git does not keep and these commands made
+	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find compiler tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
