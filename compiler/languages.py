@@ -1,0 +1,178 @@
+"""The languages written down for others: JSON Schemas, and custom resource definitions, out of the models.
+
+schemas/ holds what `schemas` returns, as `text` writes it; a test keeps the two in step. Nothing else in the
+line reads the models for their shape: the schema stage, editors and other programs read the files.
+"""
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaValue, NoDefault
+from pydantic_core import core_schema
+
+from compiler import API_VERSION
+from compiler.model import cluster, config, inventory, policy
+
+Schema = dict[str, Any]
+
+_MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
+    {
+        "device-plugin-config": config.DevicePluginConfig,
+        "driver-config": config.DriverConfig,
+        "kaecluster": cluster.KAECluster,
+        "kaepolicy": policy.KAEPolicy,
+        "nodeinventory": inventory.NodeInventory,
+        "nodelist": inventory.NodeList,
+        "watcher-config": config.WatcherConfig,
+    }
+)
+
+# The keywords of a structural schema that take over as they are:
+# https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+_CARRIED = (
+    "type",
+    "enum",
+    "pattern",
+    "required",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+)
+
+
+def schemas() -> Mapping[str, Schema]:
+    """The JSON Schema (draft 2020-12) of each language, by the name of its file without `.json`."""
+    return {stem: _schema(stem, model) for stem, model in _MODELS.items()}
+
+
+def text(schema: Mapping[str, Any]) -> str:
+    """A schema as its file holds it: the same schema, the same bytes."""
+    return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def crd() -> list[Schema]:
+    """CustomResourceDefinitions of KAEPolicy and KAECluster, for those who want them in a cluster."""
+    return [
+        _definition("KAEPolicy", "kaepolicies", "kaep", _schema("kaepolicy", policy.KAEPolicy)),
+        _definition("KAECluster", "kaeclusters", "kaec", _schema("kaecluster", cluster.KAECluster)),
+    ]
+
+
+class _Generator(GenerateJsonSchema):
+    """Pydantic's schemas as a person would write them: what is optional is left out rather than null."""
+
+    def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
+        found = super().generate(schema, mode)
+        for definition in found.get("$defs", {}).values():
+            definition.pop("title", None)
+        return found
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        if self.get_default_value(schema) is None:
+            return self.generate_inner(schema["schema"])
+        return super().default_schema(schema)
+
+    def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
+        if schema.get("default_factory") is dict:
+            return {}
+        return schema.get("default", NoDefault)
+
+    def encode_default(self, dft: Any) -> Any:
+        if isinstance(dft, BaseModel):  # what a field's own schema shows already is not said again
+            return dft.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+        return super().encode_default(dft)
+
+    def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
+        """A map: pydantic's patternProperties would let keys pass that fit no pattern."""
+        return {
+            "type": "object",
+            "propertyNames": self.generate_inner(schema["keys_schema"]),
+            "additionalProperties": self.generate_inner(schema["values_schema"]),
+        }
+
+    def get_union_of_schemas(self, schemas: list[JsonSchemaValue]) -> JsonSchemaValue:
+        """Scalars of several types in one schema; each keyword speaks of its own type only."""
+        types = {schema["type"] for schema in schemas}
+        if "number" in types:
+            types.discard("integer")
+        merged = {key: value for schema in schemas for key, value in schema.items()}
+        if any(merged[key] != value for schema in schemas for key, value in schema.items() if key != "type"):
+            raise TypeError(f"a union whose members contradict each other: {schemas}")
+        return {**merged, "type": sorted(types)}
+
+
+def _schema(stem: str, model: type[BaseModel]) -> Schema:
+    found = model.model_json_schema(schema_generator=_Generator)
+    version = API_VERSION.rpartition("/")[2]
+    return {**found, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
+
+
+def _definition(kind: str, plural: str, short: str, schema: Schema) -> Schema:
+    group, _, version = API_VERSION.partition("/")
+    root = _structural(schema, schema["$defs"])
+    root["properties"]["apiVersion"] = {"type": "string"}
+    root["properties"]["kind"] = {"type": "string"}
+    # Of metadata, a definition may restrict the names alone.
+    name = root["properties"]["metadata"]["properties"]["name"]
+    root["properties"]["metadata"] = {"type": "object", "properties": {"name": name}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind,
+                "listKind": f"{kind}List",
+                "plural": plural,
+                "shortNames": [short],
+                "singular": kind.lower(),
+            },
+            "scope": "Cluster",
+            "versions": [{"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": root}}],
+        },
+    }
+
+
+def _structural(schema: Schema, definitions: Schema) -> Schema:
+    """A schema with its references inlined and nothing in it that a structural schema may not hold."""
+    if "$ref" in schema:
+        schema = {**definitions[schema["$ref"].removeprefix("#/$defs/")], **schema}
+    found = {keyword: schema[keyword] for keyword in _CARRIED if keyword in schema}
+    if isinstance(schema["type"], list):
+        # Kubernetes knows no other union of scalars; its numbers are integers, and fractions are strings.
+        found = {"x-kubernetes-int-or-string": True, "pattern": schema["pattern"]}
+    if "const" in schema:
+        found["enum"] = [schema["const"]]
+    if description := _description(schema):
+        found["description"] = description
+    if "items" in schema:
+        found["items"] = _structural(schema["items"], definitions)
+    if "properties" in schema:
+        found["properties"] = {name: _structural(value, definitions) for name, value in schema["properties"].items()}
+    elif isinstance(schema.get("additionalProperties"), dict):
+        found["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
+    return found
+
+
+def _description(schema: Schema) -> str:
+    """What a field is, with its default: the API server is not told it, lest it write it into the object."""
+    words = [schema["description"]] if "description" in schema else []
+    default = schema.get("default")
+    if default not in (None, [], {}, ""):
+        words.append(f"Defaults to {json.dumps(default, ensure_ascii=False)}.")
+    return " ".join(words)

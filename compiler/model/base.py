@@ -1,0 +1,185 @@
+"""What the models share: strict frozen objects, and the Kubernetes types that documents borrow."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
+
+
+class Model(BaseModel):
+    """An object of a document: immutable, with no field but its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=False)
+
+
+FORM = "x-kae-form"
+"""The schema keyword that says what a pattern means, in words that go on from "'x' is not …"."""
+
+
+def form(words: str) -> dict[str, JsonValue]:
+    """What a pattern means, for the messages about values that do not fit it."""
+    return {FORM: words}
+
+
+_NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+
+LabelKey = Annotated[
+    str,
+    Field(
+        pattern=rf"^({_DOMAIN}/)?{_NAME}$",
+        max_length=317,
+        json_schema_extra=form("a label key, such as app or example.com/app"),
+    ),
+]
+LabelValue = Annotated[
+    str,
+    Field(
+        pattern=rf"^({_NAME})?$",
+        max_length=63,
+        json_schema_extra=form(
+            "a label value (at most 63 letters, digits, '-', '_' and '.', a letter or digit at both ends)"
+        ),
+    ),
+]
+DnsLabel = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+        max_length=63,
+        json_schema_extra=form("a DNS label (at most 63 lower-case letters, digits and '-')"),
+    ),
+]
+ObjectName = Annotated[
+    str,
+    Field(
+        pattern=rf"^{_DOMAIN}$",
+        max_length=253,
+        json_schema_extra=form("a name (at most 253 lower-case letters, digits, '-' and '.')"),
+    ),
+]
+PolicyName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
+        max_length=30,
+        json_schema_extra=form("a DNS label of at most 30 characters without '--'"),
+    ),
+]
+"""A DNS label without `--`, which separates the parts of a pool's name."""
+ClusterName = Annotated[
+    str,
+    Field(
+        pattern=rf"^{_DOMAIN}$",
+        max_length=50,
+        json_schema_extra=form("the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')"),
+    ),
+]
+Quantity = Annotated[
+    Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|e[0-9]+)?$", max_length=30)]
+    | Annotated[int, Field(ge=0)]
+    | Annotated[float, Field(ge=0)],
+    Field(json_schema_extra=form("a quantity, such as 2, 500m or 1Gi")),
+]
+"""https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
+IntOrPercent = Annotated[
+    Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$")],
+    Field(json_schema_extra=form('a whole number, or a percentage such as "10%"')),
+]
+Port = Annotated[int, Field(ge=1, le=65535)]
+ImagePart = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._:/@-]*$",
+        max_length=500,
+        json_schema_extra=form(
+            "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-')"
+        ),
+    ),
+]
+Duration = Annotated[
+    str,
+    Field(
+        pattern=r"^([0-9]+h)?([0-9]+m)?([0-9]+s)?$",
+        min_length=2,
+        max_length=20,
+        json_schema_extra=form("a duration, such as 90s, 10m or 1h30m"),
+    ),
+]
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+Glob = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9.*?\[\]!-]+$",
+        max_length=100,
+        json_schema_extra=form("the name of a cluster or a glob, such as east-*"),
+    ),
+]
+Url = Annotated[
+    str,
+    Field(
+        pattern=r"^(https://|http://|ssh://|file:///|[a-z0-9._-]+@)[^ ]+$",
+        max_length=500,
+        json_schema_extra=form("the URL of a git repository, such as https://git.example.com/fleet.git"),
+    ),
+]
+GitPath = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._/-]+$",
+        max_length=250,
+        json_schema_extra=form("a path or branch in git (at most 250 letters, digits, '.', '_', '/' and '-')"),
+    ),
+]
+
+
+class LocalObjectReference(Model):
+    """An object of the same namespace."""
+
+    name: ObjectName
+
+
+class Toleration(Model):
+    """A taint that a pod tolerates (Toleration v1 core)."""
+
+    key: LabelKey | None = None
+    """The taint's key; absent, with operator Exists, means every taint."""
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    """Absent means every effect."""
+    tolerationSeconds: int | None = None
+
+
+class ResourceRequirements(Model):
+    """What a container asks for and is held to (ResourceRequirements v1 core)."""
+
+    limits: dict[LabelKey, Quantity] = Field(default_factory=dict)
+    requests: dict[LabelKey, Quantity] = Field(default_factory=dict)
+
+
+class EnvVar(Model):
+    """An environment variable with a plain value."""
+
+    name: Annotated[
+        str,
+        Field(
+            pattern=r"^[-._a-zA-Z][-._a-zA-Z0-9]*$",
+            max_length=200,
+            json_schema_extra=form("the name of an environment variable"),
+        ),
+    ]
+    value: Annotated[str, Field(max_length=4096)] = ""
+
+
+class Metadata(Model):
+    """What every document carries beside its spec."""
+
+    name: ObjectName
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    annotations: dict[LabelKey, str] = Field(default_factory=dict)
+
+
+class Document(Model):
+    """What every document is: a versioned object with a kind of its own."""
+
+    apiVersion: Literal["device.openfuyao.com/v1alpha1"]

@@ -1,0 +1,104 @@
+"""The config files of the node programs and of the watcher: the compiler writes, the programs read them."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from compiler.model import base, cluster, policy
+from compiler.model.base import Model
+
+
+class Kind(Model):
+    """A device kind, out of the compiler's table."""
+
+    name: str
+    resource: str
+    """The extended resource that a pod asks for."""
+    pf: str
+    """PCI device id of the physical function."""
+    vf: str
+    """PCI device id of the virtual function."""
+    module: str
+    """The kernel module, which is also the name of its PCI driver."""
+
+
+class MetricsEndpoint(Model):
+    """Where metrics are served; a config without it serves none."""
+
+    port: base.Port
+
+
+class Program(Model):
+    """What every program's config says."""
+
+    version: Literal[1] = 1
+    """The config's own format."""
+    cluster: str
+    metrics: MetricsEndpoint | None = None
+
+
+class NodeProgram(Program):
+    """What both programs on a node are told."""
+
+    policy: str
+    vendor: str
+    """PCI vendor id of the devices."""
+    kinds: tuple[Kind, ...]
+
+
+class Lease(Model):
+    """The right to swap a driver: the first free one of these Leases is taken."""
+
+    namespace: str
+    names: tuple[str, ...]
+
+
+class DaemonSetRef(Model):
+    """The installer's own DaemonSet, which it asks for before it cleans up."""
+
+    namespace: str
+    name: str
+
+
+class DriverConfig(NodeProgram):
+    """What the driver installer brings its host to."""
+
+    pool: str
+    daemonSet: DaemonSetRef
+    state: Literal["Present", "Absent"]
+    driverVersion: str
+    """The version of the driver: the image's tag or digest."""
+    installPolicy: Literal["IfNotPresent", "Always"]
+    enabledCleanup: bool
+    source: policy.Source
+    modules: tuple[str, ...]
+    """Modules in the order of loading; unloaded in reverse."""
+    moduleParameters: dict[str, dict[str, int]] = Field(default_factory=dict)
+    sriov: dict[str, Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=dict)
+    """Kind and virtual functions for each physical function; an absent kind is left alone."""
+    drain: policy.Drain
+    leases: Lease
+
+
+class DevicePluginConfig(NodeProgram):
+    """How the device plugin offers the devices of its node; `kinds` are the ones that it serves."""
+
+    sharing: dict[str, int]
+    """Kind and replicas of each device."""
+    allocationPolicy: Literal["Balanced", "Packed"]
+    inject: policy.Inject
+
+
+class WatcherConfig(Program):
+    """What the watcher reads, and where it commits."""
+
+    repository: cluster.WatcherRepository
+    intervalSeconds: int
+    quietSeconds: int
+    removalQuietSeconds: int
+    minCommitSeconds: int
+    maxLossPercent: int
+    ignoreLabels: tuple[str, ...]
+    author: cluster.Author
+    messageTemplate: str
+    signing: Literal["ssh", "gpg"] | None = None

@@ -1,0 +1,23 @@
+"""Names that follow from other names."""
+
+import re
+
+CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+CLUSTER_LENGTH = 50
+"""What a cluster can be called: a DNS name, short enough for the names that are made from it."""
+
+POLICIES = "policies"
+INVENTORY = "inventory"
+"""The folders of a project that hold its documents."""
+
+_CLUSTER = re.compile(CLUSTER_PATTERN)
+
+
+def is_cluster(name: str) -> bool:
+    """Whether a cluster can be called so."""
+    return len(name) <= CLUSTER_LENGTH and _CLUSTER.fullmatch(name) is not None
+
+
+def stem(file: str) -> str:
+    """The name of a file without its folders and its extension: that of the cluster, for an inventory."""
+    return file.rpartition("/")[2].rpartition(".")[0]
