@@ -1,0 +1,105 @@
+"""From the bytes of a file to its documents: JSON where the name says so, YAML otherwise."""
+
+import codecs
+import re
+
+from compiler import diagnostics, documents, jsontext, lines, yamltext
+
+YAML_BYTES = 32 * 1024 * 1024
+"""The size of the largest YAML file; kubectl's answer for more nodes is read, more quickly, as JSON."""
+
+_MARKS = (  # UTF-32 before UTF-16, whose mark is the beginning of UTF-32's.
+    (codecs.BOM_UTF8, "UTF-8"),
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# Beyond them, what YAML does not allow, and what YAML 1.1 takes for a line break and YAML 1.2 does not.
+_NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
+"""What a file holds, and what is wrong with it."""
+
+
+def decode(name: str, content: bytes) -> Reading:
+    """A file's documents, or everything that is wrong with it.
+
+    The bytes are let go before values are made of them, if the caller keeps none: decode(name, files.read(it)).
+    """
+    is_json = name.endswith(".json")
+    refused = _refused(name, content, is_json)
+    if refused is not None:
+        return [], [refused]
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return [], [_not_utf8(name, error)]
+    # JSON itself allows any other character, and a search of bytes is several times quicker than one of text.
+    controls = is_json and len(content.translate(None, _CONTROLS)) == len(content)
+    del content
+    forbidden = None if controls else (_CONTROL if is_json else _NOT_YAML).search(text)
+    if forbidden:
+        return [], [_forbidden(lines.Lines(name, text), forbidden)]
+    return _json(text, name) if is_json else _yaml(text, name)
+
+
+def _json(text: str, name: str) -> Reading:
+    if not text or text.isspace():
+        return [], [_empty(name)]
+    document, found = jsontext.document(text, name)
+    return [document] if document else [], found
+
+
+def _yaml(text: str, name: str) -> Reading:
+    read, found = yamltext.documents(text, name)
+    return read, found if read or found else [_empty(name)]
+
+
+def _refused(name: str, content: bytes, is_json: bool) -> diagnostics.Diagnostic | None:
+    """Why the bytes of a file are not even looked into."""
+    if not is_json and len(content) > YAML_BYTES:
+        return diagnostics.Diagnostic(
+            code="file-too-large",
+            span=diagnostics.Span(file=name),
+            message=f"A YAML file of {len(content) >> 20} MiB is larger than {YAML_BYTES >> 20} MiB.",
+            hint="Write it as JSON, which has no such limit.",
+        )
+    for mark, encoding in _MARKS:
+        if content.startswith(mark):
+            return diagnostics.Diagnostic(
+                code="bad-encoding",
+                span=diagnostics.Span(file=name, line=1, column=1),
+                message=f"The file begins with the byte order mark of {encoding}.",
+                hint="Save it as UTF-8 without a byte order mark.",
+            )
+    return None
+
+
+def _not_utf8(name: str, error: UnicodeDecodeError) -> diagnostics.Diagnostic:
+    content, start = error.object, error.start
+    position = len(content[:start].decode("utf-8"))
+    return diagnostics.Diagnostic(
+        code="bad-encoding",
+        span=lines.Lines(name, content.decode("utf-8", "replace")).span(position),
+        message=f"The byte 0x{content[start]:02x} is not UTF-8.",
+        hint="Save the file as UTF-8.",
+    )
+
+
+def _forbidden(text: lines.Lines, match: re.Match[str]) -> diagnostics.Diagnostic:
+    code = ord(match.group())
+    return diagnostics.Diagnostic(
+        code="forbidden-character",
+        span=text.span(match.start()),
+        message=f"The character U+{code:04X} cannot stand in a document.",
+        hint="Remove it." if code < 0x80 else f'Remove it, or write "\\u{code:04x}" in double quotes.',
+    )
+
+
+def _empty(name: str) -> diagnostics.Diagnostic:
+    return diagnostics.Diagnostic(
+        code="empty-file", span=diagnostics.Span(file=name), message="The file holds no document."
+    )

@@ -1,0 +1,92 @@
+"""What a plain YAML scalar means: the same to every reader of Kubernetes, or nothing that we accept.
+
+The readers are sigs.k8s.io/yaml (go-yaml v2: Argo CD, kubectl), kyaml (go-yaml v3: kustomize, Flux) and
+PyYAML. Their tables are go-yaml's resolve.go and PyYAML's resolver.py (YAML 1.1), and kyaml's isTypeAmbiguous.
+"""
+
+import functools
+import math
+import re
+from dataclasses import dataclass
+
+DIGITS = 18
+"""Digits that an integer can have: one more, and readers fall back to floats, which drop digits."""
+
+_AGREED = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_WORDS = {
+    **dict.fromkeys(("null", "=", "<<"), ""),
+    **dict.fromkeys(("y", "yes", "on", "true"), "true for the boolean"),
+    **dict.fromkeys(("n", "no", "off", "false"), "false for the boolean"),
+}
+_STARTS = frozenset("~nNyYtTfFoO=<.+-0123456789")
+_INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]+")
+# Compared in lower case and without underscores, which go-yaml and PyYAML drop from numbers.
+_NUMBER = re.compile(
+    r"(?P<sign>[-+]?)(0x(?P<hex>[0-9a-f]*)|0b(?P<binary>[01]*)|0o?(?P<octal>[0-7]+)|\.inf|\.nan"
+    r"|(?P<decimal>(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?))"
+)
+_BASES = {"hex": 16, "binary": 2, "octal": 8}
+# PyYAML's numbers to the base 60: 12:30 is 750, and the PCI address 0000:35:00.0 is 2100.
+_SEXAGESIMAL = re.compile(r"[-+]?([1-9][0-9_]*(:[0-5]?[0-9])+|[0-9][0-9_]*(:[0-5]?[0-9])+\.[0-9_]*)")
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}"
+    r"(([Tt]|[ \t]+)[0-9]{1,2}:[0-9]{1,2}:[0-9]{1,2}(\.[0-9]*)?([ \t]*([Zz]|[-+][0-9]{1,2}(:?[0-9]{2})?))?)?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A plain scalar's value, or what is wrong with it and what else could be written for it."""
+
+    value: str | int | float | bool | None
+    problem: str = ""
+    other: str = ""
+
+
+@functools.lru_cache(maxsize=8192)
+def plain(text: str) -> Scalar:
+    """What a plain scalar means."""
+    if text[:1] not in _STARTS and text:
+        return Scalar(text)
+    if text in _AGREED:
+        return Scalar(_AGREED[text])
+    if _INTEGER.fullmatch(text):
+        if len(text.lstrip("-")) > DIGITS:
+            return Scalar(text, "has more digits than every YAML reader keeps")
+        return Scalar(int(text))
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+        return Scalar(float(text))
+    other = _otherwise(text)
+    return Scalar(text) if other is None else Scalar(text, "is not read alike by every YAML reader", other)
+
+
+def _otherwise(text: str) -> str | None:
+    """How else to write what is no string to some reader ('' where there is no way); None for a string."""
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
+    number = _NUMBER.fullmatch(text.replace("_", "").lower())
+    if number:
+        return _decimal(number)
+    return "" if _SEXAGESIMAL.fullmatch(text) or _TIME.fullmatch(text) else None
+
+
+def _decimal(number: re.Match[str]) -> str:
+    """A number as Kubernetes reads it, in the form that all readers share."""
+    value: float | None = None
+    for base, radix in _BASES.items():
+        if number[base] and len(number[base]) <= 60:  # 60 binary digits are 18 decimal ones.
+            value = int(number[base], radix)
+    if number["decimal"] and len(number["decimal"]) <= DIGITS:
+        value = float(number["decimal"])
+        value = int(value) if math.isfinite(value) and value.is_integer() else value
+    if value is None:
+        return ""
+    written = repr(-value if number["sign"] == "-" else value)
+    if (_INTEGER.fullmatch(written) and len(written.lstrip("-")) <= DIGITS) or _FLOAT.fullmatch(written):
+        return f"{written} for the number"
+    return ""

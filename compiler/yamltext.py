@@ -1,0 +1,100 @@
+"""YAML the way Kubernetes reads it: documents, or what is wrong and where."""
+
+from typing import Any
+
+import yaml
+
+from compiler import diagnostics, lines, yamlreader
+
+_QUOTE = "Put the value in quotes."
+_SPACES = "Indent with spaces."
+_TAB = ("A tab cannot indent YAML.", _SPACES)
+_SYNTAX: dict[str, tuple[str, str]] = {
+    "found a tab character that violates indentation": _TAB,
+    "found a tab character where an indentation space is expected": _TAB,
+    "found character that cannot start any token": (
+        "A plain value cannot begin with this character.",
+        _QUOTE,
+    ),
+    "mapping values are not allowed in this context": (
+        "A key and its ':' cannot stand here.",
+        "Check the indentation, and put a value that holds ': ' in quotes.",
+    ),
+    "block sequence entries are not allowed in this context": (
+        "A list cannot begin here.",
+        "Begin it on a line of its own, or put a value that begins with '- ' in quotes.",
+    ),
+    "mapping keys are not allowed in this context": ("A key cannot stand here.", _QUOTE),
+    "could not find expected ':'": ("The line before is not a key with its ':'.", "Check its indentation."),
+    "found unexpected end of stream": ("The quotes that open here do not close.", ""),
+    "found unexpected document indicator": ("The quotes that open here do not close in their document.", ""),
+    "found unknown escape character": (
+        "Double quotes hold an escape that YAML does not know.",
+        "Write '\\\\' for a backslash, or use single quotes.",
+    ),
+    "did not find expected hexdecimal number": ("Double quotes hold an escape that is not complete.", ""),
+    "found invalid Unicode character escape code": (
+        "Double quotes hold an escape for half a character.",
+        "Write the character itself.",
+    ),
+    "did not find expected '-' indicator": (
+        "The line does not go on with the list around it.",
+        "Begin it with '- ', or check its indentation.",
+    ),
+    "did not find expected key": (
+        "The line does not go on with the mapping around it.",
+        "Check its indentation, and that quotes hold all of a value.",
+    ),
+    "did not find expected ',' or ']'": ("The list does not go on with ',' and does not close with ']'.", ""),
+    "did not find expected ',' or '}'": (
+        "The mapping does not go on with ',' and does not close with '}'.",
+        "",
+    ),
+    "did not find expected <document start>": (
+        "The document ends before this line.",
+        "Begin another document with '---'.",
+    ),
+    "did not find expected node content": ("A value is missing here.", ""),
+    "found incompatible YAML document": ("The file asks for another version of YAML.", "Remove '%YAML'."),
+    "found undefined tag handle": ("Documents use no tags.", "Remove it."),
+}
+_OPENS = ("found unexpected end of stream", "found unexpected document indicator")
+
+
+def documents(text: str, file: str) -> yamlreader.Reading:
+    """A file's documents in their order, without empty ones, and everything that is wrong with them."""
+    reader = yamlreader.Reader(lines.Lines(file, text))
+    try:
+        reader.read()
+    except yaml.YAMLError as error:
+        return reader.documents, [*reader.found, _syntax(error, reader.lines)]
+    return reader.documents, reader.found
+
+
+def single(text: str, name: str) -> Any:
+    """The one object of a text of our own; raises ValueError when it is not exactly one clean document."""
+    read, found = documents(text, name)
+    if found:
+        raise ValueError(f"{found[0].span}: {found[0].message}")
+    if len(read) != 1:
+        raise ValueError(f"{name}: {len(read)} documents instead of one")
+    return read[0].data
+
+
+def _syntax(error: yaml.YAMLError, text: lines.Lines) -> diagnostics.Diagnostic:
+    """What libyaml found, in a sentence."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None or error.problem_mark is None:
+        message, span = "The file is not well-formed YAML.", diagnostics.Span(file=text.file)
+        return diagnostics.Diagnostic(code="yaml-syntax", span=span, message=message)
+    problem, at = error.problem, error.problem_mark.index
+    message, hint = _SYNTAX.get(problem, (f"The file is not well-formed YAML: {problem}.", ""))
+    character = text.text[at : at + 1]
+    if problem == "found character that cannot start any token":
+        message, hint = _TAB if character == "\t" else (f"A plain value cannot begin with '{character}'.", hint)
+    notes: tuple[str, ...] = ()
+    if error.context_mark is not None:
+        if problem in _OPENS:
+            at = error.context_mark.index
+        elif "flow" in (error.context or ""):
+            notes = (f"It opens at {text.span(error.context_mark.index)}.",)
+    return diagnostics.Diagnostic(code="yaml-syntax", span=text.span(at), message=message, notes=notes, hint=hint)
