@@ -1,0 +1,93 @@
+"""Which language a document speaks: told by its kind and its apiVersion, before a schema is asked."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compiler import API_VERSION, diagnostics, documents
+from compiler.schema import words
+
+STEMS: Mapping[str, str] = MappingProxyType(
+    {
+        "KAEPolicy": "kaepolicy",
+        "KAECluster": "kaecluster",
+        "NodeInventory": "nodeinventory",
+        "NodeList": "nodelist",
+    }
+)
+"""The name of each kind's schema."""
+
+_LISTS = ("List", "NodeList")
+
+Recognised = tuple[str | None, list[diagnostics.Diagnostic]]
+
+
+def recognised(document: documents.Document, *, lists: bool) -> Recognised:
+    """The kind of a document; None, and why, where it is none of ours or of another version."""
+    data = document.data
+    if not isinstance(data, dict):
+        message = f"Expected a mapping with apiVersion, kind, metadata and spec, found {words.value(data)}."
+        return _refused(document, "not-an-object", message)
+    kind = data.get("kind")
+    if not isinstance(kind, str):
+        return _without_kind(document, kind)
+    if kind in _LISTS:
+        return _recognised_list(document, kind, lists)
+    if kind not in STEMS:
+        return _unknown_kind(document, kind)
+    version = data.get("apiVersion")
+    if isinstance(version, str) and version != API_VERSION:
+        return _unknown_version(document, kind, version)
+    return kind, []  # The schema has its say on a missing version, and on one that is no string.
+
+
+def _without_kind(document: documents.Document, kind: Any) -> Recognised:
+    hint = f"Write kind: with one of {words.listed(STEMS)}."
+    if kind is not None:
+        message = f"Expected a string, found {words.value(kind)} in 'kind'."
+        return _refused(document, "wrong-type", message, "kind", hint=hint)
+    if "kind" in document.data:
+        return _refused(document, "wrong-type", "'kind' has no value.", "kind", hint=hint)
+    return _refused(document, "missing-field", "'kind' is missing.", "kind", hint=hint)
+
+
+def _unknown_kind(document: documents.Document, kind: str) -> Recognised:
+    hint = f"Keep here only {words.listed(STEMS)}; apply other objects by themselves."
+    if kind == "Node":
+        hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
+    elif near := words.nearest(kind, STEMS):
+        hint = f"Did you mean '{near}'?"
+    message = f"'{words.shown(kind)}' is not a kind of document that the compiler reads."
+    return _refused(document, "unknown-kind", message, "kind", hint=hint)
+
+
+def _unknown_version(document: documents.Document, kind: str, version: str) -> Recognised:
+    group = API_VERSION.partition("/")[0]
+    hint = f"Write apiVersion: {API_VERSION}."
+    if kind == "KAEPolicy" and version.startswith(f"{group}/"):
+        hint = "Turn a KAEPolicy of the KAE Operator into one for the compiler with 'kae import'."
+    message = f"'{words.shown(version)}' is not a version of {kind} that the compiler reads."
+    return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
+
+
+def _recognised_list(document: documents.Document, kind: str, lists: bool) -> Recognised:
+    """A List of Kubernetes can hold anything: it is ours when every item is a Node."""
+    if not lists:
+        hint = "Keep lists of nodes in inventory/, and divide other documents by lines of '---'."
+        return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
+    version = document.data.get("apiVersion")
+    if isinstance(version, str) and version != "v1":
+        message = f"'{words.shown(version)}' is not a version of {kind} that the compiler reads."
+        return _refused(document, "unknown-version", message, "apiVersion", hint="Write apiVersion: v1.")
+    items = document.data.get("items")
+    for index, item in enumerate(items if isinstance(items, list) else ()):
+        other = item.get("kind", "Node") if isinstance(item, dict) else "Node"
+        if isinstance(other, str) and other != "Node":
+            message = f"A {kind} is read for Nodes, and this one holds a '{words.shown(other)}'."
+            hint = "Keep Nodes only in a list, and divide other documents by lines of '---'."
+            return _refused(document, "unknown-kind", message, "items", index, "kind", hint=hint)
+    return "NodeList", []
+
+
+def _refused(document: documents.Document, code: str, message: str, *path: str | int, hint: str = "") -> Recognised:
+    return None, [diagnostics.Diagnostic(code=code, span=document.span(*path), message=message, hint=hint)]
