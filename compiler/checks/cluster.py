@@ -1,0 +1,170 @@
+"""Rules for one KAECluster, and for what a cluster's documents say together."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from compiler import documents, governance, images
+from compiler.checks import policy
+from compiler.diagnostics import Diagnostic, Span
+
+OLDEST_KUBERNETES = 25
+"""The oldest minor release that manifests are rendered for."""
+
+GUARD_KUBERNETES = 30
+"""The first minor release whose API server can confine an eviction to a node: ValidatingAdmissionPolicy v1 and
+the node's name in the claims of a pod's token."""
+
+_NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
+
+
+def nfd_minor(tag: str) -> int | None:
+    """The minor release of an NFD tag, None where we do not render for it."""
+    found = _NFD_TAG.fullmatch(tag)
+    return int(found[1]) if found else None
+
+
+def kubernetes_minor(version: str) -> int:
+    """The minor release in a version such as 1.31 or v1.31.4+k3s1."""
+    found = re.match(r"v?1\.([0-9]+)", version)
+    return int(found[1]) if found else 0
+
+
+def faults(item: documents.Cluster) -> Iterator[Diagnostic]:
+    """Everything that is wrong with a cluster by itself."""
+    source = item.source
+    if source is None:
+        return
+    yield from nfd_release(item, source)
+    yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), item.spec.nfd.tolerations)
+    yield from kubernetes_release(item, source)
+    yield from engine_settings(item, source)
+    yield from watcher(item, source)
+    yield from mirrors(item, source)
+
+
+def nfd_release(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """NFD is rendered for its releases 0.16 to 0.19."""
+    tag = item.spec.nfd.image.tag
+    if item.spec.nfd.enabled and nfd_minor(tag) is None:
+        yield Diagnostic(
+            code="nfd-release",
+            span=source.span("spec", "nfd", "image", "tag"),
+            message=f"'{tag}' is no tag of NFD's releases 0.16 to 0.19.",
+            notes=("Arguments and rights of NFD differ from release to release.",),
+            hint="Use v0.16.4 or a later tag up to 0.19.",
+        )
+
+
+def kubernetes_release(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """Manifests are rendered for Kubernetes 1.25 and newer."""
+    version = item.spec.kubernetesVersion
+    if version is not None and kubernetes_minor(version) < OLDEST_KUBERNETES:
+        yield Diagnostic(
+            code="kubernetes-release",
+            span=source.span("spec", "kubernetesVersion"),
+            message=f"Kubernetes '{version}' is older than 1.{OLDEST_KUBERNETES}.",
+        )
+
+
+def engine_settings(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """Settings of a GitOps engine do not contradict each other, and it knows its repository."""
+    gitops = item.spec.gitops
+    destination = gitops.argocd.destination
+    if destination.server is not None and destination.name is not None:
+        yield Diagnostic(
+            code="gitops-conflict",
+            span=source.span("spec", "gitops", "argocd", "destination", "name"),
+            message="An Argo CD destination has a server or a name, not both.",
+            hint="Remove one of the two.",
+        )
+    if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
+        yield Diagnostic(
+            code="gitops-conflict",
+            span=source.span("spec", "gitops", "flux", "secretRef"),
+            message="A secretRef is for our own GitRepository, and sourceRef names another one.",
+            hint="Remove one of the two.",
+        )
+    needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
+    if needs_url and gitops.repository is None:
+        yield Diagnostic(
+            code="bootstrap-incomplete",
+            span=source.span("spec", "gitops", "engine"),
+            message=f"Cluster '{item.name}' is applied by '{gitops.engine}', but its repository is not said.",
+            notes=("Without it there is no bootstrap/.",),
+            hint="Give gitops.repository.url.",
+        )
+
+
+def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """An enabled watcher names its repository and its secret, and pins its image."""
+    spec = item.spec.watcher
+    if not spec.enabled:
+        return
+    for field, value in (("repository", spec.repository), ("secretName", spec.secretName)):
+        if value is None:
+            yield Diagnostic(
+                code="watcher-incomplete",
+                span=source.span("spec", "watcher"),
+                message=f"The watcher of cluster '{item.name}' is enabled without '{field}'.",
+                hint="It commits to watcher.repository with the credentials in the Secret watcher.secretName.",
+            )
+    if images.tag(spec.image) == "latest":
+        yield policy.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
+
+
+def mirrors(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """A prefix is mirrored once."""
+    seen: set[str] = set()
+    for index, mirror in enumerate(item.spec.images.mirrors):
+        if mirror.from_ in seen:
+            yield Diagnostic(
+                code="duplicate-name",
+                span=source.span("spec", "images", "mirrors", index, "from"),
+                message=f"The prefix '{mirror.from_}' is mirrored twice.",
+                hint="Keep one of the two.",
+            )
+        seen.add(mirror.from_)
+
+
+def duplicate_clusters(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
+    """A cluster is declared by one KAECluster."""
+    first: dict[str, documents.Cluster] = {}
+    for item in clusters:
+        earlier = first.setdefault(item.name, item)
+        if earlier is not item:
+            yield Diagnostic(
+                code="duplicate-cluster",
+                span=item.span("metadata", "name"),
+                message=f"Cluster '{item.name}' is declared twice.",
+                notes=(f"It was first declared at {earlier.span('metadata', 'name')}.",),
+                hint="Merge the two.",
+            )
+
+
+def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """A cluster has one inventory; each is given as its cluster and its file."""
+    first: dict[str, str] = {}
+    for name, file in inventories:
+        earlier = first.setdefault(name, file)
+        if earlier != file:
+            yield Diagnostic(
+                code="duplicate-inventory",
+                span=Span(file=file),
+                message=f"Cluster '{name}' has two inventories.",
+                notes=(f"The other one is {earlier}.",),
+                hint="Delete the one that is out of date.",
+            )
+
+
+def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[str]) -> Iterator[Diagnostic]:
+    """Every entry of a policy's clusters names a cluster."""
+    known = sorted(clusters)
+    for item in policies:
+        for index, glob in enumerate(item.spec.clusters or ()):
+            if not any(governance.glob_matches(glob, name) for name in known):
+                yield Diagnostic(
+                    code="cluster-unknown",
+                    span=item.source.span("spec", "clusters", index),
+                    message=f"'{glob}' matches no cluster.",
+                    notes=(f"Clusters are {', '.join(known)}.",) if known else (),
+                )

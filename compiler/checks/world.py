@@ -1,0 +1,241 @@
+"""What the nodes of a cluster make of its policies: warnings, each naming the nodes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from compiler import devices, documents, governance, plan, selectors
+from compiler.checks import cluster
+from compiler.diagnostics import Diagnostic, Span
+
+_SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
+_KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")
+"""Operating systems and kernels that KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh)."""
+
+_PLAIN_2203 = "oe2203."
+"""The kernel of openEuler 22.03 without a service pack, which env-check.sh refuses."""
+
+
+def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) -> int | None:
+    """The minor release whose API the manifests may use: as stated, or that of the newest kubelet."""
+    if item.spec.kubernetesVersion is not None:
+        return cluster.kubernetes_minor(item.spec.kubernetesVersion)
+    profiles = {id(node.profile): node.profile for node in nodes}
+    return max((cluster.kubernetes_minor(profile.kubelet_version) for profile in profiles.values()), default=None)
+
+
+def findings(
+    item: documents.Cluster,
+    governed: Sequence[governance.Governed],
+    verdicts: Sequence[plan.Verdict],
+    place: Span,
+) -> Iterator[Diagnostic]:
+    """Everything that the nodes of a cluster give reason to say; `place` is where the nodes are listed."""
+    nodes = [node for verdict in verdicts for node in verdict.nodes]
+    yield from kubernetes_release(item, governed, nodes)
+    yield from nfd_already_running(item, nodes)
+    yield from rules_missing(item, governed)
+    yield from unknown_nodes(verdicts, place)
+    yield from ungoverned_nodes(verdicts, place)
+    for entry in governed:
+        own = [verdict for verdict in verdicts if verdict.policy is entry.policy]
+        yield from opted_out(entry.policy, own)
+        yield from barred(entry.policy, own)
+        yield from unsupported(entry.policy, own)
+        yield from guests_without_driver(entry.policy, own)
+        yield from uncompared(entry, nodes)
+
+
+def kubernetes_release(
+    item: documents.Cluster, governed: Sequence[governance.Governed], nodes: Sequence[documents.Node]
+) -> Iterator[Diagnostic]:
+    """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
+    minor = newest_kubernetes(item, nodes)
+    if minor is None:
+        yield Diagnostic(
+            code="kubernetes-version-unknown",
+            span=item.span("metadata", "name"),
+            message=f"The Kubernetes release of cluster '{item.name}' is unknown; 1.{cluster.GUARD_KUBERNETES} "
+            "or newer is assumed.",
+            hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
+        )
+    elif minor < cluster.GUARD_KUBERNETES:
+        for entry in governed:
+            driver = entry.policy.spec.driver
+            if driver.enabled and driver.drain.enabled:
+                yield _unguarded(item, entry.policy, minor)
+
+
+def _unguarded(item: documents.Cluster, policy: documents.Policy, minor: int) -> Diagnostic:
+    written = policy.source.has(("spec", "driver", "drain", "enabled"))
+    return Diagnostic(
+        code="unguarded-eviction" if written else "drain-unstated",
+        span=policy.source.span("spec", "driver", "drain", "enabled"),
+        message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{item.name}'.",
+        notes=(
+            f"Kubernetes 1.{minor} cannot confine its evictions to its own node; 1.{cluster.GUARD_KUBERNETES} can.",
+        ),
+        hint="" if written else "Write driver.drain.enabled: true to accept that, or false to evict nobody.",
+    )
+
+
+def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
+    """One NFD runs in a cluster: labels of NFD without any of our rules' come from another one."""
+    if not item.spec.nfd.enabled:
+        return
+    labelled = [node.name for node in nodes if node.profile.discovered]
+    ours = any(node.profile.labels.get(devices.PRESENT) for node in nodes)
+    if labelled and not ours:
+        yield Diagnostic(
+            code="nfd-already-running",
+            span=item.span("spec", "nfd", "enabled"),
+            message=f"NFD already labels {governance.names(labelled)} of cluster '{item.name}', "
+            "without the rules of this compiler.",
+            notes=("Two NFDs in one cluster fight over the nodes' labels.",),
+            hint="If NFD is deployed by somebody else, set nfd.enabled: false and nfd.nodefeaturerules: true.",
+        )
+
+
+def rules_missing(item: documents.Cluster, governed: Sequence[governance.Governed]) -> Iterator[Diagnostic]:
+    """A policy's labels are made by NodeFeatureRules in the cluster."""
+    if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
+        yield Diagnostic(
+            code="rules-missing",
+            span=item.span("spec", "nfd", "nodefeaturerules"),
+            message=f"Nothing of ours labels the nodes of cluster '{item.name}'.",
+            notes=(f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",),
+            hint="Set nfd.nodefeaturerules: true, unless the rules are applied elsewhere.",
+        )
+
+
+def unknown_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[Diagnostic]:
+    """NFD has labelled every node; what it has not labelled is unknown, not absent."""
+    nodes = _nodes(verdicts, lambda verdict: not verdict.node.profile.discovered)
+    if nodes:
+        yield Diagnostic(
+            code="node-unknown",
+            span=place,
+            message=f"NFD has not labelled {governance.names(nodes)} yet.",
+            notes=("Whether they have KAE devices is unknown; nothing runs on them until then.",),
+        )
+
+
+def ungoverned_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[Diagnostic]:
+    """A node with KAE devices is governed by a policy."""
+    nodes = _nodes(verdicts, lambda verdict: verdict.policy is None and verdict.node.label(devices.PRESENT) == "true")
+    if nodes:
+        yield Diagnostic(
+            code="node-without-policy",
+            span=place,
+            message=f"No policy governs {governance.names(nodes)}, though KAE devices are there.",
+            hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
+        )
+
+
+def opted_out(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+    """A node that a policy governs has not opted out."""
+    parts = (
+        ("driver", "driver", devices.OPT_OUT_DRIVER),
+        ("devicePlugin", "device plugin", devices.OPT_OUT_DEVICE_PLUGIN),
+    )
+    for field, noun, label in parts:
+        if not getattr(policy.spec, field).enabled:
+            continue
+        nodes = _nodes(own, _without(label))
+        if nodes:
+            yield Diagnostic(
+                code="node-opted-out",
+                span=policy.source.span("metadata", "name"),
+                message=f"The {noun} of policy '{policy.name}' stays away from {governance.names(nodes)}.",
+                notes=(f"The label {label}=false keeps it away.",),
+            )
+
+
+def _without(label: str) -> Callable[[plan.Verdict], bool]:
+    def refuses(verdict: plan.Verdict) -> bool:
+        return verdict.node.label(label) == "false" and verdict.node.label(devices.PRESENT) == "true"
+
+    return refuses
+
+
+def barred(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+    """A policy tolerates the taints of the nodes that it governs."""
+    tolerations = policy.spec.daemonSets.tolerations
+    taints: dict[str, list[plan.Verdict]] = {}
+    for verdict in own:
+        if any(verdict.node.label(kind.present) == "true" for kind in plan.enabled_kinds(policy)):
+            for taint in plan.untolerated(tolerations, verdict.node.profile.taints):
+                taints.setdefault(plan.taint_text(taint), []).append(verdict)
+    for text, verdicts in sorted(taints.items()):
+        yield Diagnostic(
+            code="node-untolerated",
+            span=policy.source.span("spec", "daemonSets", "tolerations"),
+            message=f"Policy '{policy.name}' governs {governance.names(_nodes(verdicts))}, "
+            f"but does not tolerate the taint {text}.",
+            hint="Add a toleration to daemonSets.tolerations, or leave the nodes out of the nodeSelector.",
+        )
+
+
+def unsupported(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+    """The driver supports the operating system and the kernel of the nodes that it is installed on."""
+    if policy.spec.driver.source.inTree is not None or policy.spec.driver.state == "Absent":
+        return
+    systems: dict[str, list[plan.Verdict]] = {}
+    kernels: dict[str, list[plan.Verdict]] = {}
+    for verdict in own:
+        profile = verdict.node.profile
+        if verdict.driver.image is None:
+            continue
+        if not profile.os_image.startswith(_SYSTEMS):
+            systems.setdefault(profile.os_image, []).append(verdict)
+        elif not profile.kernel_version.startswith(_KERNELS) or _PLAIN_2203 in profile.kernel_version:
+            kernels.setdefault(profile.kernel_version, []).append(verdict)
+    kinds = (("unsupported-os", "operating system", systems), ("unsupported-kernel", "kernel", kernels))
+    for code, noun, found in kinds:
+        for name, verdicts in sorted(found.items()):
+            yield Diagnostic(
+                code=code,
+                span=policy.source.span("metadata", "name"),
+                message=f"KAE's driver is not known to support the {noun} '{name}' "
+                f"of {governance.names(_nodes(verdicts))}.",
+                notes=(f"Policy '{policy.name}' installs it there.",),
+                hint="Leave the nodes out of the policy, or set driver.enabled: false for them.",
+            )
+
+
+def guests_without_driver(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+    """Virtual functions that are handed out have a driver in their own node."""
+    driver = policy.spec.driver
+
+    def lacks(verdict: plan.Verdict) -> bool:
+        counts = [plan.functions(kind, verdict.node) for kind in plan.enabled_kinds(policy)]
+        guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
+        served = verdict.driver.image is not None and driver.state == "Present"
+        return guest and driver.enabled and verdict.device_plugin.image is not None and not served
+
+    nodes = _nodes(own, lacks)
+    if nodes:
+        yield Diagnostic(
+            code="vf-without-driver",
+            span=policy.source.span("metadata", "name"),
+            message=f"The device plugin offers virtual functions on {governance.names(nodes)}, "
+            "but no driver of ours serves them there.",
+            notes=("A guest needs the driver in its own kernel, whatever its host runs.",),
+        )
+
+
+def uncompared(entry: governance.Governed, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
+    """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
+    for requirement in selectors.of(entry.policy.spec.nodeSelector):
+        if requirement.operator not in ("Gt", "Lt"):
+            continue
+        odd = [node.name for node in nodes if not selectors.comparable(node.label(requirement.key))]
+        if odd:
+            yield Diagnostic(
+                code="not-an-integer",
+                span=entry.policy.source.span("spec", "nodeSelector"),
+                message=f"'{requirement.key}' is no integer on {governance.names(odd)}.",
+                notes=(f"Neither {requirement.operator} nor its opposite matches such a node.",),
+            )
+
+
+def _nodes(verdicts: Iterable[plan.Verdict], holds: Callable[[plan.Verdict], bool] | None = None) -> list[str]:
+    return sorted(name for verdict in verdicts if holds is None or holds(verdict) for name in verdict.names)

@@ -1,0 +1,251 @@
+"""Which nodes two selectors share, and which nodes a set of selectors leaves over.
+
+The answers hold for every node that could exist: for all label values that Kubernetes accepts, not only
+for today's nodes.
+"""
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+from compiler import selectors
+
+MOST_TERMS = 64
+"""As many terms as people can still review in the node affinity of one policy."""
+
+_MOST_PIECES = 4 * MOST_TERMS
+"""Terms on the way, some of which still merge."""
+_MOST_KEYS = 200
+"""Keys that hang together; each takes two frames of Python's stack, which holds 1000."""
+_MOST_WORK = 500_000
+"""Comparisons, about a second; counted, not timed, so that the answer is the same on every machine."""
+
+_Box = tuple[tuple[str, selectors.Allowed], ...]
+"""A satisfiable term: what it allows of each key, sorted, without the keys that may be anything."""
+
+
+@dataclass(frozen=True, slots=True)
+class TooComplex:
+    """What the terms leave over takes more terms than people can review."""
+
+    keys: tuple[str, ...]
+    """The keys of the terms, the most common first."""
+
+
+def overlap(a: selectors.Term, b: selectors.Term) -> dict[str, str] | None:
+    """The fewest labels that satisfy both terms; None proves that no node can ever match both."""
+    return selectors.witness((*a, *b))
+
+
+def contradiction(a: selectors.Term, b: selectors.Term) -> str | None:
+    """The first key, by name, whose requirements no node can meet together; None when the terms overlap."""
+    allowed = selectors.by_key((*a, *b))
+    return next((key for key in sorted(allowed) if allowed[key] == selectors.NOTHING), None)
+
+
+def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[str, str]]]:
+    """Every two terms that overlap, as positions in rising order, with labels that satisfy both."""
+    keyed = [selectors.by_key(term) for term in terms]
+    for (i, a), (j, b) in itertools.combinations(enumerate(keyed), 2):
+        # Nearly all pairs end here, before a witness is sought.
+        if any(key in b and allowed.apart(b[key]) for key, allowed in a.items()):
+            continue
+        both = {key: allowed.meet(b.get(key, selectors.ANYTHING)) for key, allowed in a.items()}
+        shared = selectors.example({**b, **both})
+        if shared is not None:
+            yield i, j, shared
+
+
+def complement(terms: Iterable[selectors.Term]) -> tuple[selectors.Term, ...] | TooComplex:
+    """The nodes that no term matches, as sorted terms; none of them can match a node of the terms.
+
+    The negation of Gt and Lt can be said for integers and for absent labels alone. A node whose label is
+    something else may be left out, and then neither the terms nor the complement match it.
+    """
+    keyed = [selectors.by_key(term) for term in terms]
+    boxes = frozenset(_box(allowed) for allowed in keyed if selectors.NOTHING not in allowed.values())
+    try:
+        found = _Negation().of(boxes)
+    except _TooManyError:
+        return _too_complex(boxes)
+    if len(found) > MOST_TERMS:
+        return _too_complex(boxes)
+    return tuple(sorted(tuple(sorted(_requirements(box))) for box in found))
+
+
+class _TooManyError(Exception):
+    """The negation grew beyond its bounds."""
+
+
+class _Negation:
+    """The negation of unions of boxes, within bounds that all of its questions share.
+
+    One key is decided at a time: its possible values fall into cells that the boxes cannot tell apart,
+    and the boxes of each cell leave a smaller question about the other keys. Multiplying out the negated
+    boxes instead would double the work with each box.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[_Box], frozenset[_Box]] = {}
+        self._work = 0
+
+    def of(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
+        """Boxes that together hold what none of these boxes holds."""
+        if () in boxes:
+            return frozenset()
+        if boxes not in self._known:
+            parts = [self._decided(part) for part in _independent(boxes)]
+            self._spend(len(boxes), pieces=math.prod(map(len, parts)))
+            self._known[boxes] = frozenset(_joined(*choice) for choice in itertools.product(*parts))
+        return self._known[boxes]
+
+    def _decided(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
+        """The same for boxes that hang together, by deciding the key that most of them use."""
+        uses = Counter(key for box in boxes for key, _ in box)
+        if len(uses) > _MOST_KEYS:
+            raise _TooManyError
+        key = min(uses, key=lambda key: (-uses[key], key))
+        rests = {box: tuple(pair for pair in box if pair[0] != key) for box in boxes}
+        cells = _Cells([allowed for box in boxes for name, allowed in box if name == key])
+        where: defaultdict[_Box, set[selectors.Allowed]] = defaultdict(set)
+        for rest, group in self._alike(key, rests, cells).items():
+            for box in self.of(rest):
+                where[box].update(group)
+        found: set[_Box] = set()
+        for box, group in where.items():
+            self._spend(len(boxes))
+            if all(_apart(box, rest) for rest in rests.values()):
+                found.add(box)
+            else:
+                found.update(_joined(box, ((key, piece),)) for piece in cells.pieces(group))
+        self._spend(len(found) ** 2, pieces=len(found))
+        return _largest(found)
+
+    def _alike(
+        self, key: str, rests: dict[_Box, _Box], cells: "_Cells"
+    ) -> dict[frozenset[_Box], set[selectors.Allowed]]:
+        """The cells that leave the same question, by that question."""
+        inside: dict[selectors.Allowed, set[_Box]] = {cell: set() for cell in cells.all}
+        for box, rest in rests.items():
+            touched = cells.inside(dict(box).get(key, selectors.ANYTHING))
+            self._spend(len(touched))
+            for cell in touched:
+                inside[cell].add(rest)
+        found: defaultdict[frozenset[_Box], set[selectors.Allowed]] = defaultdict(set)
+        for cell, left in inside.items():
+            found[frozenset(left)].add(cell)
+        return found
+
+    def _spend(self, work: int, pieces: int = 0) -> None:
+        self._work += work
+        if self._work > _MOST_WORK or pieces > _MOST_PIECES:
+            raise _TooManyError
+
+
+class _Cells:
+    """The possible values of one key, cut so finely that no set of the key divides a cell.
+
+    Beside the values that sets name, the cells hold integers only: whatever is left over for all integers
+    is left over for other values too, and what is left over for other values alone cannot be said.
+    """
+
+    def __init__(self, sets: Sequence[selectors.Allowed]) -> None:
+        self._named = frozenset[str]().union(*(one.barred | (one.values or frozenset()) for one in sets))
+        ends = {0}.union(*((one.integers[0], one.integers[1] + 1) for one in sets if one.integers))
+        starts = sorted(end for end in ends if end <= selectors.INT64_MAX)
+        stops = (*(start - 1 for start in starts[1:]), selectors.INT64_MAX)
+        spans = (selectors.span(bounds, self._named) for bounds in zip(starts, stops, strict=True))
+        self._spans = tuple(span for span in spans if span != selectors.NOTHING)
+        self.all = (selectors.ABSENT, *(selectors.one_of((value,)) for value in self._named), *self._spans)
+
+    def inside(self, allowed: selectors.Allowed) -> list[selectors.Allowed]:
+        """The cells that lie in a set."""
+        if allowed.values is None:
+            return [cell for cell in self.all if cell.within(allowed)]
+        listed = [selectors.one_of((value,)) for value in allowed.values]
+        return [*listed, selectors.ABSENT] if allowed.absent else listed
+
+    def pieces(self, cells: set[selectors.Allowed]) -> Iterator[selectors.Allowed]:
+        """The union of the cells, as few sets that requirements can say."""
+        values = frozenset[str]().union(*(cell.values for cell in cells if cell.values is not None))
+        barred = self._named - values
+        if cells.issuperset(self._spans):
+            yield selectors.Allowed(selectors.ABSENT in cells, None, barred)
+            return
+        if selectors.ABSENT in cells:
+            yield selectors.ABSENT
+        runs: list[tuple[int, int]] = []
+        for low, high in (span.integers for span in self._spans if span.integers and span in cells):
+            follows = bool(runs) and runs[-1][1] + 1 == low
+            runs.append((runs.pop()[0], high) if follows else (low, high))
+        for run in runs:
+            yield selectors.span(run, barred)
+        alone = {value for value in values if not any(selectors.in_range(value, run) for run in runs)}
+        if alone:
+            yield selectors.one_of(alone)
+
+
+def _too_complex(boxes: frozenset[_Box]) -> TooComplex:
+    uses = Counter(key for box in boxes for key, _ in box)
+    return TooComplex(tuple(sorted(uses, key=lambda key: (-uses[key], key))))
+
+
+def _box(allowed: dict[str, selectors.Allowed]) -> _Box:
+    return tuple((key, allowed[key]) for key in sorted(allowed) if allowed[key] != selectors.ANYTHING)
+
+
+def _joined(*boxes: _Box) -> _Box:
+    """All of the boxes at once; no two of them share a key."""
+    return tuple(sorted(itertools.chain(*boxes), key=itemgetter(0)))
+
+
+def _apart(a: _Box, b: _Box) -> bool:
+    others = dict(b)
+    return any(key in others and allowed.apart(others[key]) for key, allowed in a)
+
+
+def _within(a: _Box, b: _Box) -> bool:
+    own = dict(a)
+    return all(key in own and own[key].within(allowed) for key, allowed in b)
+
+
+def _largest(boxes: set[_Box]) -> frozenset[_Box]:
+    """The boxes that do not lie in another one."""
+    return frozenset(box for box in boxes if not any(box != other and _within(box, other) for other in boxes))
+
+
+def _independent(boxes: frozenset[_Box]) -> Iterator[frozenset[_Box]]:
+    """The boxes in groups that share no key."""
+    holders: defaultdict[str, list[_Box]] = defaultdict(list)
+    for box in boxes:
+        for key, _ in box:
+            holders[key].append(box)
+    while holders:
+        _, group = holders.popitem()
+        for box in group:
+            for key, _ in box:
+                # The group grows while it is walked, until none of its keys leads to further boxes.
+                group.extend(holders.pop(key, ()))
+        yield frozenset(group)
+
+
+def _requirements(box: _Box) -> Iterator[selectors.Requirement]:
+    """The requirements that say the box."""
+    for key, allowed in box:
+        if allowed == selectors.ABSENT:
+            yield selectors.Requirement(key, "DoesNotExist")
+        elif allowed.values is not None:
+            yield selectors.Requirement(key, "In", tuple(sorted(allowed.values)))
+        elif allowed.integers is not None:
+            low, high = allowed.integers
+            if low > 0:
+                yield selectors.Requirement(key, "Gt", (str(low - 1),))
+            if high < selectors.INT64_MAX:
+                yield selectors.Requirement(key, "Lt", (str(high + 1),))
+        elif not allowed.absent:
+            yield selectors.Requirement(key, "Exists")
+        if allowed.barred:
+            yield selectors.Requirement(key, "NotIn", tuple(sorted(allowed.barred)))

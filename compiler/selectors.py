@@ -1,0 +1,260 @@
+"""Selectors of nodes: label requirements, joined by "and" into a term, and what they match.
+
+A term is a conjunction, and an empty term matches every node. A tuple of terms is a selector in disjunctive
+form, and an empty one matches no node. Requirements mean what they mean in a node affinity: the rules are
+those of `Requirement.Matches` in k8s.io/apimachinery/pkg/labels/selector.go.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.model import policy
+
+Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+Label = Callable[[str], str | None]
+"""A node's labels: the value of a key, None when the node has no such label."""
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+"""Kubernetes compares with Gt and Lt in 64 bits; an integer beyond them is no integer to it."""
+
+_LONGEST_VALUE = 63
+_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Requirement:
+    """What one label of a node must be like."""
+
+    key: str
+    operator: Operator
+    values: tuple[str, ...] = ()
+
+
+Term = tuple[Requirement, ...]
+
+
+def of(selector: policy.NodeSelector | None) -> Term:
+    """The selector as a term: each requirement once, sorted, with sorted values; None is every node."""
+    if selector is None:
+        return ()
+    labels = {Requirement(key, "In", (value,)) for key, value in selector.matchLabels.items()}
+    expressions = {
+        Requirement(expression.key, expression.operator, tuple(sorted(set(expression.values))))
+        for expression in selector.matchExpressions
+    }
+    return tuple(sorted(labels | expressions))
+
+
+def requirement_matches(requirement: Requirement, value: str | None) -> bool:
+    """Whether a label of this value, or the label's absence (None), meets the requirement."""
+    match requirement.operator:
+        case "In":
+            return value in requirement.values
+        case "NotIn":
+            return value not in requirement.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+    actual, limit = None if value is None else integer(value), bound(requirement)
+    if actual is None or limit is None:
+        return False
+    return actual > limit if requirement.operator == "Gt" else actual < limit
+
+
+def term_matches(term: Term, label: Label) -> bool:
+    """Whether a node with these labels meets every requirement."""
+    return all(requirement_matches(requirement, label(requirement.key)) for requirement in term)
+
+
+def failing(term: Term, label: Label) -> Term:
+    """The requirements that a node with these labels does not meet."""
+    return tuple(one for one in term if not requirement_matches(one, label(one.key)))
+
+
+def text(requirement: Requirement) -> str:
+    """The requirement as people read it: `pool In [tls, web]`, `zone Exists`, `gen Gt 3`."""
+    values = ", ".join(value or '""' for value in requirement.values)
+    match requirement.operator:
+        case "In" | "NotIn":
+            return f"{requirement.key} {requirement.operator} [{values}]"
+        case "Exists" | "DoesNotExist":
+            return f"{requirement.key} {requirement.operator}"
+        case "Gt" | "Lt":
+            return f"{requirement.key} {requirement.operator} {values}"
+
+
+def misuse(requirement: Requirement) -> str | None:
+    """Why Kubernetes would refuse the requirement, as a predicate; None when it would not."""
+    count = len(requirement.values)
+    match requirement.operator:
+        case "In" | "NotIn" if count == 0:
+            return "needs at least one value"
+        case "Exists" | "DoesNotExist" if count != 0:
+            return "takes no values"
+        case "Gt" | "Lt" if count != 1:
+            return "needs exactly one integer"
+        case "Gt" | "Lt" if bound(requirement) is None:
+            return f"needs an integer of 64 bits, which '{requirement.values[0]}' is not"
+    # Negative integers too: NewRequirement checks every value, and so no node affinity can say `Gt -1`.
+    bad = next((value for value in requirement.values if not is_label_value(value)), None)
+    return None if bad is None else f"needs values that a label can have, which '{bad}' is not"
+
+
+def comparable(value: str | None) -> bool:
+    """Whether Gt or Lt, or the negation of it, can match the label: it is an integer, or absent (None)."""
+    return value is None or integer(value) is not None
+
+
+def is_label_value(value: str) -> bool:
+    """Whether a label can have the value: at most 63 characters that begin and end with a letter or digit."""
+    return _LABEL_VALUE.fullmatch(value) is not None
+
+
+def integer(value: str) -> int | None:
+    """The integer that Kubernetes reads (strconv.ParseInt, base 10, 64 bits); None when it reads none."""
+    found = _INTEGER.fullmatch(value)
+    number = None if found is None else int(found[1] + found[2])
+    return None if number is None or not INT64_MIN <= number <= INT64_MAX else number
+
+
+def bound(requirement: Requirement) -> int | None:
+    """The integer that Gt or Lt compares with; None where the requirement is not well formed."""
+    return integer(requirement.values[0]) if len(requirement.values) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What a term leaves of one label: whether it may be absent, and the values that it may have.
+
+    The values are those listed, or else all that are not barred and, given a range, are integers in it.
+    Values that no label can have never appear, and equal sets are equal objects.
+    """
+
+    absent: bool = True
+    values: frozenset[str] | None = None
+    barred: frozenset[str] = frozenset()
+    integers: tuple[int, int] | None = None
+
+    def admits(self, value: str) -> bool:
+        """Whether the label may have the value."""
+        if self.values is not None:
+            return value in self.values
+        return value not in self.barred and (self.integers is None or in_range(value, self.integers))
+
+    def meet(self, other: "Allowed") -> "Allowed":
+        """What both allow."""
+        absent = self.absent and other.absent
+        if self.values is not None:
+            return Allowed(absent, frozenset(filter(other.admits, self.values)))
+        if other.values is not None:
+            return other.meet(self)
+        barred = self.barred | other.barred
+        ranges = [one.integers for one in (self, other) if one.integers is not None]
+        if not ranges:
+            return Allowed(absent, None, barred)
+        return span((max(low for low, _ in ranges), min(high for _, high in ranges)), barred)
+
+    def apart(self, other: "Allowed") -> bool:
+        """Whether no label is allowed by both."""
+        if self.absent and other.absent:
+            return False
+        if self.values is not None and other.values is not None:
+            return self.values.isdisjoint(other.values)
+        return self.meet(other) == NOTHING
+
+    def within(self, other: "Allowed") -> bool:
+        """Whether the other allows all of this; a range is never found to be within a list."""
+        if self.absent and not other.absent:
+            return False
+        if self.values is not None:
+            return all(map(other.admits, self.values))
+        if other.values is not None or any(map(self.admits, other.barred)):
+            return False
+        if self.integers is None or other.integers is None:
+            return other.integers is None
+        return other.integers[0] <= self.integers[0] and self.integers[1] <= other.integers[1]
+
+    def example(self) -> str:
+        """A value that is allowed: one that the user wrote, where there is one."""
+        if self.values is not None:
+            return min(self.values, key=lambda value: (not value, value))
+        if self.integers is not None:
+            return next(_numerals(self.integers, self.barred))
+        words = itertools.chain(("other",), (f"other-{number}" for number in itertools.count(2)))
+        return next(word for word in words if word not in self.barred) if self.barred else "true"
+
+
+ANYTHING = Allowed()
+NOTHING = Allowed(absent=False, values=frozenset())
+ABSENT = Allowed(values=frozenset())
+
+
+def witness(term: Term) -> dict[str, str] | None:
+    """The fewest labels that satisfy the term, with values that a node can have; None when nothing does."""
+    return example(by_key(term))
+
+
+def example(allowed: Mapping[str, Allowed]) -> dict[str, str] | None:
+    """The fewest labels that are allowed; None when a key is left with nothing."""
+    if NOTHING in allowed.values():
+        return None
+    return {key: allowed[key].example() for key in sorted(allowed) if not allowed[key].absent}
+
+
+def by_key(term: Term) -> dict[str, Allowed]:
+    """What the term allows of each of its keys; a term that nothing satisfies leaves some key `NOTHING`."""
+    found: dict[str, Allowed] = {}
+    for requirement in term:
+        found[requirement.key] = found.get(requirement.key, ANYTHING).meet(_granted(requirement))
+    return found
+
+
+def one_of(values: Iterable[str]) -> Allowed:
+    """A label with one of these values."""
+    return Allowed(absent=False, values=frozenset(values))
+
+
+def span(bounds: tuple[int, int], barred: frozenset[str] = frozenset()) -> Allowed:
+    """A label with an integer within bounds, in any spelling but those barred."""
+    if next(_numerals(bounds, barred), None) is None:
+        return NOTHING
+    return Allowed(False, None, frozenset(value for value in barred if in_range(value, bounds)), bounds)
+
+
+def in_range(value: str, bounds: tuple[int, int]) -> bool:
+    """Whether the value is an integer within bounds."""
+    number = integer(value)
+    return number is not None and bounds[0] <= number <= bounds[1]
+
+
+def _numerals(bounds: tuple[int, int], barred: frozenset[str]) -> Iterator[str]:
+    """The label values that are integers within bounds and not barred, the shortest spellings first."""
+    for width in range(1, _LONGEST_VALUE + 1):
+        spelled = (str(number).zfill(width) for number in range(bounds[0], bounds[1] + 1))
+        yield from (numeral for numeral in spelled if numeral not in barred)
+
+
+def _granted(requirement: Requirement) -> Allowed:
+    """What one requirement allows, among the values that a label can have."""
+    values = frozenset(filter(is_label_value, requirement.values))
+    limit = bound(requirement)
+    match requirement.operator:
+        case "In":
+            return one_of(values)
+        case "NotIn":
+            return Allowed(barred=values)
+        case "Exists":
+            return Allowed(absent=False)
+        case "DoesNotExist":
+            return ABSENT
+        case "Gt" if limit is not None:
+            # A label value cannot begin with a sign, so no label is below zero.
+            return span((max(limit + 1, 0), INT64_MAX))
+        case "Lt" if limit is not None:
+            return span((0, limit - 1))
+    return NOTHING

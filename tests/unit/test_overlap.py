@@ -1,0 +1,352 @@
+"""Overlap and complement hold for every node that could exist. Matching is proved in test_selectors."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from random import Random
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from compiler import overlap, selectors
+from compiler.selectors import Requirement
+
+LABELS = (None, "", "x", "0", "3", "5", "05", "6", "12", "9223372036854775807", "9223372036854775808")
+"""A small world of what a label can be, with integers, words and a number beyond 64 bits."""
+WORDS = (None, "x", "y")
+LIMITS = ("0", "1", "4", "5", "6", "9223372036854775806", "9223372036854775807")
+
+settings = hypothesis.settings(max_examples=150)
+
+Labels = dict[str, str | None]
+
+
+def worlds() -> Iterator[Labels]:
+    """Every node of the small world: `a` and `b` are anything, `c` is a word."""
+    for a, b, c in itertools.product(LABELS, LABELS, WORDS):
+        yield {"a": a, "b": b, "c": c}
+
+
+def requirements() -> st.SearchStrategy[Requirement]:
+    """Requirements over the small world, and over values just outside it."""
+    lists = st.lists(st.sampled_from([*LABELS[1:], "z"]), min_size=1, max_size=4).map(tuple)
+    words = st.lists(st.sampled_from("xyz"), min_size=1, max_size=2).map(tuple)
+    key = st.sampled_from("ab")
+    return st.one_of(
+        st.builds(Requirement, key, st.sampled_from(("In", "NotIn")), lists),
+        st.builds(Requirement, st.just("c"), st.sampled_from(("In", "NotIn")), words),
+        st.builds(Requirement, st.sampled_from("abc"), st.sampled_from(("Exists", "DoesNotExist"))),
+        st.builds(
+            Requirement, key, st.sampled_from(("Gt", "Lt")), st.sampled_from(LIMITS).map(lambda one: (one,))
+        ),
+    )
+
+
+TERMS = st.lists(requirements(), max_size=4).map(tuple)
+UNIONS = st.lists(TERMS, max_size=6)
+
+
+def matched(terms: Sequence[selectors.Term], labels: Labels) -> bool:
+    return any(selectors.term_matches(term, labels.get) for term in terms)
+
+
+def comparable(terms: Sequence[selectors.Term], labels: Labels) -> bool:
+    """Whether every label that the terms compare with Gt or Lt is an integer, or absent."""
+    compared = {one.key for term in terms for one in term if one.operator in ("Gt", "Lt")}
+    return all(selectors.comparable(labels[key]) for key in compared)
+
+
+def negated(*terms: selectors.Term) -> list[list[str]]:
+    """The complement in words."""
+    found = overlap.complement(terms)
+    assert not isinstance(found, overlap.TooComplex)
+    return [[selectors.text(one) for one in term] for term in found]
+
+
+def pool(*names: str) -> Requirement:
+    return Requirement("pool", "In", names)
+
+
+@settings
+@hypothesis.given(TERMS, TERMS)
+def test_two_terms_overlap_exactly_when_some_node_matches_both(a: selectors.Term, b: selectors.Term) -> None:
+    both = any(matched([a], world) and matched([b], world) for world in worlds())
+
+    found = overlap.overlap(a, b)
+
+    assert not (both and found is None)
+    if found is not None:
+        assert selectors.term_matches(a, found.get)
+        assert selectors.term_matches(b, found.get)
+
+
+@settings
+@hypothesis.given(TERMS, TERMS)
+def test_overlap_is_symmetric_and_its_absence_has_a_key_to_blame(
+    a: selectors.Term, b: selectors.Term
+) -> None:
+    found = overlap.overlap(a, b)
+    blamed = overlap.contradiction(a, b)
+
+    assert found == overlap.overlap(b, a)
+    assert (found is None) == (blamed is not None)
+    if blamed is not None:
+        assert overlap.overlap(*(tuple(one for one in term if one.key == blamed) for term in (a, b))) is None
+
+
+@settings
+@hypothesis.given(UNIONS)
+def test_overlaps_are_those_of_every_pair(terms: list[selectors.Term]) -> None:
+    pairs = itertools.combinations(range(len(terms)), 2)
+    expected = [(i, j, overlap.overlap(terms[i], terms[j])) for i, j in pairs]
+
+    found = list(overlap.overlaps(terms))
+
+    assert found == [pair for pair in expected if pair[2] is not None]
+
+
+@settings
+@hypothesis.given(UNIONS)
+def test_every_node_is_in_the_terms_or_in_their_complement_and_never_in_both(
+    terms: list[selectors.Term],
+) -> None:
+    rest = overlap.complement(terms)
+    assert not isinstance(rest, overlap.TooComplex)
+
+    for world in worlds():
+        inside, outside = matched(terms, world), matched(rest, world)
+
+        assert not (inside and outside), world
+        assert inside or outside or not comparable(terms, world), world
+
+
+@settings
+@hypothesis.given(UNIONS)
+def test_a_complement_holds_only_what_kubernetes_accepts_and_a_node_can_match(
+    terms: list[selectors.Term],
+) -> None:
+    rest = overlap.complement(terms)
+    assert not isinstance(rest, overlap.TooComplex)
+
+    assert [selectors.misuse(one) for term in rest for one in term if selectors.misuse(one)] == []
+    assert all(selectors.witness(term) is not None for term in rest)
+    assert not any(overlap.overlap(term, other) for term in terms for other in rest)
+
+
+@settings
+@hypothesis.given(UNIONS, st.randoms(use_true_random=False))
+def test_the_order_of_terms_does_not_change_their_complement(
+    terms: list[selectors.Term], random: Random
+) -> None:
+    shuffled = [*terms, *terms[:1]]
+    random.shuffle(shuffled)
+
+    assert overlap.complement(shuffled) == overlap.complement(terms)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "expected"),
+    [
+        ((pool("tls", "web"),), (pool("web", "db"),), {"pool": "web"}),
+        ((pool("tls"),), (Requirement("zone", "In", ("east",)),), {"pool": "tls", "zone": "east"}),
+        ((), (), {}),
+        ((pool("tls"),), (pool("web"),), None),
+        ((pool("tls"),), (Requirement("pool", "DoesNotExist"),), None),
+        ((Requirement("gen", "Gt", ("3",)),), (Requirement("gen", "Lt", ("4",)),), None),
+        ((Requirement("gen", "Gt", ("3",)),), (Requirement("gen", "Lt", ("5",)),), {"gen": "4"}),
+    ],
+)
+def test_an_overlap_shows_the_labels_of_a_node_that_both_match(
+    a: selectors.Term, b: selectors.Term, expected: dict[str, str] | None
+) -> None:
+    assert overlap.overlap(a, b) == expected
+
+
+def test_a_contradiction_names_the_key() -> None:
+    a = (Requirement("gen", "Exists"), pool("tls"))
+    b = (Requirement("gen", "Exists"), pool("web"))
+
+    assert overlap.contradiction(a, b) == "pool"
+    assert overlap.contradiction(a, a) is None
+
+
+def test_overlapping_pairs_of_many_policies_are_found_among_the_proved_ones() -> None:
+    terms = [(pool(f"x{number}"),) for number in range(300)]
+    terms[200] = (pool("x7", "x200"),)
+
+    assert list(overlap.overlaps(terms)) == [(7, 200, {"pool": "x7"})]
+
+
+def test_a_term_that_matches_no_node_overlaps_with_none() -> None:
+    never = (pool("a"), Requirement("pool", "NotIn", ("a",)))
+
+    assert list(overlap.overlaps([never, (), never])) == []
+
+
+def test_no_terms_leave_every_node_and_an_empty_term_leaves_none() -> None:
+    assert overlap.complement([]) == ((),)
+    assert overlap.complement([()]) == ()
+    assert overlap.complement([(pool("a"),), ()]) == ()
+
+
+def test_values_of_one_key_merge_into_one_term() -> None:
+    terms = [(pool(f"x{number}"),) for number in range(300)]
+
+    assert overlap.complement(terms) == (
+        (Requirement("pool", "NotIn", tuple(sorted(f"x{number}" for number in range(300)))),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        (pool("a", "b"), [["pool NotIn [a, b]"]]),
+        (Requirement("pool", "NotIn", ("a", "b")), [["pool In [a, b]"]]),
+        (Requirement("pool", "Exists"), [["pool DoesNotExist"]]),
+        (Requirement("pool", "DoesNotExist"), [["pool Exists"]]),
+        (Requirement("gen", "Gt", ("3",)), [["gen DoesNotExist"], ["gen Lt 4"]]),
+        (Requirement("gen", "Lt", ("3",)), [["gen DoesNotExist"], ["gen Gt 2"]]),
+        (Requirement("gen", "Lt", ("0",)), [[]]),
+        (Requirement("gen", "Gt", ("9223372036854775807",)), [[]]),
+        (
+            Requirement("gen", "Gt", ("9223372036854775806",)),
+            [["gen DoesNotExist"], ["gen Lt 9223372036854775807"]],
+        ),
+    ],
+)
+def test_each_operator_has_its_negation(requirement: Requirement, expected: list[list[str]]) -> None:
+    assert negated((requirement,)) == expected
+
+
+def test_a_conjunction_is_negated_requirement_by_requirement() -> None:
+    term = (pool("tls"), Requirement("zone", "In", ("east",)))
+
+    assert negated(term) == [["pool NotIn [tls]"], ["zone NotIn [east]"]]
+
+
+def test_a_requirement_that_all_terms_share_is_said_once() -> None:
+    east = Requirement("zone", "In", ("east",))
+    terms = [(pool(f"x{number}"), east) for number in range(3)]
+
+    assert negated(*terms) == [["pool NotIn [x0, x1, x2]"], ["zone NotIn [east]"]]
+
+
+def test_integer_ranges_leave_the_gaps_between_them() -> None:
+    low = (Requirement("gen", "Lt", ("3",)),)
+    middle = (Requirement("gen", "Gt", ("4",)), Requirement("gen", "Lt", ("7",)))
+
+    assert negated(low, middle) == [["gen DoesNotExist"], ["gen Gt 2", "gen Lt 5"], ["gen Gt 6"]]
+
+
+def test_a_value_outside_the_gap_is_named_by_itself() -> None:
+    above = (Requirement("gen", "Gt", ("4",)), Requirement("gen", "NotIn", ("9",)))
+
+    assert negated(above) == [["gen DoesNotExist"], ["gen In [9]"], ["gen Lt 5"]]
+
+
+def test_a_value_inside_a_gap_is_not_named_beside_it() -> None:
+    zone = Requirement("zone", "In", ("x",))
+    above = (Requirement("gen", "Gt", ("4",)), Requirement("gen", "NotIn", ("9",)))
+    others = [(Requirement("gen", "NotIn", ("2",)), zone), (Requirement("gen", "In", ("2",)), zone)]
+
+    assert negated(above, *others) == [
+        ["gen DoesNotExist", "zone NotIn [x]"],
+        ["gen In [9]", "zone NotIn [x]"],
+        ["gen Lt 5", "zone NotIn [x]"],
+    ]
+
+
+def test_a_term_inside_another_is_left_out() -> None:
+    off = Requirement("c", "NotIn", ("x",))
+    terms = [
+        (off, Requirement("b", "Exists")),
+        (off, Requirement("a", "In", ("x",))),
+        (Requirement("b", "In", ("y",)), Requirement("a", "NotIn", ("y",))),
+    ]
+
+    assert negated(*terms) == [
+        ["a In [y]", "c In [x]"],
+        ["a NotIn [x]", "b DoesNotExist"],
+        ["b NotIn [y]", "c In [x]"],
+    ]
+
+
+def test_terms_that_match_no_node_take_nothing_away() -> None:
+    never = (pool("a"), pool("b"))
+
+    assert negated(never, (pool("c"),)) == [["pool NotIn [c]"]]
+
+
+def test_terms_that_match_every_node_together_leave_none() -> None:
+    assert negated((Requirement("pool", "Exists"),), (Requirement("pool", "NotIn", ("a",)),)) == []
+
+
+def test_keys_of_their_own_stay_one_term_however_many() -> None:
+    terms = [(Requirement(f"k{number:03}", "Exists"),) for number in range(300)]
+
+    assert negated(*terms) == [[f"k{number:03} DoesNotExist" for number in range(300)]]
+
+
+def test_a_shared_key_keeps_the_terms_as_few_as_the_policies() -> None:
+    terms = [(pool(f"x{number}"), Requirement("gen", "In", (f"g{number}",))) for number in range(30)]
+
+    found = negated(*terms)
+
+    assert len(found) == 31
+    assert ["gen In [g7]", "pool NotIn [x7]"] in found
+
+
+def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
+    def terms(count: int) -> list[selectors.Term]:
+        return [tuple(Requirement(f"k{number:02}", "Exists") for number in range(count))]
+
+    assert len(negated(*terms(64))) == 64
+    assert isinstance(overlap.complement(terms(65)), overlap.TooComplex)
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        pytest.param(
+            [(Requirement(f"a{n}", "In", ("x",)), Requirement(f"b{n}", "In", ("y",))) for n in range(30)],
+            id="keys of their own",
+        ),
+        pytest.param(
+            [
+                (Requirement(f"k{n}", "In", ("x",)), Requirement(f"k{n + 1}", "In", ("y",)))
+                for n in range(150)
+            ],
+            id="a chain of keys",
+        ),
+        pytest.param(
+            [(Requirement(f"k{n}", "Exists"), Requirement(f"k{n + 1}", "Exists")) for n in range(1000)],
+            id="a chain deeper than the stack",
+        ),
+        pytest.param(
+            [(Requirement("a", "Gt", (f"{n}",)), Requirement("b", "Lt", (f"{n}",))) for n in range(300)],
+            id="ranges of two keys",
+        ),
+        pytest.param(
+            [
+                (Requirement("a", "NotIn", (f"x{n}",)), Requirement("b", "NotIn", (f"y{n}",)))
+                for n in range(300)
+            ],
+            id="everything but pairs",
+        ),
+    ],
+)
+def test_what_would_take_too_many_terms_is_given_up_soon(terms: list[selectors.Term]) -> None:
+    assert isinstance(overlap.complement(terms), overlap.TooComplex)
+
+
+def test_what_is_too_complex_names_its_keys_the_most_common_first() -> None:
+    terms = [
+        (Requirement(f"k{n:02}", "Exists"), pool("x"), Requirement("a", "NotIn", (f"{n}",)))
+        for n in range(40)
+    ]
+    own = [(Requirement(f"z{n}", "In", ("x",)), Requirement(f"y{n}", "In", ("y",))) for n in range(10)]
+
+    found = overlap.complement([*terms, *own])
+
+    assert isinstance(found, overlap.TooComplex)
+    assert found.keys[:3] == ("a", "pool", "k00")
