@@ -1,0 +1,117 @@
+"""The config files of the programs: what a policy or a cluster means for each of them, as canonical JSON."""
+
+import re
+from typing import Any
+
+from pydantic import BaseModel
+
+from compiler import canonical, devices, documents, images, plan
+from compiler.model import cluster, config, policy
+
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+
+
+def driver(
+    item: documents.Policy, *, cluster_name: str, namespace: str, daemonset: str, leases: tuple[str, ...]
+) -> str:
+    """The driver installer's config in one pool of a policy."""
+    spec = item.spec.driver
+    environment = {variable.name: variable.value for variable in spec.env}
+    return _text(
+        config.DriverConfig(
+            cluster=cluster_name,
+            policy=item.name,
+            pool=item.name,
+            vendor=devices.VENDOR,
+            kinds=tuple(_kind(kind) for kind in devices.KINDS),
+            daemonSet=config.DaemonSetRef(namespace=namespace, name=daemonset),
+            state=spec.state,
+            driverVersion=_version(spec),
+            installPolicy="Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
+            enabledCleanup=spec.enabledCleanup,
+            source=spec.source,
+            modules=(*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS)),
+            moduleParameters=module_parameters(spec),
+            sriov=_present(spec.sriov),
+            drain=spec.drain,
+            leases=config.Lease(namespace=namespace, names=leases),
+            metrics=_metrics(spec.metrics),
+        )
+    )
+
+
+def device_plugin(item: documents.Policy, *, cluster_name: str) -> str:
+    """The device plugin's config of a policy."""
+    spec = item.spec.devicePlugin
+    served = plan.enabled_kinds(item)
+    return _text(
+        config.DevicePluginConfig(
+            cluster=cluster_name,
+            policy=item.name,
+            vendor=devices.VENDOR,
+            kinds=tuple(_kind(kind) for kind in served),
+            sharing={kind.name: getattr(spec.sharing, kind.name) for kind in served},
+            allocationPolicy=spec.allocationPolicy,
+            inject=spec.inject,
+            metrics=_metrics(spec.metrics),
+        )
+    )
+
+
+def watcher(item: documents.Cluster, repository: cluster.WatcherRepository, metrics_port: int | None) -> str:
+    """The watcher's config in a cluster."""
+    spec = item.spec.watcher
+    return _text(
+        config.WatcherConfig(
+            cluster=item.name,
+            repository=repository,
+            intervalSeconds=seconds(spec.interval),
+            quietSeconds=spec.quietSeconds,
+            removalQuietSeconds=spec.removalQuietSeconds,
+            minCommitSeconds=spec.minCommitSeconds,
+            maxLossPercent=spec.maxLossPercent,
+            ignoreLabels=spec.ignoreLabels,
+            author=spec.author,
+            messageTemplate=spec.messageTemplate,
+            signing=spec.signing.format if spec.signing else None,
+            metrics=config.MetricsEndpoint(port=metrics_port) if metrics_port else None,
+        )
+    )
+
+
+def module_parameters(spec: policy.Driver) -> dict[str, dict[str, int]]:
+    """The parameters of every module: the policy's over the defaults.
+
+    uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
+    """
+    mode = 1 if spec.source.inTree is not None else 2
+    defaults = {"uacce_mode": mode, "pf_q_num": 256}
+    return {kind.module: defaults | spec.moduleParameters.get(kind.module, {}) for kind in devices.KINDS}
+
+
+def seconds(duration: str) -> int:
+    """The seconds in a duration such as 1h30m."""
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
+
+
+def _version(spec: policy.Driver) -> str:
+    if spec.version:
+        return spec.version
+    reference = images.reference(spec)
+    return images.tag(reference) or reference.rpartition("@")[2]
+
+
+def _kind(kind: devices.Kind) -> config.Kind:
+    return config.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
+
+
+def _metrics(metrics: policy.Metrics) -> config.MetricsEndpoint | None:
+    return config.MetricsEndpoint(port=metrics.port) if metrics.enabled else None
+
+
+def _present(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(exclude_none=True)
+
+
+def _text(model: BaseModel) -> str:
+    return canonical.dump_json(model.model_dump(mode="json", exclude_none=True, by_alias=True))

@@ -1,0 +1,277 @@
+"""What the templates see: one frozen, hashable value an object, with every decision already taken.
+
+Leaf values that Kubernetes defines bear Kubernetes' own field names and are written into a template whole;
+`None` fields are left out.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Engine = Literal["argocd", "flux", "none"]
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    """A mapping that can be hashed: pairs sorted by key."""
+
+    pairs: tuple[tuple[str, Any], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toleration:
+    """Toleration v1 core."""
+
+    key: str | None = None
+    operator: str | None = None
+    value: str | None = None
+    effect: str | None = None
+    tolerationSeconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requirement:
+    """NodeSelectorRequirement v1 core."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Term:
+    """NodeSelectorTerm v1 core: every requirement holds."""
+
+    matchExpressions: tuple[Requirement, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvVar:
+    """EnvVar v1 core with a plain value."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """LocalObjectReference v1 core."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Namespace:
+    """The namespace of everything namespaced; privileged: with Pod Security labels."""
+
+    name: str
+    privileged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nfd:
+    """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights."""
+
+    namespace: str
+    image: str
+    pull_policy: str
+    minor: int
+    tolerations: tuple[Toleration, ...]
+    """Of the master and the garbage collector."""
+    worker_tolerations: tuple[Toleration, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleKind:
+    """A device kind as the rules match it."""
+
+    name: str
+    pf: str
+    vf: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRules:
+    """The NodeFeatureRule `kae`: labels for the devices of every kind."""
+
+    vendor: str
+    devices: tuple[str, ...]
+    """PCI device ids of all kinds, physical and virtual."""
+    kinds: tuple[RuleKind, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverAccess:
+    """What the driver installers of a cluster may do: one ServiceAccount for all policies."""
+
+    namespace: str
+    leases: tuple[str, ...]
+    """The Leases that pace the swaps, of every policy."""
+    daemonsets: tuple[str, ...]
+    """The DaemonSets that an installer may ask for: its own, before it cleans up."""
+    evicts: bool
+    """Whether any policy drains."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """What the pods of both node programs have in common."""
+
+    namespace: str
+    name: str
+    """Of the DaemonSet."""
+    policy: str
+    labels: Map
+    """The users' own, for the pod template only."""
+    tolerations: tuple[Toleration, ...]
+    priority_class: str
+    image: str
+    pull_policy: str
+    pull_secrets: tuple[Reference, ...]
+    resources: Map | None
+    """ResourceRequirements v1 core."""
+    terms: tuple[Term, ...]
+    """The nodes that it serves, for node affinity."""
+    max_unavailable: int | str
+    config: str
+    """The program's config file, canonical JSON."""
+    metrics_port: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverPool(Pod):
+    """A DaemonSet of driver installers."""
+
+    pool: str
+    env: tuple[EnvVar, ...]
+    min_ready_seconds: int
+    grace_seconds: int
+    """Time to end a step, or to clean up, after SIGTERM."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePlugin(Pod):
+    """A DaemonSet of device plugins."""
+
+    libraries: bool
+    """Whether the host's KAE libraries are handed to containers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watcher:
+    """The inventory watcher."""
+
+    namespace: str
+    image: str
+    pull_policy: str
+    secret: str
+    signing_secret: str | None
+    config: str
+    metrics_port: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsPort:
+    """Pods of a policy that serve metrics."""
+
+    name: str
+    """app.kubernetes.io/name of the pods."""
+    policy: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring:
+    """What the Prometheus Operator and Grafana get: which programs serve metrics."""
+
+    namespace: str
+    cluster: str
+    scraped: tuple[MetricsPort, ...]
+    watcher: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """The admission policy that confines the installer's evictions to its own node."""
+
+    namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindRef:
+    """A kind of the Kubernetes API, as an AppProject allows it."""
+
+    group: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArgoApplication:
+    """The Application and the AppProject that apply a cluster's manifests."""
+
+    name: str
+    namespace: str
+    project: str
+    repository: str
+    revision: str
+    path: str
+    destination: Map
+    destination_namespace: str
+    prune: bool
+    self_heal: bool
+    cluster_kinds: tuple[KindRef, ...]
+    namespaced_kinds: tuple[KindRef, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FluxSource:
+    """The GitRepository that Flux reads."""
+
+    name: str
+    namespace: str
+    url: str
+    branch: str
+    interval: str
+    secret: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FluxKustomization:
+    """The Kustomization that applies a cluster's manifests."""
+
+    name: str
+    namespace: str
+    interval: str
+    path: str
+    prune: bool
+    source: Map
+    """CrossNamespaceSourceReference: kind, name and perhaps namespace."""
+    kube_config: Map | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """An object to render: its component, its template's name and the value that the template gets."""
+
+    component: str
+    template: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterPlan:
+    """Everything that a cluster's output is made from."""
+
+    name: str
+    engine: Engine
+    keep_crds: bool
+    """Whether the GitOps engine must never delete NFD's definitions."""
+    manifests: tuple[Manifest, ...]
+    bootstrap: tuple[Manifest, ...]
+
+
+def mapping(pairs: Iterable[tuple[str, Any]]) -> Map:
+    """A `Map` of these pairs, sorted."""
+    return Map(tuple(sorted(pairs)))

@@ -1,0 +1,53 @@
+"""Objects out of templates: one template an object, given one IR value, parsed back and returned as data.
+
+Whatever a template prints is written as a YAML flow value, so that no value can break out of its place.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import jinja2
+
+from compiler import canonical, ir, yamltext
+
+Templates = Mapping[str, str]
+"""Template texts by name, `<component>/<template>`."""
+
+
+def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None) -> Callable[[ir.Manifest], Any]:
+    """A function from a manifest to its object, which renders equal manifests once."""
+    environment = jinja2.Environment(
+        loader=jinja2.DictLoader(templates),
+        undefined=jinja2.StrictUndefined,
+        finalize=flow,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
+        bytecode_cache=bytecode,
+    )
+    done: dict[ir.Manifest, Any] = {}
+
+    def render(manifest: ir.Manifest) -> Any:
+        found = done.get(manifest)
+        if found is None:
+            name = f"{manifest.component}/{manifest.template}"
+            text = environment.get_template(name).render(it=manifest.value)
+            found = done[manifest] = yamltext.single(text, name)
+        return found
+
+    return render
+
+
+def flow(value: Any) -> str:
+    """A value of the IR as YAML flow text, which is also JSON."""
+    if isinstance(value, str):
+        return canonical.quoted(value)
+    if isinstance(value, ir.Map):
+        return "{" + ", ".join(f"{canonical.quoted(key)}: {flow(item)}" for key, item in value.pairs) + "}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(flow(item) for item in value) + "]"
+    if is_dataclass(value):
+        present = ((field.name, getattr(value, field.name)) for field in fields(value))
+        return flow(ir.Map(tuple((name, item) for name, item in present if item is not None)))
+    return canonical.scalar(value)

@@ -1,0 +1,266 @@
+"""NFD's custom resource definitions: what the API server is told to accept, and what to refuse."""
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from compiler import devices, ir, render
+
+GROUP = "nfd.k8s-sigs.io"
+
+OPERATORS = (
+    *("In", "NotIn", "InRegexp", "Exists", "DoesNotExist", "IsTrue", "IsFalse"),
+    *("Gt", "Lt", "GtLt"),
+    *("Ge", "Le", "GeLe"),
+)
+
+
+@pytest.fixture(scope="module")
+def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
+    paths = (
+        path
+        for folder in ("crds", "node-feature-rule")
+        for path in (repository_root / "templates" / folder).iterdir()
+    )
+    return render.renderer(
+        {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths}
+    )
+
+
+@pytest.fixture(scope="module")
+def definition(renders: Callable[[ir.Manifest], Any]) -> Callable[..., Any]:
+    """The definition of a resource, by its plural name."""
+
+    def defined(plural: str, minor: int = 16) -> Any:
+        value = ir.Nfd(
+            namespace="kae-operator",
+            image="registry.example/nfd:v1",
+            pull_policy="Always",
+            minor=minor,
+            tolerations=(),
+            worker_tolerations=(),
+        )
+        template = f"customresourcedefinition-{plural}.{GROUP}.yaml"
+        return renders(ir.Manifest(component="crds", template=template, value=value))
+
+    return defined
+
+
+@pytest.fixture(scope="module")
+def refusal(definition: Callable[..., Any]) -> Callable[[str, Any], str | None]:
+    """Why the API server refuses an object under strict field validation, or None."""
+
+    def judged(plural: str, candidate: Any) -> str | None:
+        schema = closed(open_schema(definition(plural)))
+        found = jsonschema.exceptions.best_match(
+            jsonschema.Draft202012Validator(schema).iter_errors(candidate)
+        )
+        return None if found is None else found.message
+
+    return judged
+
+
+def open_schema(found: Mapping[str, Any]) -> Any:
+    (version,) = found["spec"]["versions"]
+    return version["schema"]["openAPIV3Schema"]
+
+
+def closed(schema: Any) -> Any:
+    """The schema with unknown fields refused wherever it lists the fields."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: closed(value) for key, value in schema.items()}
+    return {**found, "additionalProperties": False} if isinstance(schema.get("properties"), dict) else found
+
+
+def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every schema inside a schema, with the way to it."""
+    yield path, schema
+    for name, inner in schema.get("properties", {}).items():
+        yield from places(inner, f"{path}.{name}")
+    for word in ("items", "additionalProperties"):
+        if word in schema:
+            yield from places(schema[word], f"{path}[]")
+
+
+@pytest.fixture
+def rule(renders: Callable[[ir.Manifest], Any]) -> Any:
+    """The compiler's own NodeFeatureRule, to spoil."""
+    kinds = tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS)
+    value = ir.DeviceRules(vendor=devices.VENDOR, devices=("a250", "a251"), kinds=kinds)
+    manifest = ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=value)
+    return copy.deepcopy(renders(manifest))
+
+
+@pytest.mark.parametrize(
+    ("plural", "kind", "scope", "short"),
+    [
+        ("nodefeatures", "NodeFeature", "Namespaced", None),
+        ("nodefeaturerules", "NodeFeatureRule", "Cluster", ["nfr"]),
+        ("nodefeaturegroups", "NodeFeatureGroup", "Namespaced", ["nfg"]),
+    ],
+)
+def test_a_definition_bears_the_names_by_which_nfd_and_people_ask(
+    definition: Callable[..., Any], plural: str, kind: str, scope: str, short: list[str] | None
+) -> None:
+    found = definition(plural)
+
+    assert found["metadata"]["name"] == f"{plural}.{GROUP}"
+    assert (found["spec"]["group"], found["spec"]["scope"]) == (GROUP, scope)
+    assert found["spec"]["names"] == {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "plural": plural,
+        "singular": kind.lower(),
+    } | ({"shortNames": short} if short else {})
+    (version,) = found["spec"]["versions"]
+    assert (version["name"], version["served"], version["storage"]) == ("v1alpha1", True, True)
+
+
+@pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
+def test_a_definition_is_the_same_for_every_release(definition: Callable[..., Any], plural: str) -> None:
+    assert all(definition(plural, minor) == definition(plural) for minor in (17, 18, 19))
+
+
+def test_only_groups_have_a_status_of_their_own(definition: Callable[..., Any]) -> None:
+    (version,) = definition("nodefeaturegroups")["spec"]["versions"]
+
+    assert version["subresources"] == {"status": {}}
+    for plural in ("nodefeatures", "nodefeaturerules"):
+        (version,) = definition(plural)["spec"]["versions"]
+        assert "subresources" not in version
+
+
+@pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
+def test_a_schema_is_structural_and_keeps_no_unknown_field(
+    definition: Callable[..., Any], plural: str
+) -> None:
+    found = definition(plural)
+
+    assert "preserveUnknownFields" not in found["spec"]
+    for path, schema in places(open_schema(found)):
+        assert isinstance(schema.get("type"), str), path
+        assert not {"properties", "additionalProperties"} <= schema.keys(), path
+        assert "x-kubernetes-preserve-unknown-fields" not in schema, path
+        assert set(schema.get("required", ())) <= schema.get("properties", {}).keys(), path
+
+
+def test_rules_and_groups_match_by_the_same_terms_everywhere(definition: Callable[..., Any]) -> None:
+    found = [
+        schema
+        for plural in ("nodefeaturerules", "nodefeaturegroups")
+        for path, schema in places(open_schema(definition(plural)))
+        if path.endswith(".matchFeatures[]")
+    ]
+
+    assert len(found) == 4
+    assert all(term == found[0] for term in found)
+    expressions = (
+        found[0]["properties"]["matchName"],
+        found[0]["properties"]["matchExpressions"]["additionalProperties"],
+    )
+    assert [sorted(each["properties"]["op"]["enum"]) for each in expressions] == [sorted(OPERATORS)] * 2
+
+
+def test_the_compiler_s_own_rules_are_accepted(refusal: Callable[[str, Any], str | None], rule: Any) -> None:
+    assert refusal("nodefeaturerules", rule) is None
+
+
+def test_every_field_that_a_rule_can_have_is_accepted(refusal: Callable[[str, Any], str | None]) -> None:
+    full = {
+        "name": "all",
+        "labels": {"a/b": "true"},
+        "labelsTemplate": "a=b",
+        "vars": {"c": "d"},
+        "varsTemplate": "e=f",
+        "annotations": {"g/h": "i"},
+        "extendedResources": {"j/k": "4"},
+        "taints": [{"key": "l", "value": "m", "effect": "NoSchedule", "timeAdded": "2024-01-01T00:00:00Z"}],
+        "matchFeatures": [
+            {
+                "feature": "kernel.version",
+                "matchExpressions": {"full": {"op": "Ge", "value": ["5.10"], "type": "version"}},
+                "matchName": {"op": "Exists"},
+            }
+        ],
+        "matchAny": [{"matchFeatures": [{"feature": "cpu.cpuid"}]}],
+    }
+
+    assert refusal("nodefeaturerules", {"spec": {"rules": [full]}}) is None
+
+
+def unknown_operator(rule: Any) -> None:
+    rule["matchFeatures"][0]["matchExpressions"]["vendor"]["op"] = "Is"
+
+
+def nameless(rule: Any) -> None:
+    del rule["name"]
+
+
+def bare_value(rule: Any) -> None:
+    rule["matchFeatures"][0]["matchExpressions"]["vendor"]["value"] = "19e5"
+
+
+def label_of_another_type(rule: Any) -> None:
+    rule["labels"]["openfuyao.com/kae.present"] = True
+
+
+def unknown_field(rule: Any) -> None:
+    rule["matchFeature"] = []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "reason"),
+    [
+        (unknown_operator, "'Is' is not one of"),
+        (nameless, "'name' is a required property"),
+        (bare_value, "'19e5' is not of type 'array'"),
+        (label_of_another_type, "True is not of type 'string'"),
+        (unknown_field, "'matchFeature' was unexpected"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_rule_that_nfd_could_not_read_is_refused(
+    refusal: Callable[[str, Any], str | None], rule: Any, spoil: Callable[[Any], None], reason: str
+) -> None:
+    spoil(rule["spec"]["rules"][0])
+
+    assert reason in (refusal("nodefeaturerules", rule) or "")
+
+
+def test_a_worker_s_report_is_accepted(refusal: Callable[[str, Any], str | None]) -> None:
+    report = {
+        "spec": {
+            "labels": {"feature.node.kubernetes.io/kernel-version.full": "5.10.0"},
+            "features": {
+                "attributes": {"kernel.version": {"elements": {"full": "5.10.0"}}},
+                "flags": {"kernel.loadedmodule": {"elements": {"uacce": {}}}},
+                "instances": {
+                    "pci.device": {"elements": [{"attributes": {"vendor": "19e5", "device": "a258"}}]},
+                },
+            },
+        }
+    }
+
+    assert refusal("nodefeatures", report) is None
+    assert refusal("nodefeatures", {}) == "'spec' is a required property"
+
+
+def test_the_members_of_a_group_are_told_apart_by_name(
+    refusal: Callable[[str, Any], str | None], definition: Callable[..., Any]
+) -> None:
+    spec = {"featureGroupRules": [{"name": "a", "matchFeatures": [{"feature": "cpu.cpuid"}]}]}
+    nodes = open_schema(definition("nodefeaturegroups"))["properties"]["status"]["properties"]["nodes"]
+
+    assert refusal("nodefeaturegroups", {"spec": spec, "status": {"nodes": [{"name": "n1"}]}}) is None
+    assert (
+        refusal("nodefeaturegroups", {"spec": spec, "status": {"nodes": [{}]}})
+        == "'name' is a required property"
+    )
+    assert (nodes["x-kubernetes-list-type"], nodes["x-kubernetes-list-map-keys"]) == ("map", ["name"])

@@ -1,0 +1,487 @@
+"""NFD as the templates render it, release by release, and the rules by which it labels devices."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from compiler import devices, ir, render
+
+MINORS = (16, 17, 18, 19)
+NAMESPACE = "kae-operator"
+
+Device = tuple[str, str]
+"""Vendor and device id of a PCI device."""
+
+
+@pytest.fixture(scope="module")
+def templates(repository_root: Path) -> Mapping[str, str]:
+    folders = ("crds", "nfd", "node-feature-rule")
+    paths = (path for folder in folders for path in (repository_root / "templates" / folder).iterdir())
+    return {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths}
+
+
+@pytest.fixture(scope="module")
+def rendered(templates: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
+    """The objects of NFD and its definitions, by template name without its ending."""
+    renders = render.renderer(templates)
+
+    def objects(
+        minor: int,
+        tolerations: tuple[ir.Toleration, ...] = (),
+        worker_tolerations: tuple[ir.Toleration, ...] = (),
+    ) -> dict[str, Any]:
+        value = ir.Nfd(
+            namespace=NAMESPACE,
+            image="registry.example/nfd:v1",
+            pull_policy="IfNotPresent",
+            minor=minor,
+            tolerations=tolerations,
+            worker_tolerations=worker_tolerations,
+        )
+        found = {}
+        for name in sorted(templates):
+            component, _, template = name.partition("/")
+            if component != "node-feature-rule":
+                manifest = ir.Manifest(component=component, template=template, value=value)
+                found[template.removesuffix(".yaml")] = renders(manifest)
+        return found
+
+    return objects
+
+
+@pytest.fixture(scope="module")
+def device_rules(templates: Mapping[str, str]) -> Any:
+    value = ir.DeviceRules(
+        vendor=devices.VENDOR,
+        devices=tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf))),
+        kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
+    )
+    manifest = ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=value)
+    return render.renderer(templates)(manifest)
+
+
+def pod_spec(found: Mapping[str, Any]) -> Any:
+    return found["spec"]["template"]["spec"]
+
+
+def container(found: Mapping[str, Any]) -> Any:
+    (only,) = pod_spec(found)["containers"]
+    return only
+
+
+def workloads(found: Mapping[str, Any]) -> list[Any]:
+    return [item for item in found.values() if item["kind"] in ("DaemonSet", "Deployment")]
+
+
+def probed(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Where each probe asks."""
+    probes = {name: probe for name, probe in container(found).items() if name.endswith("Probe")}
+    return {name: probe.get("grpc") or probe.get("httpGet") for name, probe in probes.items()}
+
+
+@pytest.mark.parametrize(
+    ("minor", "args"),
+    [
+        (
+            16,
+            [
+                "-crd-controller=true",
+                "-feature-gates=NodeFeatureAPI=true",
+                "-feature-gates=NodeFeatureGroupAPI=false",
+                "-metrics=8081",
+                "-nfd-api-parallelism=100",
+                "-resync-period=10m",
+            ],
+        ),
+        (
+            17,
+            [
+                "-feature-gates=NodeFeatureGroupAPI=false",
+                "-metrics=8081",
+                "-nfd-api-parallelism=100",
+                "-resync-period=10m",
+            ],
+        ),
+        (
+            18,
+            [
+                "-feature-gates=NodeFeatureGroupAPI=false",
+                "-port=8080",
+                "-nfd-api-parallelism=100",
+                "-resync-period=10m",
+            ],
+        ),
+        (
+            19,
+            [
+                "-feature-gates=NodeFeatureGroupAPI=false",
+                "-port=8080",
+                "-nfd-api-parallelism=100",
+                "-resync-period=10m",
+            ],
+        ),
+    ],
+)
+def test_the_master_gets_the_arguments_of_its_release(
+    rendered: Callable[..., dict[str, Any]], minor: int, args: list[str]
+) -> None:
+    found = container(rendered(minor)["deployment-nfd-master"])
+
+    assert found["command"] == ["nfd-master"]
+    assert found["args"] == args
+
+
+@pytest.mark.parametrize(
+    ("minor", "args"),
+    [
+        (16, ["-feature-gates=NodeFeatureAPI=true", "-metrics=8081"]),
+        (17, ["-metrics=8081"]),
+        (18, ["-port=8080"]),
+        (19, ["-port=8080"]),
+    ],
+)
+def test_the_workers_get_the_arguments_of_their_release(
+    rendered: Callable[..., dict[str, Any]], minor: int, args: list[str]
+) -> None:
+    found = container(rendered(minor)["daemonset-nfd-worker"])
+
+    assert found["command"] == ["nfd-worker"]
+    assert found["args"] == [*args, "-feature-sources=all,-local", "-label-sources=kernel,pci,system"]
+
+
+@pytest.mark.parametrize(("minor", "more"), [(16, []), (17, []), (18, ["-port=8080"]), (19, ["-port=8080"])])
+def test_the_garbage_collector_gets_the_arguments_of_its_release(
+    rendered: Callable[..., dict[str, Any]], minor: int, more: list[str]
+) -> None:
+    found = container(rendered(minor)["deployment-nfd-gc"])
+
+    assert found["command"] == ["nfd-gc"]
+    assert found["args"] == ["-gc-interval=1h", *more]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_probes_ask_where_the_release_answers(rendered: Callable[..., dict[str, Any]], minor: int) -> None:
+    found = rendered(minor)
+    grpc = minor <= 17
+    answer = {"port": 8082} if grpc else {"path": "/healthz", "port": "http"}
+
+    assert probed(found["deployment-nfd-master"]) == dict.fromkeys(
+        ("startupProbe", "livenessProbe", "readinessProbe"), answer
+    )
+    assert probed(found["daemonset-nfd-worker"]) == dict.fromkeys(("livenessProbe", "readinessProbe"), answer)
+    assert probed(found["deployment-nfd-gc"]) == (
+        {} if grpc else dict.fromkeys(("livenessProbe", "readinessProbe"), answer)
+    )
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_every_probe_asks_a_port_that_its_container_declares(
+    rendered: Callable[..., dict[str, Any]], minor: int
+) -> None:
+    for item in workloads(rendered(minor)):
+        ports = container(item)["ports"]
+        declared = {port[key] for port in ports for key in ("name", "containerPort")}
+
+        assert {probe["port"] for probe in probed(item).values()} <= declared
+        assert {port["protocol"] for port in ports} == {"TCP"}
+
+
+@pytest.mark.parametrize(
+    ("minor", "read"),
+    [(minor, ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"]) for minor in (16, 17, 18)]
+    + [(19, ["nodefeatures", "nodefeaturerules"])],
+)
+def test_the_master_may_patch_nodes_and_read_what_its_release_reads_and_nothing_else(
+    rendered: Callable[..., dict[str, Any]], minor: int, read: list[str]
+) -> None:
+    found = rendered(minor)["clusterrole-kae-nfd-master"]
+
+    assert found["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "patch"]},
+        {"apiGroups": ["nfd.k8s-sigs.io"], "resources": read, "verbs": ["list", "watch"]},
+    ]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_workers_may_write_reports_in_their_own_namespace_and_nothing_else(
+    rendered: Callable[..., dict[str, Any]], minor: int
+) -> None:
+    found = rendered(minor)["role-nfd-worker"]
+
+    assert (found["kind"], found["metadata"]["namespace"]) == ("Role", NAMESPACE)
+    assert found["rules"] == [
+        {
+            "apiGroups": ["nfd.k8s-sigs.io"],
+            "resources": ["nodefeatures"],
+            "verbs": ["create", "get", "update"],
+        },
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},
+    ]
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_the_garbage_collector_may_watch_nodes_and_delete_reports_and_nothing_else(
+    rendered: Callable[..., dict[str, Any]], minor: int
+) -> None:
+    found = rendered(minor)["clusterrole-kae-nfd-gc"]
+
+    assert found["rules"] == [
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]},
+        {"apiGroups": ["nfd.k8s-sigs.io"], "resources": ["nodefeatures"], "verbs": ["list", "delete"]},
+    ]
+
+
+def test_every_role_is_bound_to_the_account_of_its_name_and_there_are_no_other_rights(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    found = rendered(16)
+    bindings = [item for item in found.values() if item["kind"].endswith("RoleBinding")]
+    roles = {
+        (item["kind"], item["metadata"]["name"]) for item in found.values() if item["kind"].endswith("Role")
+    }
+    accounts = {name.removeprefix("serviceaccount-") for name in found if name.startswith("serviceaccount-")}
+
+    assert accounts == {"nfd-master", "nfd-worker", "nfd-gc"}
+    assert {(item["roleRef"]["kind"], item["roleRef"]["name"]) for item in bindings} == roles
+    for item in bindings:
+        (subject,) = item["subjects"]
+        assert subject == {"kind": "ServiceAccount", "name": subject["name"], "namespace": NAMESPACE}
+        assert item["roleRef"]["name"].removeprefix("kae-") == subject["name"]
+    assert {pod_spec(item)["serviceAccountName"] for item in workloads(found)} == accounts
+
+
+@pytest.mark.parametrize("minor", MINORS)
+def test_no_pod_has_a_privilege_and_only_the_workers_see_the_host_and_cannot_write_to_it(
+    rendered: Callable[..., dict[str, Any]], minor: int
+) -> None:
+    for item in workloads(rendered(minor)):
+        spec = pod_spec(item)
+        only = container(item)
+        mounts = only.get("volumeMounts", [])
+
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert only["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert bool(mounts) == (item["kind"] == "DaemonSet")
+        assert all(mount["readOnly"] is True for mount in mounts)
+        assert {mount["name"] for mount in mounts} == {volume["name"] for volume in spec.get("volumes", [])}
+
+
+def test_the_workers_see_of_the_host_what_their_sources_read(rendered: Callable[..., dict[str, Any]]) -> None:
+    volumes = pod_spec(rendered(16)["daemonset-nfd-worker"])["volumes"]
+
+    assert {volume["hostPath"]["path"]: volume["hostPath"]["type"] for volume in volumes} == {
+        "/sys": "Directory",
+        "/etc/os-release": "File",
+        "/boot": "Directory",
+        "/lib/modules": "Directory",
+        "/proc/swaps": "File",
+    }
+
+
+def test_a_pod_starts_with_the_names_that_nfd_looks_for(rendered: Callable[..., dict[str, Any]]) -> None:
+    found = rendered(16)
+    names = {
+        name: {entry["name"]: entry["valueFrom"]["fieldRef"]["fieldPath"] for entry in container(item)["env"]}
+        for name, item in found.items()
+        if name in ("deployment-nfd-master", "daemonset-nfd-worker")
+    }
+
+    assert names == {
+        "deployment-nfd-master": {"NODE_NAME": "spec.nodeName"},
+        "daemonset-nfd-worker": {
+            "NODE_NAME": "spec.nodeName",
+            "POD_NAME": "metadata.name",
+            "POD_UID": "metadata.uid",
+        },
+    }
+
+
+def test_the_cluster_s_tolerations_go_to_the_pods_that_are_free_where_to_run(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    control_plane = {
+        "key": "node-role.kubernetes.io/control-plane",
+        "operator": "Exists",
+        "effect": "NoSchedule",
+    }
+    found = rendered(16, tolerations=(ir.Toleration(key="dedicated", value="infra"),))
+
+    for name in ("deployment-nfd-master", "deployment-nfd-gc"):
+        assert pod_spec(found[name])["tolerations"] == [control_plane, {"key": "dedicated", "value": "infra"}]
+        assert pod_spec(rendered(16)[name])["tolerations"] == [control_plane]
+
+
+def test_the_workers_tolerate_what_they_are_told_and_nothing_where_that_is_nothing(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    every = ir.Toleration(operator="Exists")
+
+    told = pod_spec(rendered(16, worker_tolerations=(every,))["daemonset-nfd-worker"])
+    assert told["tolerations"] == [{"operator": "Exists"}]
+    assert "tolerations" not in pod_spec(rendered(16)["daemonset-nfd-worker"])
+
+
+def test_there_is_one_master_at_a_time_as_nothing_elects_a_leader(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    spec = rendered(19)["deployment-nfd-master"]["spec"]
+
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert "-enable-leader-election" not in container(rendered(19)["deployment-nfd-master"])["args"]
+
+
+def test_every_image_is_the_cluster_s(rendered: Callable[..., dict[str, Any]]) -> None:
+    found = [container(item) for item in workloads(rendered(18))]
+
+    assert {(item["image"], item["imagePullPolicy"]) for item in found} == {
+        ("registry.example/nfd:v1", "IfNotPresent")
+    }
+
+
+def test_an_object_s_file_is_named_after_it(rendered: Callable[..., dict[str, Any]]) -> None:
+    found = rendered(17)
+
+    assert {name: f"{item['kind'].lower()}-{item['metadata']['name']}" for name, item in found.items()} == {
+        name: name for name in found
+    }
+
+
+def test_every_object_lies_in_the_namespace_or_has_a_name_that_no_other_nfd_uses(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    for name, item in rendered(16).items():
+        metadata = item["metadata"]
+        if item["kind"].startswith("Cluster"):
+            assert metadata["name"].startswith("kae-"), name
+        assert metadata.get("namespace") == (
+            None if item["kind"].startswith(("Cluster", "Custom")) else NAMESPACE
+        ), name
+
+
+def test_every_object_says_whose_it_is_and_selectors_hold_nothing_that_could_change(
+    rendered: Callable[..., dict[str, Any]], device_rules: Any
+) -> None:
+    for item in (*rendered(16).values(), device_rules):
+        assert item["metadata"]["labels"] == {
+            "app.kubernetes.io/part-of": "kae",
+            "app.kubernetes.io/managed-by": "kae",
+        }
+    for item in workloads(rendered(16)):
+        labels = {"app.kubernetes.io/name": item["metadata"]["name"]}
+        assert item["spec"]["selector"] == {"matchLabels": labels}
+        assert item["spec"]["template"]["metadata"] == {"labels": labels}
+
+
+def test_strict_schemas_of_the_oldest_and_the_newest_kubernetes_accept_every_object(
+    rendered: Callable[..., dict[str, Any]],
+) -> None:
+    toleration = (ir.Toleration(key="dedicated", operator="Exists", effect="NoExecute", tolerationSeconds=5),)
+    distinct = {
+        json.dumps(item, sort_keys=True): item
+        for minor in MINORS
+        for item in rendered(minor, toleration, toleration).values()
+    }
+
+    for item in distinct.values():
+        for release in ("1.25", kubernetes_validate.latest_version()):
+            assert kubernetes_validate.validate(item, release, strict=True) == ".".join(
+                release.split(".")[:2]
+            )
+
+
+def test_neither_nodes_nor_the_labels_of_people_are_ever_written(
+    rendered: Callable[..., dict[str, Any]], device_rules: Any
+) -> None:
+    for item in (*rendered(16).values(), *rendered(19).values(), device_rules):
+        assert item["kind"] != "Node"
+        assert "kae.deploy" not in json.dumps(item)
+
+
+def test_there_are_a_rule_for_all_devices_and_three_for_each_kind(device_rules: Any) -> None:
+    names = [rule["name"] for rule in device_rules["spec"]["rules"]]
+
+    assert device_rules["metadata"]["name"] == "kae"
+    assert names == [
+        "kae",
+        *("kae.hpre", "kae.hpre.pf", "kae.hpre.vf"),
+        *("kae.sec", "kae.sec.pf", "kae.sec.vf"),
+        *("kae.zip", "kae.zip.pf", "kae.zip.vf"),
+    ]
+
+
+def matched(rule: Mapping[str, Any], present: Sequence[Device]) -> int:
+    """How many devices a rule matches, as NFD counts: all expressions of the term hold for one device."""
+    ((feature, expressions),) = (
+        (term["feature"], term["matchExpressions"]) for term in rule["matchFeatures"]
+    )
+    assert feature == "pci.device"
+    assert {expression["op"] for expression in expressions.values()} == {"In"}
+    assert expressions.keys() == {"vendor", "device"}
+    return sum(
+        vendor in expressions["vendor"]["value"] and device in expressions["device"]["value"]
+        for vendor, device in present
+    )
+
+
+def labels_of(rules: Mapping[str, Any], present: Sequence[Device]) -> dict[str, str]:
+    """The labels that NFD would give to a node with these devices."""
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for rule in rules["spec"]["rules"]:
+            count = matched(rule, present)
+            if count:
+                yield from rule.get("labels", {}).items()
+                template = rule.get("labelsTemplate")
+                if template:
+                    key, _, value = template.partition("=")
+                    assert value == "{{ len .pci.device }}"
+                    yield key, str(count)
+
+    return dict(pairs())
+
+
+def test_a_node_without_kae_devices_gets_no_label(device_rules: Any) -> None:
+    strangers = [("8086", "a258"), ("19e5", "a222"), ("1af4", "1041")]
+
+    assert labels_of(device_rules, strangers) == {}
+
+
+def test_physical_and_virtual_functions_are_counted_apart(device_rules: Any) -> None:
+    present = [("19e5", "a258"), *[("19e5", "a259")] * 5, ("8086", "a259")]
+
+    assert labels_of(device_rules, present) == {
+        "openfuyao.com/kae.present": "true",
+        "openfuyao.com/kae.hpre.present": "true",
+        "openfuyao.com/kae.hpre.pf": "1",
+        "openfuyao.com/kae.hpre.vf": "5",
+    }
+
+
+def test_a_guest_with_virtual_functions_alone_gets_no_label_about_physical_ones(device_rules: Any) -> None:
+    assert labels_of(device_rules, [("19e5", "a251")]) == {
+        "openfuyao.com/kae.present": "true",
+        "openfuyao.com/kae.zip.present": "true",
+        "openfuyao.com/kae.zip.vf": "1",
+    }
+
+
+@pytest.mark.parametrize("kind", devices.KINDS, ids=lambda kind: kind.name)
+def test_the_labels_of_a_kind_are_the_ones_that_selectors_read(device_rules: Any, kind: devices.Kind) -> None:
+    found = labels_of(device_rules, [(devices.VENDOR, kind.pf), (devices.VENDOR, kind.vf)])
+
+    assert found == {
+        devices.PRESENT: "true",
+        kind.present: "true",
+        f"{kind.resource}.pf": "1",
+        f"{kind.resource}.vf": "1",
+    }

@@ -1,0 +1,629 @@
+"""Namespace, node programs, guard, watcher and bootstrap/: what their objects grant, ask for and omit."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+
+from compiler import canonical, ir, render
+
+Rendered = Callable[[str, object], Any]
+
+PRESENT = ir.Term(
+    matchExpressions=(ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",)),)
+)
+SOCKETS = "/var/lib/kubelet/plugins_registry"
+
+NAMESPACE = ir.Namespace(name="kae-operator", privileged=True)
+ACCESS = ir.DriverAccess(
+    namespace="kae-operator",
+    leases=("kae-driver-tls-1", "kae-driver-tls-2"),
+    daemonsets=("kae-driver-tls",),
+    evicts=True,
+)
+POOL = ir.DriverPool(
+    namespace="kae-operator",
+    name="kae-driver-tls--canary",
+    policy="tls",
+    pool="canary",
+    labels=ir.Map(),
+    tolerations=(),
+    priority_class="system-node-critical",
+    image="registry.test/kae-driver-installer:2.0.1",
+    pull_policy="IfNotPresent",
+    pull_secrets=(),
+    resources=None,
+    terms=(PRESENT,),
+    max_unavailable="10%",
+    config='{"version":1}',
+    metrics_port=None,
+    env=(),
+    min_ready_seconds=30,
+    grace_seconds=120,
+)
+PLUGIN = ir.DevicePlugin(
+    namespace="kae-operator",
+    name="kae-device-plugin-tls",
+    policy="tls",
+    labels=ir.Map(),
+    tolerations=(),
+    priority_class="system-node-critical",
+    image="registry.test/kae-device-plugin:2.0.1",
+    pull_policy="IfNotPresent",
+    pull_secrets=(),
+    resources=None,
+    terms=(PRESENT,),
+    max_unavailable=1,
+    config='{"version":1}',
+    metrics_port=None,
+    libraries=False,
+)
+WATCHER = ir.Watcher(
+    namespace="kae-operator",
+    image="registry.test/kae-watcher:1.0",
+    pull_policy="IfNotPresent",
+    secret="inventory-key",  # noqa: S106 - the name of a Secret
+    signing_secret=None,
+    config='{"version":1}',
+    metrics_port=None,
+)
+GUARD = ir.Guard(namespace="kae-operator")
+ARGO = ir.ArgoApplication(
+    name="kae-east",
+    namespace="argocd",
+    project="kae-east",
+    repository="https://git.test/fleet.git",
+    revision="main",
+    path="output/east",
+    destination=ir.mapping([("server", "https://kubernetes.default.svc")]),
+    destination_namespace="kae-operator",
+    prune=True,
+    self_heal=False,
+    cluster_kinds=(ir.KindRef(group="", kind="Namespace"),),
+    namespaced_kinds=(ir.KindRef(group="", kind="ConfigMap"), ir.KindRef(group="apps", kind="DaemonSet")),
+)
+FLUX_SOURCE = ir.FluxSource(
+    name="kae-east",
+    namespace="flux-system",
+    url="https://git.test/fleet.git",
+    branch="main",
+    interval="5m",
+    secret=None,
+)
+FLUX = ir.FluxKustomization(
+    name="kae-east",
+    namespace="flux-system",
+    interval="5m",
+    path="./output/east",
+    prune=True,
+    source=ir.mapping([("kind", "GitRepository"), ("name", "kae-east")]),
+    kube_config=None,
+)
+
+FULL: dict[str, Any] = {
+    "labels": ir.mapping([("team", "crypto")]),
+    "tolerations": (ir.Toleration(key="dedicated", operator="Exists", effect="NoSchedule"),),
+    "pull_secrets": (ir.Reference(name="registry"),),
+    "resources": ir.mapping([("limits", ir.mapping([("memory", "128Mi")]))]),
+    "metrics_port": 9510,
+}
+"""Every optional part of a node program's pod."""
+
+SIGNED: dict[str, Any] = {"signing_secret": "signing-key"}
+
+CORE: tuple[tuple[str, object], ...] = (
+    ("namespace/namespace", NAMESPACE),
+    ("namespace/namespace", replace(NAMESPACE, privileged=False)),
+    ("driver/serviceaccount-kae-driver", ACCESS),
+    ("driver/role-kae-driver", ACCESS),
+    ("driver/role-kae-driver", replace(ACCESS, leases=(), daemonsets=())),
+    ("driver/rolebinding-kae-driver", ACCESS),
+    ("driver/clusterrole-kae-driver", ACCESS),
+    ("driver/clusterrolebinding-kae-driver", ACCESS),
+    ("driver/daemonset", POOL),
+    ("driver/daemonset", replace(POOL, **FULL, env=(ir.EnvVar(name="INSTALL_POLICY", value="Always"),))),
+    ("device-plugin/serviceaccount-kae-device-plugin", NAMESPACE),
+    ("device-plugin/daemonset", PLUGIN),
+    ("device-plugin/daemonset", replace(PLUGIN, **FULL, libraries=True)),
+    ("watcher/serviceaccount-kae-watcher", WATCHER),
+    ("watcher/clusterrole-kae-watcher", WATCHER),
+    ("watcher/clusterrolebinding-kae-watcher", WATCHER),
+    ("watcher/deployment-kae-watcher", WATCHER),
+    ("watcher/deployment-kae-watcher", replace(WATCHER, **SIGNED, metrics_port=9512)),
+)
+GUARDS: tuple[tuple[str, object], ...] = (
+    ("guard/validatingadmissionpolicy-kae-driver", GUARD),
+    ("guard/validatingadmissionpolicybinding-kae-driver", GUARD),
+)
+BOOTSTRAP: tuple[tuple[str, object], ...] = (
+    ("bootstrap/application", ARGO),
+    ("bootstrap/appproject", ARGO),
+    ("bootstrap/gitrepository", FLUX_SOURCE),
+    ("bootstrap/kustomization", FLUX),
+)
+WORKLOADS: tuple[tuple[str, object], ...] = (
+    ("driver/daemonset", POOL),
+    ("device-plugin/daemonset", PLUGIN),
+    ("watcher/deployment-kae-watcher", WATCHER),
+)
+
+
+@pytest.fixture(scope="module")
+def rendered(repository_root: Path) -> Rendered:
+    """The object that a template makes of a value."""
+    folder = repository_root / "templates"
+    texts = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.glob("*/*.yaml")}
+    renderer = render.renderer(texts)
+
+    def one(template: str, value: object) -> Any:
+        component, name = template.split("/")
+        return renderer(ir.Manifest(component=component, template=f"{name}.yaml", value=value))
+
+    return one
+
+
+def pod(workload: Any) -> Any:
+    return workload["spec"]["template"]["spec"]
+
+
+def container(workload: Any) -> Any:
+    (only,) = pod(workload)["containers"]
+    return only
+
+
+def host_paths(workload: Any) -> dict[str, bool]:
+    """Each path of the host that the container sees, and whether it may write there."""
+    mounts = {mount["name"]: mount for mount in container(workload)["volumeMounts"]}
+    return {
+        volume["hostPath"]["path"]: not mounts[volume["name"]].get("readOnly", False)
+        for volume in pod(workload)["volumes"]
+        if "hostPath" in volume
+    }
+
+
+def grants(role: Any) -> set[tuple[str, str, tuple[str, ...]]]:
+    """Verb, resource and the names that it is held to, () for every name."""
+    return {
+        (verb, resource, tuple(rule.get("resourceNames", ())))
+        for rule in role["rules"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """Every scalar and every empty list or mapping."""
+    if isinstance(value, dict) and value:
+        for item in value.values():
+            yield from leaves(item)
+    elif isinstance(value, list) and value:
+        for item in value:
+            yield from leaves(item)
+    else:
+        yield value
+
+
+@pytest.mark.parametrize("version", ["1.25", kubernetes_validate.latest_version()])
+@pytest.mark.parametrize(("template", "value"), CORE)
+def test_objects_pass_the_strict_schemas_of_the_oldest_and_the_newest_kubernetes(
+    rendered: Rendered, template: str, value: object, version: str
+) -> None:
+    kubernetes_validate.validate(rendered(template, value), version, strict=True)
+
+
+@pytest.mark.parametrize("version", ["1.30", kubernetes_validate.latest_version()])
+@pytest.mark.parametrize(("template", "value"), GUARDS)
+def test_the_guard_passes_the_strict_schemas_from_the_first_release_that_has_it(
+    rendered: Rendered, template: str, value: object, version: str
+) -> None:
+    kubernetes_validate.validate(rendered(template, value), version, strict=True)
+
+
+@pytest.mark.parametrize(("template", "value"), (*CORE, *GUARDS, *BOOTSTRAP))
+def test_every_object_says_what_made_it_and_can_be_written(
+    rendered: Rendered, template: str, value: object
+) -> None:
+    found = rendered(template, value)
+
+    labels = found["metadata"]["labels"]
+    assert labels["app.kubernetes.io/part-of"] == "kae"
+    assert labels["app.kubernetes.io/managed-by"] == "kae"
+    assert canonical.dump_yaml(found)
+    assert "metadata:" in canonical.dump_yaml(found)
+
+
+def test_a_namespace_is_labelled_as_privileged_only_when_asked(rendered: Rendered) -> None:
+    modes = {f"pod-security.kubernetes.io/{mode}" for mode in ("enforce", "audit", "warn")}
+
+    labels = rendered("namespace/namespace", NAMESPACE)["metadata"]["labels"]
+    plain = rendered("namespace/namespace", replace(NAMESPACE, privileged=False))["metadata"]["labels"]
+
+    assert {labels[mode] for mode in modes} == {"privileged"}
+    assert not modes & set(plain)
+
+
+def test_an_installer_may_update_only_its_leases_and_look_only_at_its_daemonsets(rendered: Rendered) -> None:
+    role = rendered("driver/role-kae-driver", ACCESS)
+
+    assert grants(role) == {
+        ("get", "leases", ACCESS.leases),
+        ("update", "leases", ACCESS.leases),
+        ("create", "leases", ()),
+        ("get", "daemonsets", ACCESS.daemonsets),
+    }
+
+
+def test_an_empty_list_of_names_never_becomes_a_rule_for_every_name(rendered: Rendered) -> None:
+    no_leases = rendered("driver/role-kae-driver", replace(ACCESS, leases=()))
+    nothing = rendered("driver/role-kae-driver", replace(ACCESS, leases=(), daemonsets=()))
+
+    assert grants(no_leases) == {("get", "daemonsets", ACCESS.daemonsets)}
+    assert nothing["rules"] == []
+
+
+def test_outside_its_namespace_an_installer_may_only_ask_for_evictions(rendered: Rendered) -> None:
+    role = rendered("driver/clusterrole-kae-driver", ACCESS)
+
+    assert grants(role) == {("create", "pods/eviction", ())}
+
+
+@pytest.mark.parametrize("kind", ["rolebinding", "clusterrolebinding"])
+def test_bindings_give_the_rights_to_the_installers_account_alone(rendered: Rendered, kind: str) -> None:
+    binding = rendered(f"driver/{kind}-kae-driver", ACCESS)
+
+    (subject,) = binding["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": "kae-driver", "namespace": "kae-operator"}
+    assert binding["roleRef"]["name"] == "kae-driver"
+
+
+@pytest.mark.parametrize(
+    ("template", "value", "expected"),
+    [
+        (
+            "driver/daemonset",
+            POOL,
+            {"name": "kae-driver", "policy": "tls", "pool": "canary"},
+        ),
+        ("device-plugin/daemonset", PLUGIN, {"name": "kae-device-plugin", "policy": "tls"}),
+    ],
+)
+def test_selectors_hold_program_policy_and_pool_and_never_the_users_labels(
+    rendered: Rendered, template: str, value: Any, expected: dict[str, str]
+) -> None:
+    prefixes = {"name": "app.kubernetes.io", "policy": "device.openfuyao.com", "pool": "device.openfuyao.com"}
+    wanted = {f"{prefixes[key]}/{key}": text for key, text in expected.items()}
+
+    spec = rendered(template, replace(value, labels=ir.mapping([("team", "crypto")])))["spec"]
+
+    assert spec["selector"]["matchLabels"] == wanted
+    assert spec["template"]["metadata"]["labels"] == wanted | {"team": "crypto"}
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS)
+def test_a_program_finds_its_config_in_a_file_that_mirrors_the_annotation_of_its_pod(
+    rendered: Rendered, template: str, value: Any
+) -> None:
+    awkward = canonical.dump_json({"text": '"quotes", ${braces}, {{ more }}\nand 19e5'})
+
+    found = rendered(template, replace(value, config=awkward))
+
+    annotations = found["spec"]["template"]["metadata"]["annotations"]
+    (source,) = (volume["downwardAPI"] for volume in pod(found)["volumes"] if volume["name"] == "config")
+    (mount,) = (mount for mount in container(found)["volumeMounts"] if mount["name"] == "config")
+    command = container(found)["command"]
+    assert annotations == {"device.openfuyao.com/config": awkward}
+    assert json.loads(annotations["device.openfuyao.com/config"])["text"].endswith("19e5")
+    (item,) = source["items"]
+    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['device.openfuyao.com/config']"
+    assert command[command.index("--config") + 1] == f"{mount['mountPath']}/{item['path']}"
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS)
+def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
+    rendered: Rendered, template: str, value: object
+) -> None:
+    found = rendered(template, value)
+
+    volumes = {volume["name"]: volume for volume in pod(found)["volumes"]}
+    mounts = {mount["mountPath"]: mount["name"] for mount in container(found)["volumeMounts"]}
+    assert container(found)["readinessProbe"]["exec"]["command"] == ["cat", "/run/program/ready"]
+    assert volumes[mounts["/run/program"]]["emptyDir"] == {"medium": "Memory"}
+
+
+def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: Rendered) -> None:
+    plugin = container(rendered("device-plugin/daemonset", PLUGIN))
+    watcher = container(rendered("watcher/deployment-kae-watcher", WATCHER))
+    installer = container(rendered("driver/daemonset", POOL))
+
+    for found in (plugin, watcher):
+        assert found["livenessProbe"]["exec"]["command"] == ["python", "-m", "runtime.probe", "alive"]
+        assert found["livenessProbe"]["periodSeconds"] == 60
+    assert "livenessProbe" not in installer
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS)
+def test_a_pod_has_a_metrics_port_only_where_metrics_are_served(
+    rendered: Rendered, template: str, value: Any
+) -> None:
+    silent = container(rendered(template, value))
+    served = container(rendered(template, replace(value, metrics_port=9999)))
+
+    assert "ports" not in silent
+    assert served["ports"] == [{"name": "metrics", "containerPort": 9999, "protocol": "TCP"}]
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
+def test_optional_parts_that_are_empty_are_left_out(rendered: Rendered, template: str, value: object) -> None:
+    found = rendered(template, value)
+
+    assert not {"tolerations", "imagePullSecrets", "hostNetwork", "hostIPC"} & set(pod(found))
+    assert "resources" not in container(found)
+    assert not [leaf for leaf in leaves(found) if leaf in ({}, [], None)]
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
+def test_optional_parts_that_are_given_are_written_as_kubernetes_knows_them(
+    rendered: Rendered, template: str, value: Any
+) -> None:
+    found = rendered(template, replace(value, **FULL))
+
+    assert pod(found)["tolerations"] == [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}]
+    assert pod(found)["imagePullSecrets"] == [{"name": "registry"}]
+    assert pod(found)["priorityClassName"] == "system-node-critical"
+    assert container(found)["resources"] == {"limits": {"memory": "128Mi"}}
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
+def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: str, value: object) -> None:
+    affinity = pod(rendered(template, value))["affinity"]["nodeAffinity"]
+
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    assert term["matchExpressions"] == [
+        {"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}
+    ]
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
+@pytest.mark.parametrize("limit", [3, "25%"])
+def test_pods_are_replaced_in_place_at_the_pace_that_was_asked_for(
+    rendered: Rendered, template: str, value: Any, limit: int | str
+) -> None:
+    spec = rendered(template, replace(value, max_unavailable=limit))["spec"]
+
+    assert spec["updateStrategy"] == {
+        "type": "RollingUpdate",
+        "rollingUpdate": {"maxSurge": 0, "maxUnavailable": limit},
+    }
+
+
+def test_an_installer_has_the_host_but_neither_its_network_nor_its_ipc(rendered: Rendered) -> None:
+    found = rendered("driver/daemonset", POOL)
+
+    context = container(found)["securityContext"]
+    assert host_paths(found) == {"/": True}
+    assert pod(found)["hostPID"] is True
+    assert not {"hostNetwork", "hostIPC"} & set(pod(found))
+    assert (context["privileged"], context["runAsUser"], context["readOnlyRootFilesystem"]) == (True, 0, True)
+
+
+def test_an_installer_lets_the_host_unmount_what_it_sees(rendered: Rendered) -> None:
+    mounts = container(rendered("driver/daemonset", POOL))["volumeMounts"]
+
+    (host,) = (mount for mount in mounts if mount["name"] == "host")
+    assert host["mountPath"] == "/host"
+    assert host["mountPropagation"] == "HostToContainer"
+
+
+def test_an_installer_is_given_its_time_and_its_environment(rendered: Rendered) -> None:
+    variable = ir.EnvVar(name="INSTALL_POLICY", value="Always")
+    pool = replace(POOL, env=(variable,), min_ready_seconds=45, grace_seconds=600)
+
+    found = rendered("driver/daemonset", pool)
+
+    node, given = container(found)["env"]
+    assert node["valueFrom"]["fieldRef"] == {"apiVersion": "v1", "fieldPath": "spec.nodeName"}
+    assert given == {"name": "INSTALL_POLICY", "value": "Always"}
+    assert found["spec"]["minReadySeconds"] == 45
+    assert pod(found)["terminationGracePeriodSeconds"] == 600
+
+
+def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rendered) -> None:
+    pods = {template: pod(rendered(template, value)) for template, value in WORKLOADS}
+    accounts = [
+        rendered("driver/serviceaccount-kae-driver", ACCESS),
+        rendered("device-plugin/serviceaccount-kae-device-plugin", NAMESPACE),
+        rendered("watcher/serviceaccount-kae-watcher", WATCHER),
+    ]
+
+    assert [name for name, found in pods.items() if found["automountServiceAccountToken"]] == [
+        "driver/daemonset",
+        "watcher/deployment-kae-watcher",
+    ]
+    assert not any(account["automountServiceAccountToken"] for account in accounts)
+
+
+def test_a_device_plugin_is_root_without_any_right_of_root(rendered: Rendered) -> None:
+    found = rendered("device-plugin/daemonset", PLUGIN)
+
+    context = container(found)["securityContext"]
+    assert context["runAsUser"] == 0
+    assert context["capabilities"] == {"drop": ["ALL"]}
+    assert context["allowPrivilegeEscalation"] is False
+    assert context["readOnlyRootFilesystem"] is True
+    assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "privileged" not in context
+    assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(found))
+
+
+def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices(rendered: Rendered) -> None:
+    found = rendered("device-plugin/daemonset", PLUGIN)
+
+    command = container(found)["command"]
+    mounts = {mount["name"]: mount["mountPath"] for mount in container(found)["volumeMounts"]}
+    assert host_paths(found) == {SOCKETS: True, "/run/kae": True, "/dev": False}
+    assert command[command.index("--dev") + 1] == mounts["dev"]
+
+
+def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rendered) -> None:
+    found = rendered("device-plugin/daemonset", replace(PLUGIN, libraries=True))
+
+    assert host_paths(found)["/opt/kae"] is False
+
+
+def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered: Rendered) -> None:
+    guard = ir.Guard(namespace="accelerators")
+
+    spec = rendered("guard/validatingadmissionpolicy-kae-driver", guard)["spec"]
+
+    (condition,) = spec["matchConditions"]
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    account = "system:serviceaccount:accelerators:kae-driver"
+    assert condition["expression"] == f"request.userInfo.username == '{account}'"
+    assert (rule["apiGroups"], rule["resources"], rule["operations"]) == ([""], ["pods/eviction"], ["CREATE"])
+    assert spec["failurePolicy"] == "Fail"
+
+
+def test_the_guard_compares_the_node_of_the_token_with_the_node_of_the_pod(rendered: Rendered) -> None:
+    spec = rendered("guard/validatingadmissionpolicy-kae-driver", GUARD)["spec"]
+
+    (validation,) = spec["validations"]
+    assert spec["paramKind"] == {"apiVersion": "v1", "kind": "Pod"}
+    assert "params.metadata.name != request.name" in validation["expression"]
+    assert "authentication.kubernetes.io/node-name" in validation["expression"]
+    assert "params.spec.?nodeName" in validation["expression"]
+    assert validation["reason"] == "Forbidden"
+
+
+def test_the_guards_binding_denies_and_has_no_empty_mapping_for_a_tool_to_drop(rendered: Rendered) -> None:
+    binding = rendered("guard/validatingadmissionpolicybinding-kae-driver", GUARD)
+    policy = rendered("guard/validatingadmissionpolicy-kae-driver", GUARD)
+
+    spec = binding["spec"]
+    assert spec["policyName"] == policy["metadata"]["name"]
+    assert spec["validationActions"] == ["Deny"]
+    assert spec["paramRef"]["parameterNotFoundAction"] == "Deny"
+    assert spec["paramRef"]["selector"]["matchExpressions"][0]["operator"] == "DoesNotExist"
+    assert not [leaf for found in (binding, policy) for leaf in leaves(found) if leaf in ({}, [], None)]
+
+
+def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:
+    role = rendered("watcher/clusterrole-kae-watcher", WATCHER)
+    binding = rendered("watcher/clusterrolebinding-kae-watcher", WATCHER)
+
+    assert grants(role) == {(verb, "nodes", ()) for verb in ("get", "list", "watch")}
+    (subject,) = binding["subjects"]
+    assert subject == {"kind": "ServiceAccount", "name": "kae-watcher", "namespace": "kae-operator"}
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+
+
+def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Rendered) -> None:
+    found = rendered("watcher/deployment-kae-watcher", WATCHER)
+
+    assert found["spec"]["replicas"] == 1
+    assert found["spec"]["strategy"] == {"type": "Recreate"}
+    assert not {"affinity", "nodeSelector", "tolerations"} & set(pod(found))
+
+
+def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(rendered: Rendered) -> None:
+    found = rendered("watcher/deployment-kae-watcher", WATCHER)
+
+    user, own = pod(found)["securityContext"], container(found)["securityContext"]
+    writable = {
+        mount["mountPath"] for mount in container(found)["volumeMounts"] if not mount.get("readOnly", False)
+    }
+    (home,) = (variable["value"] for variable in container(found)["env"] if variable["name"] == "HOME")
+    assert user["runAsNonRoot"] is True
+    assert user["runAsUser"] > 0
+    assert own == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    assert writable == {"/run/program", home}
+    assert not host_paths(found)
+
+
+@pytest.mark.parametrize("signing", [None, "signing-key"])
+def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(
+    rendered: Rendered, signing: str | None
+) -> None:
+    found = rendered("watcher/deployment-kae-watcher", replace(WATCHER, signing_secret=signing))
+
+    secrets = [volume["secret"] for volume in pod(found)["volumes"] if "secret" in volume]
+    assert {secret["secretName"] for secret in secrets} == {"inventory-key", signing} - {None}
+    assert {secret["defaultMode"] for secret in secrets} == {0o440}
+    assert pod(found)["securityContext"]["fsGroup"] == pod(found)["securityContext"]["runAsGroup"]
+
+
+def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) -> None:
+    assert pod(rendered("watcher/deployment-kae-watcher", WATCHER))["shareProcessNamespace"] is True
+
+
+def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rendered) -> None:
+    found = rendered("bootstrap/application", ARGO)
+
+    spec = found["spec"]
+    assert spec["source"] == {
+        "repoURL": "https://git.test/fleet.git",
+        "targetRevision": "main",
+        "path": "output/east",
+    }
+    assert spec["destination"] == {"namespace": "kae-operator", "server": "https://kubernetes.default.svc"}
+    assert spec["syncPolicy"]["automated"] == {"prune": True, "selfHeal": False}
+    assert not [option for option in spec["syncPolicy"]["syncOptions"] if option.startswith("PruneLast")]
+    assert "finalizers" not in found["metadata"]
+
+
+def test_a_failed_sync_gives_way_to_the_next_commit_within_minutes(rendered: Rendered) -> None:
+    retry = rendered("bootstrap/application", ARGO)["spec"]["syncPolicy"]["retry"]
+
+    first, factor = int(retry["backoff"]["duration"].removesuffix("s")), retry["backoff"]["factor"]
+    assert retry["limit"] > 0
+    assert sum(first * factor**turn for turn in range(retry["limit"])) <= 300
+
+
+def test_the_project_allows_one_repository_one_namespace_and_the_given_kinds(rendered: Rendered) -> None:
+    found = rendered("bootstrap/appproject", ARGO)
+
+    application = rendered("bootstrap/application", ARGO)
+    spec = found["spec"]
+    assert found["metadata"]["name"] == application["spec"]["project"]
+    assert spec["sourceRepos"] == ["https://git.test/fleet.git"]
+    assert spec["destinations"] == [application["spec"]["destination"]]
+    assert spec["clusterResourceWhitelist"] == [{"group": "", "kind": "Namespace"}]
+    assert spec["namespaceResourceWhitelist"] == [
+        {"group": "", "kind": "ConfigMap"},
+        {"group": "apps", "kind": "DaemonSet"},
+    ]
+
+
+@pytest.mark.parametrize("secret", [None, "git-key"])
+def test_a_git_repository_names_its_branch_and_a_secret_where_there_is_one(
+    rendered: Rendered, secret: str | None
+) -> None:
+    spec = rendered("bootstrap/gitrepository", replace(FLUX_SOURCE, secret=secret))["spec"]
+
+    assert spec["url"] == "https://git.test/fleet.git"
+    assert spec["ref"] == {"branch": "main"}
+    assert spec.get("secretRef") == ({"name": secret} if secret else None)
+
+
+def test_flux_applies_the_output_and_never_waits_for_hardware(rendered: Rendered) -> None:
+    spec = rendered("bootstrap/kustomization", FLUX)["spec"]
+
+    assert spec["path"] == "./output/east"
+    assert spec["sourceRef"] == {"kind": "GitRepository", "name": "kae-east"}
+    assert (spec["wait"], spec["prune"]) == (False, True)
+    assert "kubeConfig" not in spec
+
+
+def test_flux_reaches_a_remote_cluster_by_its_kubeconfig(rendered: Rendered) -> None:
+    remote = ir.mapping([("secretRef", ir.mapping([("name", "east-kubeconfig")]))])
+
+    spec = rendered("bootstrap/kustomization", replace(FLUX, kube_config=remote))["spec"]
+
+    assert spec["kubeConfig"] == {"secretRef": {"name": "east-kubeconfig"}}
