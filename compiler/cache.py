@@ -1,0 +1,252 @@
+"""What earlier compiles found out, so that unchanged input is not worked through again; git-ignored.
+
+A cache is never needed and never an error: lost, damaged, unreadable or from another place, it is empty, and
+where it cannot be written there is none. It is only believed in the folder in which it was written, so that
+none can arrive with a pull request and vouch for an output that nobody compiled.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import compiler
+from compiler import tree
+
+FOLDER = ".kae_cache"
+"""The cache's folder in the project's root; it hides itself from git and from backups."""
+
+_RESULTS = "results.json"
+_TAG = "CACHEDIR.TAG"
+# https://bford.info/cachedir/: the first line is fixed.
+_TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds a cache of kae; delete it at will.\n"
+
+# A file that changes twice within one tick of the file system's clock may keep its stamp; git calls such an
+# entry racy. The clock of Linux ticks every 1 to 10 ms; file systems without fractions every 1 or 2 seconds.
+_TICK_NS = 50_000_000
+_COARSE_TICK_NS = 2_000_000_000
+_SECOND_NS = 1_000_000_000
+
+Stamp = tuple[int, int, int, int]
+"""Size, modification and change time in ns, inode: equal stamps, equal content."""
+
+
+class Digests:
+    """SHA-256 of files by path, remembered for as long as a file's stamp stays the same."""
+
+    def __init__(
+        self,
+        root: Path,
+        known: Mapping[str, tuple[Stamp, str]] | None = None,
+        now: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self._root = root
+        self._known = dict(known or {})
+        self._now = now
+        self._asked: set[str] = set()
+        self.changed = False
+        """Whether something was learned that is worth saving."""
+
+    def of(self, path: str) -> str:
+        """The digest of a regular file's content, the path taken from the root; raises OSError."""
+        self._asked.add(path)
+        full = self._root / path
+        known = self._known.get(path)
+        if known is not None and known[0] == _stamp(full.stat()):
+            return known[1]
+        return self._read(path, full)
+
+    def worth_keeping(self) -> dict[str, tuple[Stamp, str]]:
+        """What is remembered, but for files that are gone."""
+        return {
+            path: known
+            for path, known in sorted(self._known.items())
+            if path in self._asked or (self._root / path).exists()
+        }
+
+    def _read(self, path: str, full: Path) -> str:
+        with full.open("rb") as file:
+            now = self._now()
+            before = _stamp(os.fstat(file.fileno()))
+            found = tree.digest(file.read())
+            after = _stamp(os.fstat(file.fileno()))
+        if before == after and _is_settled(before, now):
+            self._known[path] = (before, found)
+            self.changed = True
+        elif self._known.pop(path, None):
+            self.changed = True
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """How a compile ended: for which input, with which findings, and with which output."""
+
+    key: str
+    """The digest of everything that the result follows from (`key`)."""
+    diagnostics: tuple[Mapping[str, Any], ...] = ()
+    """Findings in their JSON form."""
+    index: str = ""
+    """The digest of index.json, and so of all files (`index_digest`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """All that is remembered of a project."""
+
+    digests: Digests
+    overall: Record | None = None
+    clusters: Mapping[str, Record] = field(default_factory=dict)
+
+
+def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
+    """The cache of the project in `root`; empty where there is none to believe in."""
+    try:
+        data = _believed(root / FOLDER)
+        known = {path: ((size, mtime, ctime, inode), found) for path, size, mtime, ctime, inode, found in data["files"]}
+        return Cache(
+            digests=Digests(root, known, now),
+            overall=_record(data["overall"]) if data["overall"] else None,
+            clusters={name: _record(value) for name, value in data["clusters"].items()},
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return Cache(digests=Digests(root, now=now))
+
+
+def save(root: Path, cache: Cache) -> None:
+    """Replace the project's cache at once; where that cannot be done there is none."""
+    folder = root / FOLDER
+    temporary = folder / f"{_RESULTS}.{os.getpid()}"
+    with contextlib.suppress(OSError):
+        if folder.is_symlink():
+            return
+        folder.mkdir(exist_ok=True)
+        _write_once(folder / ".gitignore", "*\n")
+        _write_once(folder / _TAG, _TAG_TEXT)
+        for leftover in folder.glob(f"{_RESULTS}.*"):
+            leftover.unlink()
+        body = _json(_data(cache))
+        with temporary.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(f"{_json(_header(folder, body))}\n{body}")
+        temporary.replace(folder / _RESULTS)
+
+
+def key(*parts: Any) -> str:
+    """The digest of values that JSON can hold."""
+    return hashlib.sha256(_json(parts).encode()).hexdigest()
+
+
+def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
+    """What compiles: the files in these folders, Python, and all installed packages; raises OSError."""
+    files = [
+        [place, path.relative_to(folder).as_posix(), digests.of(str(path))]
+        for place, folder in enumerate(map(Path.resolve, folders))
+        for path in sorted(folder.rglob("*"))
+        if path.suffix != ".pyc" and path.is_file()
+    ]
+    return key(files, compiler.__version__, sys.version, sorted(_distributions()))
+
+
+def index_digest(wanted: tree.Tree) -> str:
+    """What `verify` will find for a tree once it is written."""
+    return tree.digest(tree.index_text(tree.index_of(wanted)).encode())
+
+
+def verify(digests: Digests, folder: Path, record: Record) -> bool:
+    """Whether a cluster's folder holds exactly what the record vouches for; a foreign file alone says no."""
+    try:
+        if folder.is_symlink():
+            return False
+        found = {name: digests.of(str(folder / name)) for name in _files_below(folder)}
+    except OSError:
+        return False
+    index = found.pop(tree.INDEX, None)
+    return index == record.index == tree.digest(tree.index_text(tree.Index(found)).encode())
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+def _is_settled(stamp: Stamp, now: int) -> bool:
+    """Whether a change from now on is sure to change the stamp."""
+    _, mtime, ctime, _ = stamp
+    tick = _TICK_NS if ctime % _SECOND_NS else _COARSE_TICK_NS
+    return max(mtime, ctime) + tick <= now
+
+
+def _files_below(folder: Path) -> Iterator[str]:
+    """The paths of all files below a folder; raises OSError for what is neither file nor folder."""
+    for entry in _entries(folder):
+        if entry.is_dir(follow_symlinks=False):
+            yield from (f"{entry.name}/{name}" for name in _files_below(Path(entry.path)))
+        elif entry.is_file(follow_symlinks=False):
+            yield entry.name
+        else:
+            raise OSError(f"neither a file nor a folder: {entry.path}")
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return list(entries)
+
+
+def _distributions() -> set[str]:
+    """Names with versions, as the folders of sys.path state them; far quicker than importlib.metadata."""
+    found: set[str] = set()
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            found.update(entry.name for entry in _entries(Path(folder)) if entry.name.endswith(".dist-info"))
+    return found
+
+
+def _believed(folder: Path) -> Any:
+    """The data in the cache's folder; raises OSError or ValueError where it was not written there."""
+    handle = os.open(folder / _RESULTS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, encoding="utf-8") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise ValueError("no regular file")
+        header = file.readline()
+        body = file.read()
+    if header != _json(_header(folder, body)) + "\n":
+        raise ValueError("written elsewhere, by another version, or damaged")
+    return json.loads(body)
+
+
+def _header(folder: Path, body: str) -> dict[str, Any]:
+    # Inode and change time of a file that is made once: nobody can choose them, and no copy keeps them.
+    place = (folder / _TAG).lstat()
+    return {"version": 1, "place": [place.st_ino, place.st_ctime_ns], "sha256": tree.digest(body.encode())}
+
+
+def _data(cache: Cache) -> dict[str, Any]:
+    return {
+        "files": [[path, *stamp, found] for path, (stamp, found) in cache.digests.worth_keeping().items()],
+        "overall": _fields(cache.overall) if cache.overall else None,
+        "clusters": {name: _fields(record) for name, record in cache.clusters.items()},
+    }
+
+
+def _fields(record: Record) -> list[Any]:
+    return [record.key, list(record.diagnostics), record.index]
+
+
+def _record(fields: list[Any]) -> Record:
+    key_, found, index = fields
+    return Record(key=key_, diagnostics=tuple(found), index=index)
+
+
+def _write_once(path: Path, text: str) -> None:
+    with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)

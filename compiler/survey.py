@@ -1,0 +1,169 @@
+"""Looks at what lies below output/, and changes nothing; follows no link, and leaves no cluster's folder."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from compiler import diagnostics, errors, steps, tree
+
+
+def state(output: Path, wanted: tree.Tree) -> steps.State:
+    """How output/<cluster>/ compares with what was compiled; changes nothing. Raises WorldError."""
+    return steps.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
+
+
+def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
+    """Clusters that the compiler wrote output for and that are not among `names`. Raises WorldError."""
+    with refusals("read", output):
+        try:
+            entries = _entries(output)
+        except FileNotFoundError:
+            return ()
+        return tuple(
+            entry.name
+            for entry in entries
+            if entry.name not in names
+            and tree.is_name(entry.name)
+            and entry.is_dir(follow_symlinks=False)
+            and _is_ours(Path(entry.path))
+        )
+
+
+def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagnostic, ...]:
+    """The findings for what the compiler did not write in a cluster's folder."""
+    return tuple(
+        diagnostics.Diagnostic(
+            code="foreign-file",
+            span=diagnostics.Span(file=f"{folder}/{path}"),
+            message=f"'{folder}/{path}' was not written by the compiler.",
+            hint="Move it out of the folder; the compiler leaves it alone.",
+        )
+        for path in paths
+    )
+
+
+def look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:
+    """What lies in output/<cluster>/, where files of the `wanted` paths shall lie. Raises WorldError."""
+    with refusals("read", output):
+        return _look(output, cluster, wanted)
+
+
+@contextlib.contextmanager
+def refusals(verb: str, output: Path) -> Iterator[None]:
+    """What the operating system refuses is a failure of the world, named by its path."""
+    try:
+        yield
+    except OSError as error:
+        raise errors.WorldError(
+            f"'{error.filename or output}' cannot be {verb}: {error.strerror}.",
+            hint="Nothing is lost: the next compile ends what this one began." if verb == "written" else "",
+        ) from error
+
+
+def _look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:
+    folder = output / cluster
+    try:
+        mode = folder.lstat().st_mode
+    except FileNotFoundError:
+        return steps.Observed()
+    if not stat.S_ISDIR(mode):
+        raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
+    index = _index(folder)
+    recorded = tree.parse_index(index) if index is not None else None
+    for path in sorted(recorded.files if recorded else ()):
+        if not tree.is_path(path):
+            raise errors.WorldError(
+                f"'{folder}/{tree.INDEX}' records {path!r}, which the compiler never writes.",
+                hint="Restore it from git.",
+            )
+    survey = _Survey({*wanted, *(recorded.files if recorded else ())})
+    survey.visit(folder, "")
+    return steps.Observed(
+        index=index,
+        recorded=recorded,
+        files=survey.files,
+        odd=frozenset(survey.odd),
+        folders=frozenset(survey.seen_folders),
+        leftovers=tuple(sorted(survey.leftovers)),
+        foreign=tuple(sorted(map(_shown, survey.foreign))),
+    )
+
+
+class _Survey:
+    """A walk through a cluster's folder that tells our files from others."""
+
+    def __init__(self, ours: set[str]) -> None:
+        self.ours = ours
+        self.folders = tree.folders_of(ours)
+        self.temporary = {path + tree.TEMPORARY for path in (*ours, tree.INDEX)}
+        self.files: dict[str, bytes] = {}
+        self.odd: list[str] = []
+        self.seen_folders: list[str] = []
+        self.leftovers: list[str] = []
+        self.foreign: list[str] = []
+
+    def visit(self, folder: Path, prefix: str) -> None:
+        """Note everything in a folder of ours."""
+        self.seen_folders.append(prefix.rstrip("/"))
+        for entry in _entries(folder):
+            path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
+            if (path in self.folders and not is_folder) or (path in self.ours and is_folder):
+                raise errors.WorldError(
+                    f"'{entry.path}' is {'a folder' if is_folder else 'not a folder'}.",
+                    hint="It stands where the compiler writes; move it away, and compile again.",
+                )
+            if path in self.folders:
+                self.visit(Path(entry.path), path + "/")
+            elif path in self.ours:
+                self._note(entry, path)
+            elif path in self.temporary and not is_folder:
+                self.leftovers.append(path)
+            elif is_folder and _holds_files(Path(entry.path)):
+                self.foreign.append(path + "/")
+            elif not is_folder and path != tree.INDEX:
+                self.foreign.append(path)
+
+    def _note(self, entry: os.DirEntry[str], path: str) -> None:
+        if entry.is_file(follow_symlinks=False):
+            self.files[path] = _content(Path(entry.path))
+        else:
+            self.odd.append(path)
+
+
+def _holds_files(folder: Path) -> bool:
+    return any(not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path)) for entry in _entries(folder))
+
+
+def _shown(name: str) -> str:
+    """A name that can be printed, whatever bytes it is made of."""
+    text = os.fsencode(name).decode(errors="backslashreplace")
+    return text if text.isprintable() else ascii(text)[1:-1]
+
+
+def _entries(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
+
+
+def _index(folder: Path) -> bytes | None:
+    path = folder / tree.INDEX
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(mode):
+        raise errors.WorldError(f"'{path}' is not a regular file.", hint="Restore it from git.")
+    return _content(path)
+
+
+def _is_ours(folder: Path) -> bool:
+    index = _index(folder)
+    return index is not None and tree.parse_index(index) is not None
+
+
+def _content(path: Path) -> bytes:
+    # No link is followed even if one appears after the look at the entry.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
+        return file.read()

@@ -1,0 +1,170 @@
+"""The end of the line: puts trees below output/, so that a death at any moment is seen and healed.
+
+A rewrite replaces index.json by one that is marked incomplete and names the files of both trees, writes what
+changed, removes what only the old index records, and then replaces index.json by the final one. What
+index.json does not record is somebody else's: it is reported, and never touched; equal content is adopted.
+A recorded file is ours, also when somebody edited it: git has the edit. A damaged index records nothing.
+
+Files are not synced to the medium. After a power failure contents may be lost that index.json already states;
+`survey.state` compares contents, so it says so, and git or the next compile brings them back.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler import diagnostics, errors, steps, survey, tree
+
+# What flock says on file systems without locks (some network mounts): there, people see to it that one
+# compile runs at a time.
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
+
+
+class Disk:
+    """The operations that change a disk; nothing else in this module does."""
+
+    def make_folder(self, path: Path) -> None:
+        """Make a folder whose parent exists."""
+        path.mkdir()
+
+    def write(self, path: Path, content: bytes) -> None:
+        """Write a new file of mode 0644; it must not exist, also not as a link."""
+        with path.open("xb") as file:
+            file.write(content)
+            os.fchmod(file.fileno(), 0o644)
+
+    def replace(self, source: Path, target: Path) -> None:
+        """Give a file its place at once, whatever stood there."""
+        source.replace(target)
+
+    def remove(self, path: Path) -> None:
+        """Remove a file or a link."""
+        path.unlink()
+
+    def remove_folder(self, path: Path) -> None:
+        """Remove an empty folder."""
+        path.rmdir()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a rewrite did to output/<cluster>/, and the foreign files that it found there."""
+
+    cluster: str
+    written: tuple[str, ...]
+    removed: tuple[str, ...]
+    foreign: tuple[diagnostics.Diagnostic, ...]
+
+
+def write_trees(
+    output: Path, wanted: Iterable[tree.Tree], *, removed: Iterable[str] = (), disk: Disk | None = None
+) -> tuple[Written, ...]:
+    """Make the clusters' folders what was compiled, and remove what is recorded of the `removed` ones.
+
+    Where nothing differs nothing is written. Where one file cannot be written because it is somebody else's,
+    nothing is written in any cluster. Raises WorldError.
+    """
+    wanted, removed = tuple(wanted), tuple(removed)
+    if not wanted and not removed:
+        return ()
+    disk = disk or Disk()
+    with survey.refusals("written", output):
+        output.mkdir(parents=True, exist_ok=True)
+        with _locked(output):
+            plans = [_planned(output, one) for one in wanted]
+            plans += [_planned_removal(output, cluster) for cluster in removed]
+            return tuple(_perform(output, plan, disk) for plan in plans)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    cluster: str
+    steps: steps.Steps
+    foreign: tuple[str, ...]
+
+
+def _planned(output: Path, wanted: tree.Tree) -> _Plan:
+    seen = survey.look(output, wanted.cluster, (path for path, _ in wanted.files))
+    blocked = steps.blocked(wanted, seen)
+    if blocked:
+        folder = output / wanted.cluster
+        more = f" {len(blocked) - 1} more files are like it." if blocked[1:] else ""
+        raise errors.WorldError(
+            f"'{folder}/{blocked[0]}' stands in the way: the compiler did not write it.{more}",
+            hint="Move it out of the way, and compile again."
+            if seen.recorded
+            else f"'{folder}/{tree.INDEX}' is missing or damaged: restore it from git, or delete '{folder}'.",
+        )
+    return _Plan(wanted.cluster, steps.rewrite(wanted, seen), seen.foreign)
+
+
+def _planned_removal(output: Path, cluster: str) -> _Plan:
+    if not tree.is_name(cluster):
+        raise ValueError(f"no name of a cluster: {cluster!r}")
+    seen = survey.look(output, cluster, ())
+    return _Plan(cluster, steps.removal(seen), seen.foreign)
+
+
+def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
+    """The one order in which a death at any point can be healed."""
+    folder, todo = output / plan.cluster, plan.steps
+    index = folder / tree.INDEX
+    for path in todo.leftovers:
+        disk.remove(folder / path)
+    if "" in todo.new_folders:
+        disk.make_folder(folder)
+    if todo.interim is not None:
+        _put(index, todo.interim, disk)
+    for path in filter(None, todo.new_folders):
+        disk.make_folder(folder / path)
+    for path, content in todo.writes:
+        _put(folder / path, content, disk)
+    for path in todo.removals:
+        disk.remove(folder / path)
+    for path in todo.old_folders:
+        _remove_if_empty(folder / path, disk)
+    if todo.ends and todo.final is not None:
+        _put(index, todo.final, disk)
+    elif todo.ends:
+        disk.remove(index)
+        _remove_if_empty(folder, disk)
+    written = tuple(path for path, _ in todo.writes)
+    return Written(plan.cluster, written, todo.removals, survey.foreign_files(folder, plan.foreign))
+
+
+def _put(path: Path, content: bytes, disk: Disk) -> None:
+    temporary = path.with_name(path.name + tree.TEMPORARY)
+    try:
+        disk.write(temporary, content)
+        disk.replace(temporary, path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            disk.remove(temporary)
+        raise OSError(error.errno, error.strerror, str(path)) from error
+
+
+def _remove_if_empty(folder: Path, disk: Disk) -> None:
+    try:
+        disk.remove_folder(folder)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):  # POSIX allows either for a folder with files
+            raise
+
+
+@contextlib.contextmanager
+def _locked(output: Path) -> Iterator[None]:
+    """Waits until no other compile writes below this folder; the lock ends with the process at the latest."""
+    handle = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+        yield
+    finally:
+        os.close(handle)
