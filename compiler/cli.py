@@ -1,0 +1,155 @@
+"""The command line: what can be said to `kae`, and which command answers.
+
+Only what every call needs is imported here; each command brings its own.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from compiler import __version__, errors, report
+
+FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
+"""Exit codes: fine, documents wrong, usage, the world failed, output differs (--check)."""
+
+_EPILOG = """exit codes:
+  0  fine, warnings included
+  1  documents are wrong (with --strict: any warning)
+  2  usage
+  3  the world failed: a file, a disk, a network
+  4  documents are fine, but output/ differs from them (--check)
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code."""
+    chosen = parser().parse_args(arguments)
+    command = importlib.import_module(f"compiler.commands.{chosen.module}")
+    try:
+        code: int = command.run(chosen)
+        sys.stdout.flush()
+    except errors.WorldError as error:
+        sys.stderr.write(f"kae: {report.printable(str(error))}\n")
+        if error.hint:
+            sys.stderr.write(f"hint: {report.printable(error.hint)}\n")
+        return WORLD
+    except BrokenPipeError:
+        # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except KeyboardInterrupt:
+        return _interrupted()
+    return code
+
+
+def _interrupted() -> NoReturn:
+    """Ends the way a shell expects of a program that Ctrl-C ended; a half-written output says so itself."""
+    sys.stderr.write("\n")
+    raise SystemExit(130)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
+    top = argparse.ArgumentParser(
+        prog="kae",
+        description="Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"kae {__version__}")
+    top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _compile(commands)
+    _plan(commands)
+    _explain(commands)
+    _init(commands)
+    _import(commands)
+    _inventory(commands)
+    _schema(commands)
+    _completion(commands)
+    return top
+
+
+Commands = argparse._SubParsersAction  # argparse has no public name for this type
+
+
+def _command(commands: "Commands[argparse.ArgumentParser]", name: str, text: str) -> argparse.ArgumentParser:
+    module = {"import": "import_"}.get(name, name)
+    command = commands.add_parser(name, help=text, description=text)
+    # After the command too, as git's users and kubectl's expect of each other's tools.
+    command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
+    command.set_defaults(module=module)
+    return command
+
+
+def _sources(command: argparse.ArgumentParser, formats: Sequence[str] = report.FORMATS) -> None:
+    command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    command.add_argument(
+        "--inventory",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="read inventories from DIR instead of inventory/; repeatable",
+    )
+    command.add_argument("--format", choices=formats, default="text", help="how findings are shown")
+    command.add_argument("--strict", action="store_true", help="treat warnings as errors")
+
+
+def _compile(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "compile", "compile policies/ and inventory/ into output/")
+    _sources(command)
+    command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
+    command.add_argument("--output", metavar="DIR", default="output", help="write to DIR instead of output/")
+    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+
+
+def _plan(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "plan", "show node by node what each gets, and why")
+    _sources(command, ("text", "json"))
+
+
+def _explain(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "explain", "show why a node gets, or does not get, each component")
+    command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where there is one cluster")
+    _sources(command, ("text", "json"))
+
+
+def _init(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "init", "make a new GitOps repository that compiles")
+    command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
+
+
+def _import(commands: "Commands[argparse.ArgumentParser]") -> None:
+    text = "turn the KAE Operator's Helm values, or a live KAEPolicy, into documents"
+    command = _command(commands, "import", text)
+    command.add_argument("file", nargs="?", default="-", help="values.yaml or a KAEPolicy; - reads standard input")
+    command.add_argument("--cluster", default=None, metavar="NAME", help="the cluster's name for its KAECluster")
+    command.add_argument("--policy", default=None, metavar="NAME", help="the policy's name")
+    command.add_argument("--namespace", default=None, metavar="NAME", help="the operator's namespace")
+
+
+def _inventory(commands: "Commands[argparse.ArgumentParser]") -> None:
+    text = "print the canonical NodeInventory of `kubectl get nodes -o json`, read from standard input"
+    command = _command(commands, "inventory", text)
+    command.add_argument("--cluster", required=True, metavar="NAME", help="the cluster's name")
+
+
+def _schema(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "schema", "print the JSON Schemas, or the custom resource definitions")
+    command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
+    command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
+    command.add_argument(
+        "--write",
+        nargs="?",
+        metavar="DIR",
+        const="schemas",
+        help="write each schema to DIR, by default schemas/",
+    )
+
+
+def _completion(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "completion", "print a completion script for a shell")
+    command.add_argument("shell", choices=("bash", "zsh", "tcsh"))

@@ -1,0 +1,243 @@
+"""`kae compile`: policies/ and inventory/ to output/, or with --check whether output/ is what they compile to.
+
+What earlier runs found out is taken from the cache: the whole answer where nothing changed, else the clusters
+whose documents and output are as they were. Nothing heavy is imported until something has to be compiled.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler import cache, cli, diagnostics, files, names, project, report, resources, survey, tree
+from compiler.commands import findings
+
+if TYPE_CHECKING:
+    from compiler import pipeline
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What became of a cluster: its tree, or None where the cache vouches for its output."""
+
+    name: str
+    key: str
+    tree: tree.Tree | None
+    diagnostics: tuple[diagnostics.Diagnostic, ...]
+    index: str
+    """The digest of its index.json."""
+
+
+class _Run:
+    """One call: its arguments, its input files, and what is remembered of earlier calls."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.output = Path(arguments.output)
+        self.inputs, self.notes = project.inputs(arguments.inventory)
+        root = Path()
+        self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
+        digests = self.cache.digests
+        self.sums = {item.name: files.digest(item, digests.of) for item in self.inputs}
+        code = (resources.HERE, resources.folder("templates"), resources.folder("schemas"))
+        self.base = cache.key(cache.fingerprint(digests, code), arguments.output, arguments.inventory)
+        self.overall = cache.key(self.base, self.sums, sorted(arguments.cluster), [n.code for n in self.notes])
+        folders = tuple(f"{folder.rstrip('/')}/" for folder in arguments.inventory or [names.INVENTORY])
+        self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
+        self.shared = cache.key(self.base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
+
+    def cluster_key(self, name: str) -> str:
+        """What a cluster's output follows from: all documents but the inventories of other clusters."""
+        own = {item.name: self.sums[item.name] for item in self.inventories if names.stem(item.name) == name}
+        return cache.key(self.shared, own)
+
+    def is_current(self, name: str) -> bool:
+        """Whether the cache vouches for a cluster's documents and for its output on disk."""
+        record = self.cache.clusters.get(name)
+        return (
+            record is not None
+            and record.key == self.cluster_key(name)
+            and cache.verify(self.cache.digests, self.output / name, record)
+        )
+
+    def remember(self, outcomes: Iterable[Outcome], found: tuple[diagnostics.Diagnostic, ...]) -> None:
+        """Keep what was found out for the next call."""
+        kept = dict(self.cache.clusters) if self.arguments.cluster else {}
+        for item in outcomes:
+            records = tuple(report.to_record(note) for note in item.diagnostics)
+            kept[item.name] = cache.Record(key=item.key, diagnostics=records, index=item.index)
+        overall = cache.Record(key=self.overall, diagnostics=tuple(report.to_record(note) for note in found))
+        self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept))
+
+    def save(self, state: cache.Cache) -> None:
+        """Write the cache, unless the call shall leave none."""
+        if not self.arguments.no_cache:
+            cache.save(Path(), state)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compiles, or checks, and says what came of it."""
+    this = _Run(arguments)
+    code = _unchanged(this)
+    return _compiled(this) if code is None else code
+
+
+def _unchanged(this: _Run) -> int | None:
+    """The answer of an earlier call where neither documents nor output have changed since."""
+    overall = this.cache.overall
+    wanted = sorted(this.arguments.cluster or this.cache.clusters)
+    if overall is None or overall.key != this.overall or not all(map(this.is_current, wanted)):
+        return None
+    if not this.arguments.cluster and survey.stale_clusters(this.output, wanted):
+        return None
+    if this.cache.digests.changed:
+        this.save(this.cache)
+    found = tuple(report.from_record(record) for record in overall.diagnostics)
+    return _end(this, found, [(name, "fine" if this.arguments.check else "unchanged") for name in wanted])
+
+
+def _compiled(this: _Run) -> int:
+    """The answer for documents that have to be read, at least some of them."""
+    current = {item.name: names.stem(item.name) for item in this.inventories if this.is_current(names.stem(item.name))}
+    fleet, notes = _read(this, current)
+    project.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
+    outcomes = _outcomes(this, fleet, set(current.values()))
+    declared = [cluster.name for cluster in fleet.clusters]
+    stale = () if this.arguments.cluster else survey.stale_clusters(this.output, declared)
+    notes.extend(_removed(this, stale))
+    found = diagnostics.merged([*notes, *(note for item in outcomes for note in item.diagnostics)])
+    if findings.concluded(this.arguments, found):
+        findings.show(this.arguments, found, clusters=[])
+        return cli.WRONG
+    finish = _check if this.arguments.check else _write
+    return finish(this, outcomes, stale, found)
+
+
+def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
+    """The fleet, without the inventories that the cache vouches for."""
+    from compiler import fleet, pipeline, schema  # noqa: PLC0415 - only here is there something to compile
+
+    judge = schema.Judge(resources.schemas())
+    notes = list(this.notes)
+    wanted = [item for item in this.inputs if item.name not in current]
+    found, more = pipeline.read(fleet.documents_of(wanted, notes), judge, current)
+    return found, [*notes, *more]
+
+
+def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str]) -> list[Outcome]:
+    """What became of each cluster that was asked for."""
+    from compiler import pipeline, render  # noqa: PLC0415 - only here is there something to compile
+
+    rendered = render.renderer(resources.templates(), resources.bytecode())
+    chosen = pipeline.selected(fleet.clusters, this.arguments.cluster)
+    outcomes = []
+    for number, cluster in enumerate(chosen, 1):
+        _progress(number, len(chosen), cluster.name)
+        key = this.cluster_key(cluster.name)
+        if cluster.name in current:
+            record = this.cache.clusters[cluster.name]
+            notes = [report.from_record(found) for found in record.diagnostics]
+            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=tuple(notes), index=record.index)
+        else:
+            view, notes = pipeline.view(fleet, cluster)
+            made = None
+            if not diagnostics.has_errors(notes):
+                made = tree.Tree(cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
+            index = cache.index_digest(made) if made else ""
+            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=tuple(notes), index=index)
+        outcomes.append(outcome)
+    _progress(0, 0, "")
+    return outcomes
+
+
+def _progress(number: int, total: int, name: str) -> None:
+    """A line that shows how far a fleet is, on terminals only; it leaves no trace."""
+    if sys.stderr.isatty() and total != 1:
+        sys.stderr.write(f"\r\x1b[Kcompiling {number}/{total} {name}" if total else "\r\x1b[K")
+        sys.stderr.flush()
+
+
+def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnostic]:
+    """A cluster that has output is still declared."""
+    for name in stale:
+        yield diagnostics.Diagnostic(
+            code="cluster-removed",
+            span=diagnostics.Span(file=f"{this.arguments.output}/{name}"),
+            message=f"Cluster '{name}' is declared no more: its output is removed.",
+            notes=("A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",),
+            hint="Bring its KAECluster or its inventory back, if this is not meant.",
+        )
+
+
+def _write(
+    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], found: tuple[diagnostics.Diagnostic, ...]
+) -> int:
+    from compiler import write  # noqa: PLC0415 - a check has no use for it
+
+    trees = [item.tree for item in outcomes if item.tree]
+    written = write.write_trees(this.output, trees, removed=stale)
+    foreign = tuple(note for item in written for note in item.foreign)
+    shown = diagnostics.merged([*found, *foreign])
+    this.remember(outcomes, found)
+    changes = {item.cluster: item for item in written}
+    rows = []
+    for item in outcomes:
+        change = changes.get(item.name)
+        if change is None or not (change.written or change.removed):
+            rows.append((item.name, "unchanged"))
+        else:
+            rows.append((item.name, f"{len(change.written)} files written, {len(change.removed)} removed"))
+    rows.extend((name, "removed") for name in stale)
+    return _end(this, shown, rows)
+
+
+def _check(
+    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], found: tuple[diagnostics.Diagnostic, ...]
+) -> int:
+    from compiler import steps  # noqa: PLC0415 - only a check compares
+
+    rows: list[tuple[str, str]] = []
+    shown: list[diagnostics.Diagnostic] = list(found)
+    diffs: list[str] = []
+    for item in outcomes:
+        if item.tree is None:
+            rows.append((item.name, "fine"))
+            continue
+        state = survey.state(this.output, item.tree)
+        folder = this.output / item.name
+        shown.extend(survey.foreign_files(folder, state.foreign))
+        diffs.extend(steps.unified(str(folder), difference) for difference in state.differences)
+        rows.append((item.name, state.kind))
+    rows.extend((name, "removed") for name in stale)
+    merged = diagnostics.merged(shown)
+    if all(state == "fine" for _, state in rows):
+        this.remember(outcomes, found)
+    return _end(this, merged, rows, "".join(diffs))
+
+
+_STATES = {
+    "old": "output is whole, but not what the documents compile to",
+    "incomplete": "a compile was interrupted and left output incomplete",
+    "edited": "output was edited by hand",
+    "removed": "output is there, but the cluster is declared no more",
+}
+
+
+def _end(
+    this: _Run,
+    found: tuple[diagnostics.Diagnostic, ...],
+    rows: Sequence[tuple[str, str]],
+    diff: str = "",
+) -> int:
+    """Show what came of it and give the exit code; a diff has standard output for itself."""
+    check = this.arguments.check
+    clusters = [{"name": name, "state": state} for name, state in rows]
+    lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in rows)
+    findings.show(this.arguments, found, diff if check else lines, clusters=clusters)
+    if check and this.arguments.format == "text":
+        sys.stderr.write(lines)
+    if findings.concluded(this.arguments, found):
+        return cli.WRONG
+    return cli.DIFFERS if check and any(state != "fine" for _, state in rows) else cli.FINE

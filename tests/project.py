@@ -1,0 +1,61 @@
+"""Runs the command line in a project folder of a test, as a person would."""
+
+import contextlib
+import io
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler import cli
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call of `kae` gave."""
+
+    code: int
+    out: str
+    err: str
+
+
+def kae(folder: Path, *arguments: str) -> Answer:
+    """Runs `kae` in a folder, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = cli.main(arguments)
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return Answer(code, out.getvalue(), err.getvalue())
+
+
+def write(folder: Path, texts: dict[str, str]) -> Path:
+    """Writes files below a folder."""
+    for name, text in texts.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return folder
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder, by relative path."""
+    return {
+        str(Path(top, name).relative_to(folder)): Path(top, name).read_bytes()
+        for top, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+def cases(folder: Path, mark: str) -> Iterator[Path]:
+    """The folders of cases, each of which holds a file of this name."""
+    return (path.parent for path in sorted(folder.glob(f"*/{mark}")))
+
+
+def accepting() -> bool:
+    """Whether expectations are to be written anew, for a person to read: ACCEPT=1 make test."""
+    return os.environ.get("ACCEPT") == "1"
+
+
+__all__: Sequence[str] = ("Answer", "accepting", "cases", "kae", "tree", "write")
