@@ -149,7 +149,7 @@ def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
         [place, path.relative_to(folder).as_posix(), digests.of(str(path))]
         for place, folder in enumerate(map(Path.resolve, folders))
         for path in sorted(folder.rglob("*"))
-        if path.suffix != ".pyc" and path.is_file()
+        if "__pycache__" not in path.parts and path.is_file()  # what Python and Jinja2 made of them
     ]
     return key(files, compiler.__version__, sys.version, sorted(_distributions()))
 

@@ -27,6 +27,8 @@ _EPILOG = """exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
     chosen = parser().parse_args(arguments)
+    # Pydantic would look through all installed packages for plugins, at every start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = importlib.import_module(f"compiler.commands.{chosen.module}")
     try:
         code: int = command.run(chosen)
@@ -120,15 +122,20 @@ def _explain(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _init(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = _command(commands, "init", "make a new GitOps repository that compiles")
     command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
+    command.add_argument("--cluster", default="default", metavar="NAME", help="the first cluster (default: default)")
 
 
 def _import(commands: "Commands[argparse.ArgumentParser]") -> None:
     text = "turn the KAE Operator's Helm values, or a live KAEPolicy, into documents"
     command = _command(commands, "import", text)
     command.add_argument("file", nargs="?", default="-", help="values.yaml or a KAEPolicy; - reads standard input")
-    command.add_argument("--cluster", default=None, metavar="NAME", help="the cluster's name for its KAECluster")
-    command.add_argument("--policy", default=None, metavar="NAME", help="the policy's name")
-    command.add_argument("--namespace", default=None, metavar="NAME", help="the operator's namespace")
+    command.add_argument("--cluster", default="default", metavar="NAME", help="the cluster's name (default: default)")
+    command.add_argument(
+        "--policy", default=None, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
+    )
+    command.add_argument(
+        "--namespace", default=None, metavar="NAME", help="where everything runs (default: kae-operator)"
+    )
 
 
 def _inventory(commands: "Commands[argparse.ArgumentParser]") -> None:

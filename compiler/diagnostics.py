@@ -130,6 +130,10 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "gitops-conflict": _error("Settings of a GitOps engine do not contradict each other."),
         "drain-unstated": _error("Where evictions cannot be confined to their node, drain.enabled is written out."),
         "node-label": _error("An inventory's labels are labels that a node can have."),
+        # What is imported from the KAE Operator.
+        "import-source": _error("What is imported is one values file, or one KAEPolicy of the KAE Operator."),
+        "import-dropped": _warning("Every option of the KAE Operator has a meaning here."),
+        "import-differs": _warning("An option of the KAE Operator means here what it meant there."),
         # What the world is.
         "mutable-tag": _warning("An image is pinned by a version or a digest."),
         "cluster-unknown": _warning("Every entry of a policy's clusters names a cluster."),

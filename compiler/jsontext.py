@@ -118,8 +118,7 @@ def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diag
     """Each key that its object already has; only values that hold such a key are looked into."""
     text = where.text
     search = [jsonplaces.top(text)]
-    while search:
-        branch = search.pop()
+    for branch in search:  # It grows on the way.
         first: dict[str | int, int] = {}
         for step, key_at, at in jsonplaces.members(text, branch):
             earlier = first.setdefault(step, key_at)
@@ -130,7 +129,7 @@ def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diag
                     message=f"The key {lines.quoted(str(step))} stands twice in its object.",
                     notes=(f"It first stands at {where.span(earlier)}.",),
                 )
-            if text[at] in "[{":
+            if text[at] in "[{" and len(search) < FINDINGS:
                 before = odd.duplicates
                 odd.decoder.raw_decode(text, at)
                 if odd.duplicates > before:

@@ -4,8 +4,12 @@ schemas/ holds what `schemas` returns, as `text` writes it; a test keeps the two
 line reads the models for their shape: the schema stage, editors and other programs read the files.
 """
 
+import ast
+import functools
+import inspect
+import itertools
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import cluster, config, inventory, policy
+from compiler.model import base, cluster, config, inventory, policy
 
 Schema = dict[str, Any]
 
@@ -71,7 +75,8 @@ class _Generator(GenerateJsonSchema):
 
     def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
         found = super().generate(schema, mode)
-        for definition in found.get("$defs", {}).values():
+        definitions = found.get("$defs", {})
+        for definition in definitions.values():
             definition.pop("title", None)
         return found
 
@@ -87,14 +92,8 @@ class _Generator(GenerateJsonSchema):
         return super().default_schema(schema)
 
     def get_default_value(self, schema: core_schema.WithDefaultSchema) -> Any:
-        if schema.get("default_factory") is dict:
-            return {}
-        return schema.get("default", NoDefault)
-
-    def encode_default(self, dft: Any) -> Any:
-        if isinstance(dft, BaseModel):  # what a field's own schema shows already is not said again
-            return dft.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
-        return super().encode_default(dft)
+        factory: Any = schema.get("default_factory")
+        return factory() if factory else schema.get("default", NoDefault)
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
         """A map: pydantic's patternProperties would let keys pass that fit no pattern."""
@@ -117,8 +116,45 @@ class _Generator(GenerateJsonSchema):
 
 def _schema(stem: str, model: type[BaseModel]) -> Schema:
     found = model.model_json_schema(schema_generator=_Generator)
+    for name, definition in {**found.get("$defs", {}), model.__name__: found}.items():
+        for field, meaning in _meanings()[name].items():
+            definition["properties"][field]["description"] = meaning
     version = API_VERSION.rpartition("/")[2]
     return {**found, "$schema": _Generator.schema_dialect, "$id": f"urn:kae:{version}:{stem}"}
+
+
+@functools.cache
+def _meanings() -> Mapping[str, Mapping[str, str]]:
+    """What the text under each field says, by class and by the field's name in documents.
+
+    Pydantic can read it by itself (use_attribute_docstrings), but would do so at every start of the compiler.
+    """
+    written: dict[str, dict[str, str]] = {}
+    for module in (base, policy, cluster, inventory, config):
+        for node in ast.parse(inspect.getsource(module)).body:
+            if isinstance(node, ast.ClassDef):
+                written[node.name] = dict(_field_texts(node))
+    return {model.__name__: _inherited(model, written) for model in _models(base.Model)}
+
+
+def _field_texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    for field, text in itertools.pairwise(node.body):
+        if isinstance(field, ast.AnnAssign) and isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            yield ast.unparse(field.target), inspect.cleandoc(str(text.value.value))
+
+
+def _models(model: type[base.Model]) -> Iterator[type[base.Model]]:
+    yield model
+    for inner in model.__subclasses__():
+        yield from _models(inner)
+
+
+def _inherited(model: type[base.Model], written: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for ancestor in reversed(model.__mro__):
+        for name, text in written.get(ancestor.__name__, {}).items():
+            found[model.model_fields[name].alias or name] = text
+    return found
 
 
 def _definition(kind: str, plural: str, short: str, schema: Schema) -> Schema:

@@ -7,6 +7,9 @@ from compiler import diagnostics
 SHOWN = 200
 """Characters of a line that are shown; a longer line is data rather than something to read."""
 
+WORDS = 60
+"""Characters of a document's own words that a message repeats."""
+
 _STEP = 1 << 16  # Positions between two checkpoints: small to search, and few even in the largest inventory.
 _BREAK = re.compile(r"[\r\n]")
 # What would steer a terminal or cannot be encoded (escapes, marks of direction, half characters).
@@ -58,5 +61,5 @@ def shown(text: str) -> str:
 
 def quoted(text: str) -> str:
     """A document's own words as a message shows them: in single quotes, on one line, and not too long."""
-    text = shown(text.replace("\n", " "))
-    return f"'{text if len(text) <= 60 else text[:59] + '…'}'"
+    text = shown(text[: WORDS + 1].replace("\n", " "))
+    return f"'{text if len(text) <= WORDS else text[: WORDS - 1] + '…'}'"

@@ -27,7 +27,7 @@ Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
 def decode(name: str, content: bytes) -> Reading:
     """A file's documents, or everything that is wrong with it.
 
-    The bytes are let go before values are made of them, if the caller keeps none: decode(name, files.read(it)).
+    The bytes are let go before values are made of them, if the caller keeps none: decode(name, read(it)).
     """
     is_json = name.endswith(".json")
     refused = _refused(name, content, is_json)

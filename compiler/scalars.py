@@ -1,7 +1,7 @@
 """What a plain YAML scalar means: the same to every reader of Kubernetes, or nothing that we accept.
 
 The readers are sigs.k8s.io/yaml (go-yaml v2: Argo CD, kubectl), kyaml (go-yaml v3: kustomize, Flux) and
-PyYAML. Their tables are go-yaml's resolve.go and PyYAML's resolver.py (YAML 1.1), and kyaml's isTypeAmbiguous.
+PyYAML. Their tables are go-yaml's resolve.go, PyYAML's resolver.py (YAML 1.1), and kyaml's isTypeAmbiguous.
 """
 
 import functools
@@ -22,6 +22,10 @@ _WORDS = {
     **dict.fromkeys(("y", "yes", "on", "true"), "true for the boolean"),
     **dict.fromkeys(("n", "no", "off", "false"), "false for the boolean"),
 }
+_UNLIKE = "is not read alike by every YAML reader"
+# No date or word is longer, and numbers need no closer look: their digits would be lost.
+_SHORT = 80
+_DIGITS = re.compile(r"[-+.0-9][-+.:_0-9A-Fa-fXxOo]*+")
 _STARTS = frozenset("~nNyYtTfFoO=<.+-0123456789")
 _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+")
@@ -48,10 +52,16 @@ class Scalar:
     other: str = ""
 
 
-@functools.lru_cache(maxsize=8192)
 def plain(text: str) -> Scalar:
     """What a plain scalar means."""
-    if text[:1] not in _STARTS and text:
+    if len(text) <= _SHORT:
+        return _short(text)
+    return Scalar(text, _UNLIKE if _DIGITS.fullmatch(text) else "")
+
+
+@functools.lru_cache(maxsize=8192)
+def _short(text: str) -> Scalar:
+    if text and text[0] not in _STARTS:
         return Scalar(text)
     if text in _AGREED:
         return Scalar(_AGREED[text])
@@ -62,7 +72,7 @@ def plain(text: str) -> Scalar:
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return Scalar(float(text))
     other = _otherwise(text)
-    return Scalar(text) if other is None else Scalar(text, "is not read alike by every YAML reader", other)
+    return Scalar(text) if other is None else Scalar(text, _UNLIKE, other)
 
 
 def _otherwise(text: str) -> str | None:

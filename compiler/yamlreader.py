@@ -138,7 +138,7 @@ class Reader:
     def _plain(self, text: str, at: int) -> Any:
         scalar = scalars.plain(text)
         if scalar.problem:
-            hint = f"Write {canonical.quoted(text)} for the string" + (scalar.other and f", or {scalar.other}")
+            hint = f"Write {_quoted(text)} for the string" + (scalar.other and f", or {scalar.other}")
             self._report("ambiguous-scalar", at, f"{lines.quoted(text)} {scalar.problem}.", hint=f"{hint}.")
         return scalar.value
 
@@ -150,7 +150,7 @@ class Reader:
             scalar = scalars.plain(text)
             if scalar.value != text or scalar.problem:
                 reason = scalar.problem or "is not a string"
-                hint = f"Write {canonical.quoted(text)}."
+                hint = f"Write {_quoted(text)}."
                 self._report("ambiguous-scalar", at, f"The key {lines.quoted(text)} {reason}.", hint=hint)
         self._set_key(text, at)
         return _Value(text, at)
@@ -268,6 +268,11 @@ class Reader:
         self.found.append(diagnostics.Diagnostic(code=code, span=span, message=message, notes=notes, hint=hint))
         if len(self.found) >= FINDINGS:
             raise _StopError
+
+
+def _quoted(text: str) -> str:
+    """A string as it can be written instead."""
+    return canonical.quoted(text) if len(text) <= lines.WORDS else "it in double quotes"
 
 
 def _tag(tag: str) -> str:

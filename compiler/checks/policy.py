@@ -1,21 +1,29 @@
 """Rules for one KAEPolicy."""
 
+import functools
+import operator
 import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from compiler import devices, documents, images, plan, selectors
-from compiler.diagnostics import Diagnostic
+from compiler import devices, documents, images, overlap, plan, selectors
+from compiler.diagnostics import Diagnostic, Span
 from compiler.model import base, policy
 
 _OWN_LABELS = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
-_IMAGE = re.compile(
-    r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
-    r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?"
-)
+_NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
+_IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
 """https://github.com/distribution/reference, in brief."""
 
 _COMPONENTS: Mapping[str, str] = MappingProxyType({"driver": "driver", "devicePlugin": "device plugin"})
+
+
+def place(source: documents.Document, *path: str | int) -> Span:
+    """Where a setting stands: its value, the key of a mapping or list, the document's name where it is not written."""
+    if not source.has(path):
+        return source.span("metadata", "name")
+    value = functools.reduce(operator.getitem, path, source.data)
+    return source.places.span(path, key=isinstance(value, dict | list))
 
 
 def faults(item: documents.Policy) -> Iterator[Diagnostic]:
@@ -38,7 +46,7 @@ def no_kind_enabled(item: documents.Policy) -> Iterator[Diagnostic]:
     if not plan.enabled_kinds(item):
         yield Diagnostic(
             code="no-kind-enabled",
-            span=item.source.span("spec", "operator"),
+            span=place(item.source, "spec", "operator"),
             message=f"Policy '{item.name}' enables no kind of device.",
             hint="Set enabledHPRE, enabledSEC or enabledZIP to true, or delete the policy.",
         )
@@ -49,7 +57,7 @@ def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
     if item.spec.default and item.spec.nodeSelector is not None:
         yield Diagnostic(
             code="default-with-selector",
-            span=item.source.span("spec", "nodeSelector"),
+            span=place(item.source, "spec", "nodeSelector"),
             message=f"Policy '{item.name}' is the default and has a nodeSelector too.",
             notes=("The default policy takes the nodes that no other policy of the cluster matches.",),
             hint="Remove `default: true` or the nodeSelector.",
@@ -70,15 +78,16 @@ def selector_values(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="selector-values",
                 span=item.source.span("spec", "nodeSelector", "matchExpressions", index, "values"),
-                message=f"Operator '{expression.operator}' on '{expression.key}': {misuse}.",
+                message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
             )
-    if sound and selectors.witness(selectors.of(selector)) is None:
+    contradicted = overlap.contradiction(selectors.of(selector), ()) if sound else None
+    if contradicted is not None:
         yield Diagnostic(
             code="selector-never-matches",
-            span=item.source.span("spec", "nodeSelector"),
-            message=f"The selector of policy '{item.name}' can match no node.",
-            notes=("Its requirements contradict each other.",),
-            hint="Remove one of the contradicting requirements.",
+            span=place(item.source, "spec", "nodeSelector"),
+            message=f"The nodeSelector of policy '{item.name}' can match no node.",
+            notes=(f"Its requirements on '{contradicted}' contradict each other.",),
+            hint="Remove one of them.",
         )
 
 
@@ -89,17 +98,17 @@ def tolerations(
     for index, item in enumerate(items):
         fault = None
         if item.key is None and item.operator != "Exists":
-            fault = ("without a key tolerates every taint, and needs operator 'Exists'", "operator")
+            said = "without a key tolerates every taint, and needs operator 'Exists'"
+            fault = (said, "operator", "Name the taint's key, or write operator: Exists.")
         elif item.operator == "Exists" and item.value:
-            fault = ("with operator 'Exists' has no value", "value")
+            fault = ("with operator 'Exists' has no value", "value", "Remove the value, or use operator Equal.")
         elif item.tolerationSeconds is not None and item.effect != "NoExecute":
-            fault = ("with tolerationSeconds needs effect 'NoExecute'", "tolerationSeconds")
+            said = "with tolerationSeconds needs effect 'NoExecute'"
+            fault = (said, "tolerationSeconds", "Write effect: NoExecute, or remove tolerationSeconds.")
         if fault:
-            yield Diagnostic(
-                code="toleration",
-                span=source.span(*path, index, fault[1]),
-                message=f"A toleration {fault[0]}.",
-            )
+            said, field, hint = fault
+            span = source.span(*path, index, field)
+            yield Diagnostic(code="toleration", span=span, message=f"A toleration {said}.", hint=hint)
 
 
 def reserved_labels(item: documents.Policy) -> Iterator[Diagnostic]:
@@ -108,7 +117,7 @@ def reserved_labels(item: documents.Policy) -> Iterator[Diagnostic]:
         if key in _OWN_LABELS:
             yield Diagnostic(
                 code="reserved-label",
-                span=item.source.span("spec", "daemonSets", "labels", key),
+                span=item.source.places.span(("spec", "daemonSets", "labels", key), key=True),
                 message=f"The label '{key}' is set by the compiler.",
                 notes=("DaemonSets select their pods by it.",),
                 hint="Use a label of your own domain.",

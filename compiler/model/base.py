@@ -1,6 +1,6 @@
 """What the models share: strict frozen objects, and the Kubernetes types that documents borrow."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -8,7 +8,13 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 class Model(BaseModel):
     """An object of a document: immutable, with no field but its own."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True, arbitrary_types_allowed=False)
+    # Start-up time: a model that no document needs is never built, and no default is an instance at import.
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+
+
+def defaults(**given: Any) -> Any:
+    """A field whose absence means an object of defaults, but for what is given here."""
+    return Field(default_factory=lambda: given, validate_default=True)
 
 
 FORM = "x-kae-form"

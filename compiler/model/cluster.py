@@ -41,7 +41,7 @@ class ArgoCD(Model):
     namespace: base.DnsLabel = "argocd"
     project: base.ObjectName | None = None
     """The AppProject, which bootstrap/ holds too; absent means kae-<cluster>."""
-    destination: Destination = Destination()
+    destination: Destination = base.defaults()
     """Absent means the cluster that Argo CD runs in."""
     prune: bool = True
     selfHeal: bool = True
@@ -86,8 +86,8 @@ class GitOps(Model):
 
     engine: Literal["argocd", "flux", "none"] = "none"
     repository: Repository | None = None
-    argocd: ArgoCD = ArgoCD()
-    flux: Flux = Flux()
+    argocd: ArgoCD = base.defaults()
+    flux: Flux = base.defaults()
 
 
 Prefix = Annotated[
@@ -137,7 +137,7 @@ class Nfd(Model):
     """false: NFD is in the cluster already."""
     nodefeaturerules: bool = False
     """Emit our NodeFeatureRules also where NFD is not ours."""
-    image: NfdImage = NfdImage()
+    image: NfdImage = base.defaults()
     tolerations: tuple[base.Toleration, ...] = ()
     """For all of NFD's pods; its workers also tolerate what any policy tolerates."""
 
@@ -217,7 +217,7 @@ class Watcher(Model):
     """A snapshot that loses more nodes or devices than this is held back for a person."""
     ignoreLabels: tuple[LabelGlob, ...] = ()
     """Label keys or shell globs that never enter the inventory."""
-    author: Author = Author()
+    author: Author = base.defaults()
     messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)] = "inventory({cluster}): {summary}"
     """The commit message; {cluster} and {summary} are filled in."""
     signing: Signing | None = None
@@ -246,13 +246,13 @@ class KAEClusterSpec(Model):
         | None
     ) = None
     """For the API's features; absent means the newest kubelet of the inventory."""
-    gitops: GitOps = GitOps()
-    images: Images = Images()
-    nfd: Nfd = Nfd()
-    crd: Crd = Crd()
-    psa: Psa = Psa()
-    watcher: Watcher = Watcher()
-    monitoring: Monitoring = Monitoring()
+    gitops: GitOps = base.defaults()
+    images: Images = base.defaults()
+    nfd: Nfd = base.defaults()
+    crd: Crd = base.defaults()
+    psa: Psa = base.defaults()
+    watcher: Watcher = base.defaults()
+    monitoring: Monitoring = base.defaults()
 
 
 class ClusterMetadata(base.Metadata):
@@ -266,4 +266,4 @@ class KAECluster(base.Document):
 
     kind: Literal["KAECluster"]
     metadata: ClusterMetadata
-    spec: KAEClusterSpec = KAEClusterSpec()
+    spec: KAEClusterSpec = base.defaults()

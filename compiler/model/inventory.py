@@ -84,7 +84,7 @@ class NodeInfo(Foreign):
 class NodeStatus(Foreign):
     """status of a Node."""
 
-    nodeInfo: NodeInfo = NodeInfo()
+    nodeInfo: NodeInfo = base.defaults()
 
 
 class NodeTaint(Foreign):
@@ -114,8 +114,8 @@ class KubernetesNode(Foreign):
 
     kind: Literal["Node"] = "Node"
     metadata: NodeMetadata
-    spec: NodeSpec = NodeSpec()
-    status: NodeStatus = NodeStatus()
+    spec: NodeSpec = base.defaults()
+    status: NodeStatus = base.defaults()
 
 
 class NodeList(Foreign):

@@ -162,7 +162,7 @@ class Component(Model):
     """A tag, or a digest `sha256:…`."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
     pullSecrets: tuple[base.LocalObjectReference, ...] = ()
-    resources: base.ResourceRequirements = base.ResourceRequirements()
+    resources: base.ResourceRequirements = base.defaults()
 
 
 class Driver(Component):
@@ -177,13 +177,13 @@ class Driver(Component):
     """Also remove the driver when the DaemonSet itself is deleted."""
     env: tuple[base.EnvVar, ...] = ()
     """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
-    source: Source = Source(build=BuildSource())
+    source: Source = base.defaults(build={})
     moduleParameters: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Module, parameter, value; over the defaults uacce_mode 2 (inTree: 1) and pf_q_num 256."""
-    sriov: Sriov = Sriov()
-    rollout: Rollout = Rollout()
-    drain: Drain = Drain()
-    metrics: DriverMetrics = DriverMetrics()
+    sriov: Sriov = base.defaults()
+    rollout: Rollout = base.defaults()
+    drain: Drain = base.defaults()
+    metrics: DriverMetrics = base.defaults()
 
 
 Replicas = Annotated[int, Field(ge=1, le=128)]
@@ -216,11 +216,11 @@ class DevicePlugin(Component):
     image: base.ImagePart = "kae-device-plugin"
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of the DaemonSet that may be replaced at a time."""
-    sharing: Sharing = Sharing()
+    sharing: Sharing = base.defaults()
     allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
     """Which device is handed out first: the least used, or the most used that still has room."""
-    inject: Inject = Inject()
-    metrics: DevicePluginMetrics = DevicePluginMetrics()
+    inject: Inject = base.defaults()
+    metrics: DevicePluginMetrics = base.defaults()
 
 
 class KAEPolicySpec(Model):
@@ -232,10 +232,10 @@ class KAEPolicySpec(Model):
     """Absent means every node. The cluster evaluates it, at any time."""
     default: bool = False
     """Take the nodes that no other policy of the cluster matches."""
-    operator: Operator = Operator()
-    daemonSets: DaemonSets = DaemonSets()
-    driver: Driver = Driver()
-    devicePlugin: DevicePlugin = DevicePlugin()
+    operator: Operator = base.defaults()
+    daemonSets: DaemonSets = base.defaults()
+    driver: Driver = base.defaults()
+    devicePlugin: DevicePlugin = base.defaults()
 
 
 class PolicyMetadata(base.Metadata):
@@ -249,4 +249,4 @@ class KAEPolicy(base.Document):
 
     kind: Literal["KAEPolicy"]
     metadata: PolicyMetadata
-    spec: KAEPolicySpec = KAEPolicySpec()
+    spec: KAEPolicySpec = base.defaults()

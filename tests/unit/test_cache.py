@@ -47,9 +47,7 @@ def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path: Path) -> Non
     assert (digests.reads, digests.changed) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("age_ns", "mtime_ns", "reads"), [(49_000_000, None, 2), (51_000_000, None, 1), (0, 0, 2)]
-)
+@pytest.mark.parametrize(("age_ns", "mtime_ns", "reads"), [(49_000_000, None, 2), (51_000_000, None, 1), (0, 0, 2)])
 def test_a_file_that_changed_a_moment_ago_is_read_again(
     tmp_path: Path, age_ns: int, mtime_ns: int | None, reads: int
 ) -> None:
@@ -119,9 +117,7 @@ def test_a_cache_hides_itself_from_git_and_from_backups(tmp_path: Path) -> None:
 
     assert (tmp_path / ".kae_cache/.gitignore").read_text() == "*\n"
     assert (
-        (tmp_path / ".kae_cache/CACHEDIR.TAG")
-        .read_text()
-        .startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
+        (tmp_path / ".kae_cache/CACHEDIR.TAG").read_text().startswith("Signature: 8a477f597d28d172789f06886806bc55\n")
     )
     assert sorted(path.name for path in (tmp_path / ".kae_cache").iterdir()) == [
         ".gitignore",
@@ -132,13 +128,12 @@ def test_a_cache_hides_itself_from_git_and_from_backups(tmp_path: Path) -> None:
 
 def test_a_cache_outlives_the_next_save_and_forgets_files_that_are_gone(tmp_path: Path) -> None:
     cache.save(tmp_path, filled(tmp_path))
-    kept = cache.load(tmp_path)
-    cache.save(tmp_path, kept)
+    cache.save(tmp_path, cache.load(tmp_path))
+    kept = [*cache.load(tmp_path).digests.worth_keeping()]
     (tmp_path / "a").unlink()
-    forgotten = cache.load(tmp_path)
-    cache.save(tmp_path, forgotten)
+    cache.save(tmp_path, cache.load(tmp_path))
 
-    assert [*kept.digests.worth_keeping()] == ["a"]
+    assert kept == ["a"]
     assert json.loads((tmp_path / ".kae_cache/results.json").read_text().splitlines()[1])["files"] == []
 
 
@@ -165,10 +160,7 @@ def test_a_cache_that_lost_any_byte_is_an_empty_one(tmp_path: Path) -> None:
         assert is_empty(cache.load(tmp_path)), place
 
 
-@pytest.mark.parametrize("copy", [shutil.copytree, shutil.move])
-def test_a_cache_that_was_written_elsewhere_is_not_believed(
-    tmp_path: Path, copy: Callable[[Path, Path], object]
-) -> None:
+def test_a_cache_that_was_written_elsewhere_is_not_believed(tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
     there.mkdir()
@@ -218,7 +210,9 @@ def test_the_fingerprint_changes_with_the_files_of_the_compiler(tmp_path: Path) 
     (tmp_path / "sub/a.py").write_bytes(b"a")
     digests = cache.Digests(tmp_path)
     first = cache.fingerprint(digests, [tmp_path])
-    (tmp_path / "sub/a.pyc").write_bytes(b"a")
+    (tmp_path / "sub/__pycache__").mkdir()
+    (tmp_path / "sub/__pycache__/a.cpython-311.pyc").write_bytes(b"a")
+    (tmp_path / "sub/__pycache__/__jinja2_0.cache").write_bytes(b"a")
     second = cache.fingerprint(digests, [tmp_path])
     rewritten_in_the_same_tick(tmp_path / "sub/a.py", b"b")
     third = cache.fingerprint(digests, [tmp_path])
@@ -238,9 +232,7 @@ def test_the_fingerprint_does_not_depend_on_where_the_compiler_lies(tmp_path: Pa
     assert len({cache.fingerprint(digests, [tmp_path / name]) for name in ("here", "there")}) == 1
 
 
-def test_the_fingerprint_changes_with_an_installed_package(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fingerprint_changes_with_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     digests = cache.Digests(tmp_path)
     before = cache.fingerprint(digests, [])
     (tmp_path / "jinja2-99.0.dist-info").mkdir()
@@ -302,9 +294,7 @@ def test_an_output_that_changed_is_not_vouched_for(tmp_path: Path, change: Calla
     assert (before, cache.verify(digests, tmp_path / "east", record)) == (True, False)
 
 
-def test_unchanged_input_is_told_without_the_libraries_of_the_compiler(
-    tmp_path: Path, repository_root: Path
-) -> None:
+def test_unchanged_input_is_told_without_the_libraries_of_the_compiler(tmp_path: Path, repository_root: Path) -> None:
     write.write_trees(tmp_path, [EAST])
     record = cache.Record(key="", index=cache.index_digest(EAST))
     cache.save(tmp_path, dataclasses.replace(filled(tmp_path), clusters={"east": record}))

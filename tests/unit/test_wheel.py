@@ -67,5 +67,5 @@ def test_the_wheel_brings_the_command_kae_and_no_other(wheel: Path) -> None:
         scripts.read_string(archive.read(entry_points).decode())
 
     assert {section: dict(scripts[section]) for section in scripts.sections()} == {
-        "console_scripts": {"kae": "compiler.cli:main"}
+        "console_scripts": {"kae": "compiler.__main__:main"}
     }

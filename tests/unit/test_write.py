@@ -25,10 +25,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 def shape(folder: Path) -> dict[str, tuple[int, int]]:
     """What any write below a folder would change: inodes and times."""
-    return {
-        path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns)
-        for path in [folder, *folder.rglob("*")]
-    }
+    return {path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
 
 
 def test_a_tree_is_written_with_its_index(tmp_path: Path) -> None:
@@ -151,9 +148,7 @@ def test_a_foreign_file_of_the_wanted_content_is_adopted(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"<<<<<<< HEAD\n{}\n"])
-def test_without_a_readable_index_only_equal_files_are_taken_for_ours(
-    tmp_path: Path, damage: bytes | None
-) -> None:
+def test_without_a_readable_index_only_equal_files_are_taken_for_ours(tmp_path: Path, damage: bytes | None) -> None:
     write.write_trees(tmp_path, [OLD])
     (tmp_path / "east/index.json").unlink()
     if damage is not None:
@@ -297,9 +292,8 @@ def test_a_disk_that_refuses_is_named_and_the_next_compile_heals(tmp_path: Path,
         assert texts(output / "east") == dict(NEW.files)
         allowed += 1
 
-    assert (
-        allowed == 11
-    )  # two indexes, two files and their renames; one folder made, one file and folder removed
+    # Two indexes and two files with their renames; a folder made; a file and its folder removed.
+    assert allowed == 11
 
 
 def test_an_output_that_cannot_be_a_folder_is_a_failure_of_the_world(tmp_path: Path) -> None:
@@ -376,9 +370,7 @@ def test_only_a_folder_of_a_cluster_can_be_removed(tmp_path: Path, cluster: str)
 
 
 FILES = st.dictionaries(
-    st.tuples(st.sampled_from(["", "a/", "b/", "b/c/"]), st.sampled_from(["x.yaml", "y.yaml", "z"])).map(
-        "".join
-    ),
+    st.tuples(st.sampled_from(["", "a/", "b/", "b/c/"]), st.sampled_from(["x.yaml", "y.yaml", "z"])).map("".join),
     st.sampled_from(["", "1\n", "2\n"]),
 )
 

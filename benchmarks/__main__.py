@@ -1,0 +1,147 @@
+"""Prints the table: median of several runs, of whole processes, with their peak memory."""
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tabulate
+
+from benchmarks import fleets
+
+RUNS = int(os.environ.get("RUNS", "5"))
+KAE = (sys.executable, "-m", "compiler")
+CHART = Path(__file__).parent / "chart"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """What one case took: seconds of wall clock and of processors, and MiB of memory."""
+
+    case: str
+    wall_s: float
+    cpu_s: float
+    peak_mib: float
+
+    def row(self) -> tuple[str, str, str, str]:
+        """The figure as a line of the table."""
+        return self.case, f"{self.wall_s * 1000:.0f} ms", f"{self.cpu_s * 1000:.0f} ms", f"{self.peak_mib:.0f} MiB"
+
+
+def measured(case: str, command: Sequence[str], folder: Path, before: Callable[[], object], runs: int) -> Figure:
+    """The medians of several runs of a command, each after `before`, and one run more that does not count."""
+    found = []
+    for _ in range(runs + 1):
+        before()
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - start
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, command
+        found.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
+    wall_s, cpu_s, peak = (statistics.median(column) for column in zip(*found[1:], strict=True))
+    return Figure(case, wall_s, cpu_s, peak)
+
+
+def cold(folder: Path) -> Callable[[], None]:
+    """Makes a project forget what it compiled."""
+
+    def forget() -> None:
+        for name in ("output", ".kae_cache"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+    return forget
+
+
+def nothing() -> None:
+    """A run that needs no preparation."""
+
+
+def small(top: Path) -> Iterator[Figure]:
+    """Eleven nodes, cold and unchanged."""
+    folder = fleets.project(top / "small")
+    (folder / "inventory" / "small.json").write_text(fleets.answer(11))
+    yield measured("11 nodes, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
+    yield measured("11 nodes, unchanged", (*KAE, "compile"), folder, nothing, RUNS)
+    yield from others("11", folder / "inventory" / "small.json", folder / "output" / "small", RUNS)
+
+
+def raw(top: Path, count: int, runs: int) -> Iterator[Figure]:
+    """What kubectl prints of many nodes."""
+    folder = fleets.project(top / f"raw{count}")
+    path = folder / "inventory" / "large.json"
+    path.write_text(fleets.answer(count))
+    size = f"{count} raw nodes ({path.stat().st_size >> 20} MiB)"
+    yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), runs)
+    yield from others(str(count), path, folder / "output" / "large", 1)
+
+
+def canonical(top: Path, count: int) -> Iterator[Figure]:
+    """The canonical inventory of many nodes."""
+    folder = fleets.project(top / f"canonical{count}")
+    path = folder / "inventory" / "large.json"
+    _reduce(fleets.answer(count), path, "large")
+    size = f"{count} nodes, canonical ({path.stat().st_size >> 20} MiB)"
+    yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
+
+
+def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
+    """Many clusters, one of which has changed."""
+    folder = fleets.project(top / "clusters")
+    first = folder / "inventory" / "cluster-000.json"
+    _reduce(fleets.answer(size), first, "cluster-000")
+    text = first.read_text()
+    for number in range(1, count):
+        name = f"cluster-{number:03d}"
+        (folder / "inventory" / f"{name}.json").write_text(text.replace('"cluster-000"', f'"{name}"'))
+    yield measured(f"{count} clusters of {size} nodes, cold", (*KAE, "compile"), folder, cold(folder), 1)
+    yield measured("  unchanged", (*KAE, "compile"), folder, nothing, RUNS)
+    odd, even = text, text.replace('"rack0000"', '"rack9999"')
+    turn = [odd, even]
+
+    def change() -> None:
+        turn.reverse()
+        first.write_text(turn[0])
+
+    yield measured("  one changed", (*KAE, "compile"), folder, change, RUNS)
+
+
+def _reduce(answer: str, path: Path, name: str) -> None:
+    done = subprocess.run(
+        (*KAE, "inventory", "--cluster", name), input=answer, capture_output=True, text=True, check=True
+    )
+    path.write_text(done.stdout)
+
+
+def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:
+    """The same grouping by helm, and our output built by kustomize, where they are found."""
+    helm, kubectl = shutil.which("helm"), shutil.which("kubectl", path=str(Path(sys.executable).parent))
+    if helm:
+        chart = nodes.parent.parent / "chart"
+        shutil.copytree(CHART, chart)
+        shutil.copy(nodes, chart / "nodes.json")
+        yield measured(f"  helm template, {size} nodes", (helm, "template", str(chart)), chart, nothing, runs)
+    if kubectl:
+        yield measured("  kubectl kustomize of our output", (kubectl, "kustomize", str(output)), output, nothing, runs)
+
+
+def main() -> None:
+    """Measures everything, in a folder of its own."""
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        figures = [*small(top), *raw(top, 10_000, RUNS), *canonical(top, 100_000), *clusters(top, 200, 5_000)]
+    rows = [figure.row() for figure in figures]
+    print(tabulate.tabulate(rows, headers=(f"median of {RUNS}", "wall", "processor", "peak"), disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

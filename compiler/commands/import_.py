@@ -1,0 +1,55 @@
+"""`kae import`: what the KAE Operator was told, as documents of the compiler."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from compiler import cli, diagnostics, errors, files, load, names, operator_values, report, resources, schema
+from compiler.commands import findings
+from compiler.model import base
+
+_NAMES = "Use lower-case letters, digits and '-'"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints a KAEPolicy and a KAECluster, and says what of the source has no meaning here."""
+    wanted = _wanted(arguments)
+    file, content = _content(arguments.file)
+    read, found = load.decode(file, content)
+    printed = ""
+    if read and not diagnostics.has_errors(found):
+        judge = schema.Judge(resources.schemas())
+        objects, more = operator_values.translated(read, wanted, judge)
+        found = [*found, *more]
+        printed = operator_values.text(objects) if objects else ""
+    sys.stdout.write(printed)
+    sys.stdout.flush()
+    sys.stderr.write(report.text(diagnostics.merged(found), colour=findings.colour(sys.stderr)))
+    return cli.FINE if printed else cli.WRONG
+
+
+def _wanted(arguments: argparse.Namespace) -> operator_values.Names:
+    if not names.is_cluster(arguments.cluster):
+        raise errors.WorldError(f"'{arguments.cluster}' is no name of a cluster.", hint=f"{_NAMES}, and '.'.")
+    _require(base.PolicyName, arguments.policy, "policy", f"{_NAMES}, at most 30, and no '--'.")
+    _require(base.DnsLabel, arguments.namespace, "namespace", f"{_NAMES}, at most 63.")
+    return operator_values.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
+
+
+def _require(form: Any, name: str | None, what: str, hint: str) -> None:
+    """Raises WorldError for a name on the command line that its document cannot bear."""
+    try:
+        pydantic.TypeAdapter(form | None).validate_python(name)
+    except pydantic.ValidationError as error:
+        raise errors.WorldError(f"'{name}' is no name of a {what}.", hint=hint) from error
+
+
+def _content(name: str) -> tuple[str, bytes]:
+    """The source's name and bytes. Of what comes from a pipe, only the first byte that is no space tells JSON."""
+    if name != "-":
+        return name, files.read(files.Input(name, Path(name)))
+    content = sys.stdin.buffer.read()
+    return ("stdin.json" if content.lstrip()[:1] == b"{" else "stdin.yaml"), content

@@ -1,0 +1,84 @@
+"""`kae init`: a new GitOps repository, with everything that makes it compile."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from compiler import __version__, cli, documents, errors, files, inventory, names, resources
+
+_SCHEMAS = ("kaecluster", "kaepolicy")
+"""The languages of policies/, for editors."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Makes the files of a new repository, and says what comes next."""
+    cluster = arguments.cluster
+    if not names.is_cluster(cluster):
+        raise errors.WorldError(
+            f"'{cluster}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
+        )
+    folder = Path(arguments.path)
+    try:
+        wanted = texts(cluster)
+        _require_absent(folder, wanted)
+        for name, text in sorted(wanted.items()):
+            _write(folder / name, text)
+    except OSError as error:
+        raise errors.WorldError(
+            f"'{files.shown(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
+        ) from error
+    sys.stdout.write(_said(folder, cluster, sorted(wanted)))
+    return cli.FINE
+
+
+def texts(cluster: str) -> Mapping[str, str]:
+    """Every file of a new repository by its path, for a first cluster of this name."""
+    top = Path(resources.folder("templates")) / "init"
+    found = {}
+    for path in sorted(top.rglob("*")):
+        if path.is_file():
+            text = path.read_text(encoding="utf-8")
+            text = text.replace("@CLUSTER@", cluster).replace("@VERSION@", __version__)
+            found[path.relative_to(top).as_posix()] = text
+    for stem in _SCHEMAS:
+        found[f"schemas/{stem}.json"] = (Path(resources.folder("schemas")) / f"{stem}.json").read_text(encoding="utf-8")
+    name = documents.ClusterName(cluster)
+    empty = documents.Inventory(cluster=name, file="", nodes=())
+    found[f"{names.INVENTORY}/{cluster}.json"] = inventory.text(empty)
+    return found
+
+
+def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
+    """Nothing is overwritten: the folder may hold other files, but none of these."""
+    present = [name for name in sorted(wanted) if os.path.lexists(folder / name)]
+    if present:
+        more = f" and {len(present) - 1} more" if present[1:] else ""
+        raise errors.WorldError(
+            f"'{files.shown(str(folder / present[0]))}'{more} would be overwritten; nothing was written.",
+            hint="Name a new folder, or move these files away.",
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        if path.suffix == ".sh":
+            os.fchmod(file.fileno(), 0o755)
+
+
+def _said(folder: Path, cluster: str, made: Iterable[str]) -> str:
+    lines = [f"Made in {files.shown(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
+    if folder.resolve() != Path().resolve():
+        lines.append(f"  cd {files.shown(str(folder))}")
+    if not (folder / ".git").exists():
+        lines.append("  git init --initial-branch=main")
+    inventory_file = f"{names.INVENTORY}/{cluster}.json"
+    lines += [
+        f"  kubectl get nodes -o json | kae inventory --cluster {cluster} > nodes && mv nodes {inventory_file}",
+        "  kae compile",
+        "  git add --all && git commit",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,275 @@
+"""From the KAE Operator to here: its chart's values, or its live KAEPolicy, as documents of the compiler."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any
+
+import pydantic
+
+from compiler import (
+    API_VERSION,
+    canonical,
+    diagnostics,
+    documents,
+    operator_options,
+    operator_source,
+    parse,
+    schema,
+)
+from compiler.checks import cluster as cluster_checks
+from compiler.checks import policy as policy_checks
+from compiler.model import cluster, policy
+from compiler.schema import words
+
+_ARGOCD = "# +argocd:skip-file-rendering"
+"""A directory Application of Argo CD passes over a file that holds this in a line."""
+
+_SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
+"""Where an editor finds the language of the document, in a repository that `kae init` made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What the source does not say, or what somebody wants otherwise."""
+
+    cluster: str
+    policy: str | None = None
+    namespace: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A value on its way: the document and the field that take it, and where it comes from."""
+
+    kind: operator_options.Kind
+    target: documents.Path
+    origin: documents.Path
+    value: Any
+    """None where the value is a part of one that is carried already, and only its place is of interest."""
+
+
+Step = _Carried | diagnostics.Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class _Origins:
+    """The places of a translated document: those of what was translated."""
+
+    places: documents.Places
+    of: Mapping[documents.Path, documents.Path]
+
+    def origin(self, path: documents.Path) -> documents.Path:
+        """Where the value at a path, or the nearest one around it, comes from."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.of:
+                return (*self.of[path[:length]], *path[length:])
+        return ()
+
+    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
+        """The place in the file that is imported."""
+        return self.places.span(self.origin(path), key=key)
+
+    def reworded(self, found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
+        """A finding with the source's own names for its fields."""
+        for target in sorted(self.of, key=len, reverse=True):
+            ours, theirs = words.dotted(target), operator_source.name(self.of[target])
+            if f"'{ours}" in found.message:
+                return replace(found, message=found.message.replace(f"'{ours}", f"'{theirs}"))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A translated document, and where its values come from."""
+
+    document: documents.Document
+    origins: _Origins
+
+
+_KINDS: tuple[operator_options.Kind, ...] = ("KAEPolicy", "KAECluster")
+
+Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
+"""A KAEPolicy and a KAECluster, or nothing where there are errors; and everything that is to be said."""
+
+
+def translated(read: Sequence[documents.Document], names: Names, judge: schema.Judge) -> Translation:
+    """The documents that say what one values file, or one live KAEPolicy, said."""
+    source = operator_source.of(read)
+    if isinstance(source, diagnostics.Diagnostic):
+        return (), [source]
+    steps = [*_named(source, names), *_walk(source, source.root, source.options)]
+    notes = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
+    carried = [step for step in steps if isinstance(step, _Carried)]
+    for_policy, for_cluster = (_made(source, kind, carried) for kind in _KINDS)
+    notes.extend(chain(_faults(for_policy, judge), _faults(for_cluster, judge)))
+    if diagnostics.has_errors(notes):
+        return (), notes
+    objects = (_policy(parse.policy_of(for_policy.document)), _cluster(parse.cluster_of(for_cluster.document)))
+    return objects, notes
+
+
+def text(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The documents as a file of policies/ holds them."""
+    parts = [f"{_SCHEMA.format(data['kind'].lower())}\n{canonical.dump_yaml(data)}" for data in objects]
+    return f"{_ARGOCD}\n" + "---\n".join(parts)
+
+
+def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
+    """The names of the two documents, and the namespace."""
+
+    def chosen(stated: str | None, field: str) -> tuple[documents.Path, Any]:
+        if stated is None and field in source.metadata:
+            return (*source.identity, field), source.metadata[field]
+        return (), stated
+
+    origin, name = chosen(names.policy, "name")
+    yield _Carried("KAEPolicy", ("metadata", "name"), origin, "kae" if name is None else name)
+    yield _Carried("KAEPolicy", ("spec", "clusters"), (), [names.cluster])
+    yield _Carried("KAECluster", ("metadata", "name"), (), names.cluster)
+    origin, namespace = chosen(names.namespace, "namespace")
+    if namespace is not None:
+        yield _Carried("KAECluster", ("spec", "namespace"), origin, namespace)
+
+
+def _walk(source: operator_source.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
+    """Every option of a section, and all that is none."""
+    for key, value in section.items():
+        at = (*here, key)
+        path = at[len(source.root) :]
+        option = operator_options.OPTIONS.get(path)
+        if option is not None:
+            yield from _taken(source, option, at, value)
+        elif path not in operator_options.SECTIONS:
+            hint = _meant(path)
+            yield operator_source.dropped(source, at, "" if hint else operator_options.why_unknown(path), hint)
+        elif isinstance(value, dict):
+            yield from _walk(source, at, value)
+        elif value is not None:
+            yield operator_source.not_a_mapping(source.document, at, value)
+
+
+def _taken(
+    source: operator_source.Source, option: operator_options.Option, at: documents.Path, value: Any
+) -> Iterator[Step]:
+    if option.kind is None:
+        yield operator_source.dropped(source, at, option.why)
+    elif value is None:
+        yield operator_source.dropped(source, at, "It has no value; the default holds.")
+    elif option.target[-1] == "env":
+        yield from _environment(option.kind, option.target, at, value)
+    else:
+        yield _Carried(option.kind, option.target, at, value)
+    if option.differs and value is True:
+        yield operator_source.differs(source, at, option.differs)
+
+
+def _environment(
+    kind: operator_options.Kind, target: documents.Path, at: documents.Path, value: Any
+) -> Iterator[_Carried]:
+    """Variables: as a list, as a mapping of their names, or as the value of INSTALL_POLICY alone."""
+    if value in ("IfNotPresent", "Always"):
+        yield _Carried(kind, target, at, [{"name": "INSTALL_POLICY", "value": value}])
+    elif isinstance(value, dict):
+        yield _Carried(kind, target, at, [{"name": name, "value": item} for name, item in value.items()])
+        for index, name in enumerate(value):
+            for field in ("name", "value"):
+                yield _Carried(kind, (*target, index, field), (*at, name), None)
+    else:
+        yield _Carried(kind, target, at, value)
+
+
+def _meant(path: documents.Path) -> str:
+    """What to write instead, where an option is near: one misspelt, or one written with dots."""
+    *above, last = path
+    dotted = tuple(str(last).split("."))
+    if len(dotted) > 1 and (*above, *dotted) in operator_options.OPTIONS:
+        return f"Write it as '{dotted[0]}:' with '{'.'.join(dotted[1:])}:' below it."
+    known = {*operator_options.OPTIONS, *operator_options.SECTIONS}
+    siblings = {str(other[-1]) for other in known if other and list(other[:-1]) == above}
+    near = words.nearest(last, sorted(siblings))
+    return f"Did you mean '{near}'?" if near else ""
+
+
+def _made(source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]) -> _Made:
+    data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": kind}
+    origins: dict[documents.Path, documents.Path] = {}
+    for item in carried:
+        if item.kind == kind:
+            if item.value is not None:
+                _put(data, item.target, item.value)
+            if item.origin:
+                origins[item.target] = item.origin
+    places = _Origins(source.document.places, origins)
+    return _Made(documents.Document(source.document.file, data, places), places)
+
+
+def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
+    """Set a field of a document in the making."""
+    *above, last = map(str, path)
+    for step in above:
+        data = data.setdefault(step, {})
+    data[last] = value
+
+
+def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+    """What is wrong with a document, in the words and the places of its source."""
+    kind, found = judge.judge(made.document)
+    if not found and kind == "KAEPolicy":
+        found = list(policy_checks.faults(parse.policy_of(made.document)))
+    elif not found:
+        found = list(cluster_checks.faults(parse.cluster_of(made.document)))
+    # Warnings come again with every compile.
+    return [made.origins.reworded(fault) for fault in found if fault.severity == "error"]
+
+
+def _policy(item: documents.Policy) -> dict[str, Any]:
+    """What differs from the defaults, the kinds of devices, and the versions, which somebody should pin."""
+    data = _changed(item.spec, policy.KAEPolicySpec())
+    data["operator"] = item.spec.operator.model_dump(mode="json")
+    for name in ("driver", "devicePlugin"):
+        component: policy.Component = getattr(item.spec, name)
+        if component.enabled:
+            data[name] = {"version": component.version, **data.get(name, {})}
+    return _written("KAEPolicy", item.name, data)
+
+
+def _cluster(item: documents.Cluster) -> dict[str, Any]:
+    """What differs from the defaults, and whether NFD is ours."""
+    data = _changed(item.spec, cluster.KAEClusterSpec())
+    data["nfd"] = {"enabled": item.spec.nfd.enabled, **data.get("nfd", {})}
+    return _written("KAECluster", item.name, data)
+
+
+def _changed(spec: pydantic.BaseModel, defaults: pydantic.BaseModel) -> dict[str, Any]:
+    found, usual = (each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in (spec, defaults))
+    return _difference(found, usual)
+
+
+def _difference(found: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The entries that are not the usual ones, at any depth."""
+    changed = {}
+    for key, value in found.items():
+        if isinstance(value, dict) and isinstance(usual.get(key), dict):
+            value = _difference(value, usual[key])  # noqa: PLW2901 - the same value, less the usual
+            if not value:
+                continue
+        elif value == usual.get(key):
+            continue
+        changed[key] = value
+    return changed
+
+
+def _written(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": _plain(spec)}
+
+
+def _plain(value: Any) -> Any:
+    """A value without fractions, which quantities may have: Kubernetes writes them as strings."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return f"{value:.9f}".rstrip("0").rstrip(".")
+    return value
