@@ -141,7 +141,7 @@ def _flow(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    if not isinstance(key, str):
+    if not isinstance(key, str) or key == "<<":  # kyaml merges even where it is quoted.
         raise TypeError(f"no key of a manifest: {key!r}")
     written = _string(key)
     if len(written) > _KEY:

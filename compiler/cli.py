@@ -31,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = importlib.import_module(f"compiler.commands.{chosen.module}")
     try:
+        _enter(chosen.directory)
         code: int = command.run(chosen)
         sys.stdout.flush()
     except errors.WorldError as error:
@@ -45,6 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     return code
+
+
+def _enter(directory: str) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise errors.WorldError(f"'{directory}' cannot be entered: {error.strerror}.") from error
 
 
 def _interrupted() -> NoReturn:

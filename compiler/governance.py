@@ -100,15 +100,22 @@ def overlaps(
         labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items())) or "no label at all"
         yield diagnostics.Diagnostic(
             code="policy-overlap",
-            span=other.source.span("spec", "nodeSelector"),
+            span=_selector_span(other),
             message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
             notes=(
                 f"Both match a node with {labels}.",
-                f"The other selector stands at {one.source.span('spec', 'nodeSelector')}.",
+                f"The other selector stands at {_selector_span(one)}.",
                 *((f"Today both match {names(both)}.",) if both else ()),
             ),
             hint="Give the two selectors a key with values that differ, or make one policy the default.",
         )
+
+
+def _selector_span(policy: documents.Policy) -> diagnostics.Span:
+    """The key nodeSelector; the policy's name where it has none and so selects every node."""
+    if policy.spec.nodeSelector is None:
+        return policy.source.span("metadata", "name")
+    return policy.source.places.span(("spec", "nodeSelector"), key=True)
 
 
 def _too_complex(policy: documents.Policy, rest: overlap.TooComplex) -> diagnostics.Diagnostic:
@@ -116,7 +123,10 @@ def _too_complex(policy: documents.Policy, rest: overlap.TooComplex) -> diagnost
         code="default-too-complex",
         span=policy.source.span("spec", "default"),
         message=f"What no other policy matches takes more than {overlap.MOST_TERMS} selector terms to say.",
-        notes=("The default policy is compiled into the negation of all other selectors.",),
+        notes=(
+            "The default policy is compiled into the negation of all other nodeSelectors.",
+            f"Together they use {len(rest.keys)} keys, the most common of them {', '.join(rest.keys[:3])}.",
+        ),
         hint="Let all policies select by one shared key, such as `pool`.",
     )
 

@@ -31,7 +31,7 @@ _INTEGER = re.compile(r"-?(0|[1-9][0-9]*)")
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+")
 # Compared in lower case and without underscores, which go-yaml and PyYAML drop from numbers.
 _NUMBER = re.compile(
-    r"(?P<sign>[-+]?)(0x(?P<hex>[0-9a-f]*)|0b(?P<binary>[01]*)|0o?(?P<octal>[0-7]+)|\.inf|\.nan"
+    r"(?P<sign>[-+]?)(0x(?P<hex>[0-9a-f]*)|0b(?P<binary>[01]*)|0o?(?P<octal>[0-7]+)|0[bo][-+][0-7]+|\.inf|\.nan"
     r"|(?P<decimal>(\.[0-9]+|[0-9]+(\.[0-9]*)?)(e[-+]?[0-9]+)?))"
 )
 _BASES = {"hex": 16, "binary": 2, "octal": 8}

@@ -3,7 +3,6 @@
 Desired minus observed: pure, so that the order of a rewrite can be read, and proved, in one place.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -118,6 +117,8 @@ def unified(folder: str, difference: Difference) -> str:
         old, new = _lines(difference.old), _lines(difference.new)
     except UnicodeDecodeError:
         return f"Binary files {old_name} and {new_name} differ\n"
+    import difflib  # noqa: PLC0415 - only where something differs
+
     return "".join(difflib.unified_diff(old, new, old_name, new_name)) or f"--- {old_name}\n+++ {new_name}\n"
 
 

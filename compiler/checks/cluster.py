@@ -51,7 +51,7 @@ def nfd_release(item: documents.Cluster, source: documents.Document) -> Iterator
             span=source.span("spec", "nfd", "image", "tag"),
             message=f"'{tag}' is no tag of NFD's releases 0.16 to 0.19.",
             notes=("Arguments and rights of NFD differ from release to release.",),
-            hint="Use v0.16.4 or a later tag up to 0.19.",
+            hint="Use a tag from v0.16.4 up to those of 0.19.",
         )
 
 
@@ -62,7 +62,8 @@ def kubernetes_release(item: documents.Cluster, source: documents.Document) -> I
         yield Diagnostic(
             code="kubernetes-release",
             span=source.span("spec", "kubernetesVersion"),
-            message=f"Kubernetes '{version}' is older than 1.{OLDEST_KUBERNETES}.",
+            message=f"Kubernetes '{version}' is older than 1.{OLDEST_KUBERNETES}, the oldest that is rendered for.",
+            hint="Correct the version, or upgrade the cluster first.",
         )
 
 
@@ -80,8 +81,8 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
             code="gitops-conflict",
-            span=source.span("spec", "gitops", "flux", "secretRef"),
-            message="A secretRef is for our own GitRepository, and sourceRef names another one.",
+            span=policy.place(source, "spec", "gitops", "flux", "secretRef"),
+            message="A secretRef is for a GitRepository of our own, and sourceRef names another source.",
             hint="Remove one of the two.",
         )
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
@@ -89,9 +90,9 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
         yield Diagnostic(
             code="bootstrap-incomplete",
             span=source.span("spec", "gitops", "engine"),
-            message=f"Cluster '{item.name}' is applied by '{gitops.engine}', but its repository is not said.",
-            notes=("Without it there is no bootstrap/.",),
-            hint="Give gitops.repository.url.",
+            message=f"Nothing says from which repository '{gitops.engine}' applies cluster '{item.name}'.",
+            notes=("So there is no bootstrap/ to point it there.",),
+            hint=f"Set gitops.repository.url{' or gitops.flux.sourceRef' if gitops.engine == 'flux' else ''}.",
         )
 
 
@@ -100,16 +101,20 @@ def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Dia
     spec = item.spec.watcher
     if not spec.enabled:
         return
-    for field, value in (("repository", spec.repository), ("secretName", spec.secretName)):
+    parts = (
+        ("repository", spec.repository, "the git repository of inventories, which no GitOps engine applies"),
+        ("secretName", spec.secretName, "the Secret with that repository's credentials"),
+    )
+    for field, value, meaning in parts:
         if value is None:
             yield Diagnostic(
                 code="watcher-incomplete",
-                span=source.span("spec", "watcher"),
+                span=source.span("spec", "watcher", "enabled"),
                 message=f"The watcher of cluster '{item.name}' is enabled without '{field}'.",
-                hint="It commits to watcher.repository with the credentials in the Secret watcher.secretName.",
+                hint=f"Set watcher.{field}: {meaning}.",
             )
     if images.tag(spec.image) == "latest":
-        yield policy.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
+        yield policy.mutable_tag(source, "watcher.image", spec.image, "the watcher's image")
 
 
 def mirrors(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
@@ -166,5 +171,6 @@ def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[st
                     code="cluster-unknown",
                     span=item.source.span("spec", "clusters", index),
                     message=f"'{glob}' matches no cluster.",
-                    notes=(f"Clusters are {', '.join(known)}.",) if known else (),
+                    notes=(f"The clusters are: {', '.join(known)}.",) if known else (),
+                    hint="Correct it, or add the cluster's KAECluster or inventory.",
                 )

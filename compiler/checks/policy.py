@@ -3,7 +3,7 @@
 import functools
 import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from compiler import devices, documents, images, overlap, plan, selectors
@@ -130,26 +130,45 @@ def image(item: documents.Policy, name: str) -> Iterator[Diagnostic]:
     if not component.enabled:
         return
     reference = images.reference(component)
-    halves = bool(component.repository) != bool(component.version)
-    if halves or not _IMAGE.fullmatch(reference):
+    noun = _COMPONENTS[name]
+    whole = not component.repository and not component.version
+    if not whole and not (component.repository and component.version):
+        given, absent = ("version", "repository") if component.version else ("repository", "version")
         yield Diagnostic(
             code="image-reference",
-            span=item.source.span("spec", name, "repository" if halves else "image"),
-            message=f"Repository '{component.repository}', image '{component.image}' and version "
-            f"'{component.version}' do not name an image.",
-            hint="Give repository and version both, or leave both empty and give the whole reference as image.",
+            span=place(item.source, "spec", name, absent),
+            message=f"The {noun}'s image has a {given} and no {absent}.",
+            hint="Give both, or leave both empty and write the whole reference as image.",
+        )
+    elif not _IMAGE.fullmatch(reference):
+        yield Diagnostic(
+            code="image-reference",
+            span=place(item.source, "spec", name, _misspelt(component)),
+            message=f"The {noun}'s image '{reference}' is no image reference.",
+            hint="Names are in lower case; a version is a tag, or sha256: with 64 hexadecimal digits.",
         )
     elif images.tag(reference) == "latest":
-        yield mutable_tag(item.source, ("spec", name, "version"), reference, f"the {_COMPONENTS[name]}'s image")
+        field = f"{name}.image" if whole else f"{name}.version"
+        yield mutable_tag(item.source, field, reference, f"the {noun}'s image")
 
 
-def mutable_tag(source: documents.Document, path: documents.Path, reference: str, what: str) -> Diagnostic:
-    """An image is pinned by a version or a digest."""
+def _misspelt(component: policy.Component) -> str:
+    """The field that spoils an image reference."""
+    if component.repository and not re.fullmatch(_NAME, component.repository.rstrip("/")):
+        return "repository"
+    return "version" if component.version and re.fullmatch(_NAME, component.image) else "image"
+
+
+def mutable_tag(source: documents.Document, field: str, reference: str, what: str) -> Diagnostic:
+    """An image is pinned by a version or a digest; `field` is the one to pin it in, below spec."""
+    pinned = "a release or a digest (sha256:…)"
+    if not field.endswith(".version"):
+        pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
     return Diagnostic(
         code="mutable-tag",
-        span=source.span(*path),
+        span=place(source, "spec", *field.split(".")),
         message=f"'{reference}', {what}, can change without a commit.",
-        hint="Pin a version, or a digest: version: sha256:…",
+        hint=f"Set {field} to {pinned}.",
     )
 
 
@@ -170,8 +189,8 @@ def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="install-policy",
                 span=item.source.span("spec", "driver", "env", index, "value"),
-                message=f"INSTALL_POLICY is '{variable.value}', which is neither 'IfNotPresent' nor 'Always'.",
-                hint="IfNotPresent keeps a driver that works; Always replaces it.",
+                message=f"'{variable.value}' is no value of INSTALL_POLICY.",
+                hint="Write IfNotPresent, which keeps a foreign driver that works, or Always, which replaces it.",
             )
 
 
@@ -182,26 +201,30 @@ def module_parameters(item: documents.Policy) -> Iterator[Diagnostic]:
     for module, parameters in sorted(item.spec.driver.moduleParameters.items()):
         path: documents.Path = ("spec", "driver", "moduleParameters", module)
         if module not in known:
-            yield _parameter_fault(item, path, f"'{module}' is no KAE module.", sorted(known))
+            yield _unknown(item, path, f"'{module}' is no module of KAE.", known)
             continue
         for name, value in sorted(parameters.items()):
             limits = known[module].parameters.get(name)
             if limits is None:
-                names = sorted(known[module].parameters)
-                yield _parameter_fault(item, (*path, name), f"'{module}' has no parameter '{name}'.", names)
+                message = f"Module '{module}' has no parameter '{name}'."
+                yield _unknown(item, (*path, name), message, known[module].parameters)
                 continue
             most = 1 if in_tree and name == "uacce_mode" else limits.most
             if not limits.least <= value <= most or value % limits.step:
-                even = " and even" if limits.step > 1 else ""
-                message = f"{module}.{name} is {value}; it is from {limits.least} to {most}{even}."
-                yield _parameter_fault(item, (*path, name), message, ())
+                even = "an even" if limits.step > 1 else "a"
+                where = "; the kernel's own modules know no other" if most < limits.most else ""
+                yield Diagnostic(
+                    code="module-parameter",
+                    span=item.source.span(*path, name),
+                    message=f"'{name}' of module '{module}' is {value}, out of its range.",
+                    hint=f"Give it {even} number from {limits.least} to {most}{where}.",
+                )
 
 
-def _parameter_fault(
-    item: documents.Policy, path: documents.Path, message: str, known: list[str] | tuple[str, ...]
-) -> Diagnostic:
-    hint = f"Known are {', '.join(known)}." if known else ""
-    return Diagnostic(code="module-parameter", span=item.source.span(*path), message=message, hint=hint)
+def _unknown(item: documents.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
+    span = item.source.places.span(path, key=True)
+    hint = f"Those that there are: {', '.join(sorted(known))}."
+    return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 
 
 def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
@@ -217,7 +240,7 @@ def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
                 code="sriov-without-driver",
                 span=span,
                 message=f"Policy '{item.name}' asks for virtual functions, but its driver is pre-installed.",
-                hint="Remove driver.sriov, or let driver.enabled be true.",
+                hint="Remove driver.sriov, or set driver.enabled: true.",
             )
             continue
         kept = driver.moduleParameters.get(kind.module, {}).get("pf_q_num", 256)
@@ -225,9 +248,10 @@ def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="sriov-over-hardware",
                 span=span,
-                message=f"{count} virtual functions of {kind.name} have no queues: "
-                f"the physical function keeps {kept} of {devices.DEVICE_QUEUES}.",
-                hint=f"Lower moduleParameters.{kind.module}.pf_q_num or the number of virtual functions.",
+                message=f"{count} virtual functions of {kind.name} need a queue each, and "
+                f"{devices.DEVICE_QUEUES - kept} are left.",
+                notes=(f"The physical function keeps {kept} of {devices.DEVICE_QUEUES} queues (pf_q_num).",),
+                hint=f"Lower moduleParameters.{kind.module}.pf_q_num, or ask for fewer virtual functions.",
             )
 
 
@@ -242,6 +266,6 @@ def unavailable(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="unavailable-zero",
                 span=item.source.span(*path),
-                message="maxUnavailable is zero: no pod could ever be replaced.",
+                message="'maxUnavailable' is zero, so no pod could ever be replaced.",
                 hint="Give at least 1 or 1%.",
             )

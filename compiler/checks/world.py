@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compiler import devices, documents, governance, plan, selectors
 from compiler.checks import cluster
+from compiler.checks import policy as policy_checks
 from compiler.diagnostics import Diagnostic, Span
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
@@ -30,29 +31,37 @@ def findings(
 ) -> Iterator[Diagnostic]:
     """Everything that the nodes of a cluster give reason to say; `place` is where the nodes are listed."""
     nodes = [node for verdict in verdicts for node in verdict.nodes]
-    yield from kubernetes_release(item, governed, nodes)
-    yield from nfd_already_running(item, nodes)
+    yield from kubernetes_release(item, governed, nodes, place)
+    yield from nfd_already_running(item, nodes, place)
     yield from rules_missing(item, governed)
     yield from unknown_nodes(verdicts, place)
     yield from ungoverned_nodes(verdicts, place)
     for entry in governed:
         own = [verdict for verdict in verdicts if verdict.policy is entry.policy]
-        yield from opted_out(entry.policy, own)
-        yield from barred(entry.policy, own)
-        yield from unsupported(entry.policy, own)
-        yield from guests_without_driver(entry.policy, own)
-        yield from uncompared(entry, nodes)
+        yield from opted_out(item, entry.policy, own)
+        yield from barred(item, entry.policy, own)
+        yield from unsupported(item, entry.policy, own)
+        yield from guests_without_driver(item, entry.policy, own)
+        yield from uncompared(item, entry, nodes)
+
+
+def _cluster_span(item: documents.Cluster, place: Span, *path: str) -> Span:
+    """A setting of the KAECluster; where the nodes are listed if there is none."""
+    return policy_checks.place(item.source, *path) if item.source else place
 
 
 def kubernetes_release(
-    item: documents.Cluster, governed: Sequence[governance.Governed], nodes: Sequence[documents.Node]
+    item: documents.Cluster,
+    governed: Sequence[governance.Governed],
+    nodes: Sequence[documents.Node],
+    place: Span,
 ) -> Iterator[Diagnostic]:
     """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
     minor = newest_kubernetes(item, nodes)
     if minor is None:
         yield Diagnostic(
             code="kubernetes-version-unknown",
-            span=item.span("metadata", "name"),
+            span=_cluster_span(item, place, "metadata", "name"),
             message=f"The Kubernetes release of cluster '{item.name}' is unknown; 1.{cluster.GUARD_KUBERNETES} "
             "or newer is assumed.",
             hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
@@ -68,16 +77,18 @@ def _unguarded(item: documents.Cluster, policy: documents.Policy, minor: int) ->
     written = policy.source.has(("spec", "driver", "drain", "enabled"))
     return Diagnostic(
         code="unguarded-eviction" if written else "drain-unstated",
-        span=policy.source.span("spec", "driver", "drain", "enabled"),
+        span=policy_checks.place(policy.source, "spec", "driver", "drain", "enabled"),
         message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{item.name}'.",
         notes=(
             f"Kubernetes 1.{minor} cannot confine its evictions to its own node; 1.{cluster.GUARD_KUBERNETES} can.",
         ),
-        hint="" if written else "Write driver.drain.enabled: true to accept that, or false to evict nobody.",
+        hint="Upgrade the cluster, or set driver.drain.enabled: false and let holders of devices go by themselves."
+        if written
+        else "Write driver.drain.enabled: true to accept that, or false to evict nobody.",
     )
 
 
-def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
+def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node], place: Span) -> Iterator[Diagnostic]:
     """One NFD runs in a cluster: labels of NFD without any of our rules' come from another one."""
     if not item.spec.nfd.enabled:
         return
@@ -86,7 +97,7 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
     if labelled and not ours:
         yield Diagnostic(
             code="nfd-already-running",
-            span=item.span("spec", "nfd", "enabled"),
+            span=_cluster_span(item, place, "spec", "nfd", "enabled"),
             message=f"NFD already labels {governance.names(labelled)} of cluster '{item.name}', "
             "without the rules of this compiler.",
             notes=("Two NFDs in one cluster fight over the nodes' labels.",),
@@ -99,7 +110,7 @@ def rules_missing(item: documents.Cluster, governed: Sequence[governance.Governe
     if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         yield Diagnostic(
             code="rules-missing",
-            span=item.span("spec", "nfd", "nodefeaturerules"),
+            span=item.span("spec", "nfd", "enabled"),
             message=f"Nothing of ours labels the nodes of cluster '{item.name}'.",
             notes=(f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",),
             hint="Set nfd.nodefeaturerules: true, unless the rules are applied elsewhere.",
@@ -115,6 +126,7 @@ def unknown_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[Dia
             span=place,
             message=f"NFD has not labelled {governance.names(nodes)} yet.",
             notes=("Whether they have KAE devices is unknown; nothing runs on them until then.",),
+            hint="If NFD's worker runs on them, take a new inventory; if not, find out what keeps it away.",
         )
 
 
@@ -130,7 +142,7 @@ def ungoverned_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[
         )
 
 
-def opted_out(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def opted_out(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
     """A node that a policy governs has not opted out."""
     parts = (
         ("driver", "driver", devices.OPT_OUT_DRIVER),
@@ -144,8 +156,9 @@ def opted_out(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator
             yield Diagnostic(
                 code="node-opted-out",
                 span=policy.source.span("metadata", "name"),
-                message=f"The {noun} of policy '{policy.name}' stays away from {governance.names(nodes)}.",
+                message=f"The {noun} of policy '{policy.name}' stays away from {_said(item, nodes)}.",
                 notes=(f"The label {label}=false keeps it away.",),
+                hint="Remove the label where that is no longer meant.",
             )
 
 
@@ -156,7 +169,7 @@ def _without(label: str) -> Callable[[plan.Verdict], bool]:
     return refuses
 
 
-def barred(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
     """A policy tolerates the taints of the nodes that it governs."""
     tolerations = policy.spec.daemonSets.tolerations
     taints: dict[str, list[plan.Verdict]] = {}
@@ -167,14 +180,14 @@ def barred(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Di
     for text, verdicts in sorted(taints.items()):
         yield Diagnostic(
             code="node-untolerated",
-            span=policy.source.span("spec", "daemonSets", "tolerations"),
-            message=f"Policy '{policy.name}' governs {governance.names(_nodes(verdicts))}, "
+            span=policy_checks.place(policy.source, "spec", "daemonSets", "tolerations"),
+            message=f"Policy '{policy.name}' governs {_said(item, _nodes(verdicts))}, "
             f"but does not tolerate the taint {text}.",
             hint="Add a toleration to daemonSets.tolerations, or leave the nodes out of the nodeSelector.",
         )
 
 
-def unsupported(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
     """The driver supports the operating system and the kernel of the nodes that it is installed on."""
     if policy.spec.driver.source.inTree is not None or policy.spec.driver.state == "Absent":
         return
@@ -194,14 +207,15 @@ def unsupported(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterat
             yield Diagnostic(
                 code=code,
                 span=policy.source.span("metadata", "name"),
-                message=f"KAE's driver is not known to support the {noun} '{name}' "
-                f"of {governance.names(_nodes(verdicts))}.",
+                message=f"KAE's driver is not known to support the {noun} '{name}' of {_said(item, _nodes(verdicts))}.",
                 notes=(f"Policy '{policy.name}' installs it there.",),
-                hint="Leave the nodes out of the policy, or set driver.enabled: false for them.",
+                hint="Leave the nodes out of the policy, or give them one of their own with driver.enabled: false.",
             )
 
 
-def guests_without_driver(policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def guests_without_driver(
+    item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]
+) -> Iterator[Diagnostic]:
     """Virtual functions that are handed out have a driver in their own node."""
     driver = policy.spec.driver
 
@@ -216,25 +230,35 @@ def guests_without_driver(policy: documents.Policy, own: Sequence[plan.Verdict])
         yield Diagnostic(
             code="vf-without-driver",
             span=policy.source.span("metadata", "name"),
-            message=f"The device plugin offers virtual functions on {governance.names(nodes)}, "
-            "but no driver of ours serves them there.",
+            message=f"Policy '{policy.name}' gives the virtual functions of {_said(item, nodes)} a device plugin, "
+            "but no driver.",
             notes=("A guest needs the driver in its own kernel, whatever its host runs.",),
+            hint="Let the driver run there too, or install it in the guest's image and set driver.enabled: false.",
         )
 
 
-def uncompared(entry: governance.Governed, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
+def uncompared(
+    item: documents.Cluster, entry: governance.Governed, nodes: Sequence[documents.Node]
+) -> Iterator[Diagnostic]:
     """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
-    for requirement in selectors.of(entry.policy.spec.nodeSelector):
+    selector = entry.policy.spec.nodeSelector
+    for index, requirement in enumerate(selector.matchExpressions if selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
         odd = [node.name for node in nodes if not selectors.comparable(node.label(requirement.key))]
         if odd:
             yield Diagnostic(
                 code="not-an-integer",
-                span=entry.policy.source.span("spec", "nodeSelector"),
-                message=f"'{requirement.key}' is no integer on {governance.names(odd)}.",
-                notes=(f"Neither {requirement.operator} nor its opposite matches such a node.",),
+                span=entry.policy.source.span("spec", "nodeSelector", "matchExpressions", index, "operator"),
+                message=f"'{requirement.operator}' compares whole numbers, and the label '{requirement.key}' "
+                f"of {_said(item, odd)} is none.",
+                notes=("Neither this policy nor the negation of it in a default policy takes such a node.",),
+                hint="Give the label a whole number, or select by In.",
             )
+
+
+def _said(item: documents.Cluster, nodes: Sequence[str]) -> str:
+    return f"{governance.names(nodes)} of cluster '{item.name}'"
 
 
 def _nodes(verdicts: Iterable[plan.Verdict], holds: Callable[[plan.Verdict], bool] | None = None) -> list[str]:

@@ -40,13 +40,16 @@ class _Run:
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
         digests = self.cache.digests
-        self.sums = {item.name: files.digest(item, digests.of) for item in self.inputs}
+        self.sums = self._sums()
         code = (resources.HERE, resources.folder("templates"), resources.folder("schemas"))
         self.base = cache.key(cache.fingerprint(digests, code), arguments.output, arguments.inventory)
         self.overall = cache.key(self.base, self.sums, sorted(arguments.cluster), [n.code for n in self.notes])
         folders = tuple(f"{folder.rstrip('/')}/" for folder in arguments.inventory or [names.INVENTORY])
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
         self.shared = cache.key(self.base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
+
+    def _sums(self) -> dict[str, str]:
+        return {item.name: files.digest(item, self.cache.digests.of) for item in self.inputs}
 
     def cluster_key(self, name: str) -> str:
         """What a cluster's output follows from: all documents but the inventories of other clusters."""
@@ -63,7 +66,9 @@ class _Run:
         )
 
     def remember(self, outcomes: Iterable[Outcome], found: tuple[diagnostics.Diagnostic, ...]) -> None:
-        """Keep what was found out for the next call."""
+        """Keep what was found out for the next call, unless a document was edited meanwhile."""
+        if self._sums() != self.sums:
+            return
         kept = dict(self.cache.clusters) if self.arguments.cluster else {}
         for item in outcomes:
             records = tuple(report.to_record(note) for note in item.diagnostics)

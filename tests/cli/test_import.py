@@ -1,0 +1,125 @@
+"""`kae import` prints documents on standard output, and everything that is to be said on standard error."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import project
+
+VALUES = """\
+operator:
+  image: example.com/operator
+  enabledSEC: true
+driver:
+  version: v2.1
+"""
+LIVE = {
+    "apiVersion": "device.openfuyao.com/v1",
+    "kind": "KAEPolicy",
+    "metadata": {"name": "kae-policy", "uid": "5a"},
+    "spec": {"driver": {"version": "v2.1"}},
+}
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Have standard input hold a text."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+def test_what_is_printed_compiles_in_a_repository_that_init_made(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+    for name in ("policy", "cluster"):
+        (tmp_path / f"policies/{name}.yaml").unlink()
+    project.write(tmp_path, {"values.yaml": VALUES})
+
+    imported = project.kae(tmp_path, "import", "values.yaml")
+    project.write(tmp_path, {"policies/imported.yaml": imported.out})
+    compiled = project.kae(tmp_path, "compile")
+
+    assert imported.code == 0
+    assert compiled.code == 0, compiled.err
+    images = (tmp_path / "output/default/images.txt").read_text()
+    assert "cr.openfuyao.cn/openfuyao/kae-driver-installer:v2.1\n" in images
+
+
+def test_what_has_no_meaning_is_said_with_its_place_and_fails_nothing(tmp_path: Path) -> None:
+    project.write(tmp_path, {"values.yaml": VALUES})
+
+    answer = project.kae(tmp_path, "import", "values.yaml")
+
+    assert answer.code == 0
+    assert "values.yaml:2:3: warning[import-dropped]: 'operator.image' is not carried over." in answer.err
+    assert "values.yaml:3:3: warning[import-differs]" in answer.err
+
+
+def test_where_something_is_wrong_nothing_is_printed(tmp_path: Path) -> None:
+    project.write(tmp_path, {"values.yaml": VALUES.replace("v2.1", "2.1")})
+
+    answer = project.kae(tmp_path, "import", "values.yaml")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "values.yaml:5:12: error[wrong-type]" in answer.err
+    assert 'Put it in quotes: "2.1".' in answer.err
+
+
+@pytest.mark.parametrize("text", ["driver: [\n", "", "driver: {}\ndriver: {}\n"])
+def test_a_file_that_holds_no_clean_document_is_wrong(tmp_path: Path, text: str) -> None:
+    project.write(tmp_path, {"values.yaml": text})
+
+    answer = project.kae(tmp_path, "import", "values.yaml")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "values.yaml" in answer.err
+
+
+def test_another_kind_of_object_is_refused(tmp_path: Path) -> None:
+    project.write(tmp_path, {"node.yaml": "apiVersion: v1\nkind: Node\n"})
+
+    answer = project.kae(tmp_path, "import", "node.yaml")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "node.yaml:2:7: error[import-source]: This is a 'Node' of 'v1'" in answer.err
+
+
+@pytest.mark.parametrize("arguments", [(), ("-",)])
+@pytest.mark.parametrize("text", [json.dumps(LIVE), VALUES])
+def test_a_pipe_may_bring_json_or_yaml(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, arguments: tuple[str, ...]
+) -> None:
+    piped(monkeypatch, text)
+
+    answer = project.kae(tmp_path, "import", *arguments)
+
+    assert answer.code == 0
+    assert "version: v2.1" in answer.out
+
+
+def test_names_are_taken_from_the_command_line(tmp_path: Path) -> None:
+    project.write(tmp_path, {"live.json": json.dumps(LIVE)})
+    names = ("--cluster", "east", "--policy", "tls", "--namespace", "accelerators")
+
+    answer = project.kae(tmp_path, "import", "live.json", *names)
+
+    assert answer.code == 0
+    for line in ("  name: tls", "  - east", "  name: east", "  namespace: accelerators"):
+        assert line in answer.out.splitlines()
+
+
+@pytest.mark.parametrize(("option", "name"), [("--cluster", "East"), ("--policy", "a--b"), ("--namespace", "a.b")])
+def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option: str, name: str) -> None:
+    project.write(tmp_path, {"values.yaml": VALUES})
+
+    answer = project.kae(tmp_path, "import", "values.yaml", option, name)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert f"'{name}' is no name of a {option.removeprefix('--')}." in answer.err
+
+
+def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "import", "values.yaml")
+
+    assert answer.code == 3
+    assert "'values.yaml'" in answer.err

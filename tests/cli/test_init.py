@@ -1,0 +1,359 @@
+"""`kae init` makes a repository that compiles at once, and whose two jobs do what they say, with real git."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import compiler
+from compiler import resources
+from tests import project
+
+NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {
+        "name": "kp-01",
+        "labels": {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "true"},
+    },
+    "status": {
+        "nodeInfo": {
+            "architecture": "arm64",
+            "kernelVersion": "5.10.0-182.0.0.95.oe2203sp3.aarch64",
+            "kubeletVersion": "v1.31.0",
+            "osImage": "openEuler 22.03 (LTS-SP3)",
+        }
+    },
+}
+
+
+class World:
+    """A bare repository made by `kae init`, and an environment in which only its own programs are found."""
+
+    def __init__(self, folder: Path, root: Path) -> None:
+        self.folder = folder
+        self.bare = folder / "fleet.git"
+        programs = folder / "bin"
+        programs.mkdir()
+        self.install(programs / "kae", f'exec "{sys.executable}" -m compiler "$@"')
+        self.environment = {
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(root),
+            "HOME": str(folder),
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_AUTHOR_NAME": "someone",
+            "GIT_AUTHOR_EMAIL": "someone@example.com",
+            "GIT_COMMITTER_NAME": "someone",
+            "GIT_COMMITTER_EMAIL": "someone@example.com",
+        }
+
+    def install(self, path: Path, body: str) -> None:
+        """Make a program of the shell."""
+        path.write_text(f"#!/bin/sh\n{body}\n", encoding="utf-8")
+        path.chmod(0o755)
+
+    def run(self, where: Path, *command: str, **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a program and return what it gave."""
+        environment = self.environment | more
+        return subprocess.run(
+            command, cwd=where, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def git(self, where: Path, *arguments: str) -> str:
+        """Run git, which must succeed."""
+        done = self.run(where, "git", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+    def clone(self, name: str) -> Path:
+        """A new clone."""
+        self.git(self.folder, "clone", "--quiet", str(self.bare), name)
+        return self.folder / name
+
+    def commit(self, clone: Path, message: str) -> None:
+        """Commit everything."""
+        self.git(clone, "add", "--all")
+        self.git(clone, "commit", "--quiet", "--message", message)
+
+    def subjects(self) -> list[str]:
+        """The subjects of the main line, oldest first."""
+        return self.git(self.bare, "log", "--reverse", "--format=%s", "main").splitlines()
+
+    def text(self, path: str) -> str:
+        """A file at the head of the main line."""
+        return self.git(self.bare, "show", f"main:{path}")
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path) -> World:
+    """A fleet whose main line holds one commit with everything compiled."""
+    found = World(tmp_path, repository_root)
+    made = tmp_path / "made"
+    answer = project.kae(tmp_path, "init", "made")
+    assert answer.code == 0, answer.err
+    assert project.kae(made, "compile").code == 0
+    found.git(made, "init", "--quiet", "--initial-branch=main")
+    found.commit(made, "Begin")
+    found.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
+    return found
+
+
+def edit(clone: Path, name: str, old: str, new: str) -> None:
+    """Replace a text that stands in a file once."""
+    path = clone / name
+    text = path.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def serve_sec(clone: Path) -> None:
+    """A change of a policy that changes output/."""
+    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: true")
+
+
+DEVICE_PLUGIN = "output/default/device-plugin/daemonset-kae-device-plugin-kae.yaml"
+
+
+def test_a_new_repository_compiles_at_once_and_is_clean_after_it(tmp_path: Path) -> None:
+    made = project.kae(tmp_path, "init", "fleet", "--cluster", "east")
+    compiled = project.kae(tmp_path / "fleet", "compile")
+    checked = project.kae(tmp_path / "fleet", "compile", "--check", "--no-cache")
+
+    assert (made.code, compiled.code, checked.code) == (0, 0, 0), compiled.err + checked.err
+    assert (tmp_path / "fleet/output/east/kustomization.yaml").is_file()
+
+
+def test_it_says_what_it_made_and_what_comes_next(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "init", "fleet", "--cluster", "east")
+
+    made = {f"  {name}" for name in project.tree(tmp_path / "fleet")}
+    assert made <= set(answer.out.splitlines())
+    assert "cd fleet" in answer.out
+    assert "kae inventory --cluster east" in answer.out
+
+
+def test_a_name_that_yaml_takes_for_a_number_is_still_a_name(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init", ".", "--cluster", "1e3")
+
+    answer = project.kae(tmp_path, "compile")
+
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "output/1e3").is_dir()
+
+
+def test_no_file_is_overwritten_and_none_is_written_beside_it(tmp_path: Path) -> None:
+    project.write(tmp_path, {"README.md": "mine\n"})
+
+    answer = project.kae(tmp_path, "init")
+
+    assert answer.code == 3
+    assert "README.md" in answer.err
+    assert project.tree(tmp_path) == {"README.md": b"mine\n"}
+
+
+def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> None:
+    project.write(tmp_path, {"taken": ""})
+
+    answer = project.kae(tmp_path, "init", "taken/fleet")
+
+    assert answer.code == 3
+    assert "taken" in answer.err
+
+
+def test_a_name_that_no_cluster_can_have_is_refused(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "init", "--cluster", "East")
+
+    assert answer.code == 3
+    assert project.tree(tmp_path) == {}
+
+
+def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+
+    for name, schema in (("policy", "kaepolicy"), ("cluster", "kaecluster")):
+        first, second, *_ = (tmp_path / f"policies/{name}.yaml").read_text(encoding="utf-8").splitlines()
+        assert first == "# +argocd:skip-file-rendering"
+        assert second == f"# yaml-language-server: $schema=../schemas/{schema}.json"
+        assert json.loads((tmp_path / f"schemas/{schema}.json").read_text()) == resources.schemas()[schema]
+
+
+def test_the_scripts_may_be_run(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ci").iterdir()}
+
+    assert modes == {"check.sh": 0o755, "compile.sh": 0o755}
+
+
+@pytest.mark.parametrize("name", [".github/workflows/kae.yaml", ".gitlab-ci.yml"])
+def test_both_code_hosts_call_the_same_scripts_with_this_version_of_the_compiler(tmp_path: Path, name: str) -> None:
+    project.kae(tmp_path, "init")
+
+    text = (tmp_path / name).read_text(encoding="utf-8")
+
+    assert isinstance(yaml.safe_load(text), dict)
+    assert f"pip install kae-compiler=={compiler.__version__}\n" in text
+    assert "ci/check.sh" in text
+    assert "ci/compile.sh" in text
+    assert "@" not in text.replace("actions/checkout@v4", "").replace("actions/setup-python@v5", "").replace(
+        "}@${CI_REPOSITORY_URL#*@}", ""
+    )
+
+
+def test_the_check_passes_where_output_is_what_the_documents_say(world: World) -> None:
+    clone = world.clone("a")
+
+    done = world.run(clone, "ci/check.sh")
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_check_fails_on_stale_output_and_shows_it_in_a_pull_request(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+
+    text = world.run(clone, "ci/check.sh")
+    github = world.run(clone, "ci/check.sh", GITHUB_ACTIONS="true")
+
+    assert (text.returncode, github.returncode) == (4, 4)
+    assert DEVICE_PLUGIN in text.stdout
+    assert "::error title=output::" in github.stdout
+    assert DEVICE_PLUGIN in github.stdout
+
+
+def test_the_check_fails_on_documents_that_are_wrong(world: World) -> None:
+    clone = world.clone("a")
+    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
+
+    done = world.run(clone, "ci/check.sh", GITHUB_ACTIONS="true")
+
+    assert done.returncode == 1
+    assert "::error file=policies/policy.yaml" in done.stdout
+
+
+def test_an_inventory_alone_changes_no_output_and_makes_no_commit(world: World) -> None:
+    clone = world.clone("a")
+    nodes = json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE]})
+    (clone / "inventory/default.json").write_text(nodes, encoding="utf-8")
+    world.commit(clone, "A node joins")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+    assert world.subjects() == ["Begin", "A node joins"]
+
+
+def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    world.commit(clone, "Serve SEC")
+    world.git(clone, "push", "--quiet")
+
+    first = world.run(clone, "ci/compile.sh", "main")
+    second = world.run(clone, "ci/compile.sh", "main")
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    assert world.subjects() == ["Begin", "Serve SEC", "Compile default"]
+    assert "openfuyao.com/kae.sec" in world.text(DEVICE_PLUGIN)
+    message = world.git(world.bare, "log", "-1", "--format=%B", "main")
+    assert "- default: " in message
+    assert message.endswith(f"Kae-Compiled-From: {world.git(world.bare, 'rev-parse', 'main^')}")
+    changed = world.git(world.bare, "diff", "--name-only", "main^", "main").splitlines()
+    assert all(name.startswith("output/default/") for name in changed)
+    assert world.run(clone, "ci/check.sh").returncode == 0
+
+
+def test_its_own_commit_is_not_compiled_again(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    world.commit(clone, "Serve SEC")
+    world.git(clone, "push", "--quiet")
+    world.run(clone, "ci/compile.sh", "main")
+    world.install(world.folder / "bin/kae", "exit 9")
+
+    done = world.run(world.clone("b"), "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_copy_of_its_own_message_is_not_taken_for_its_own_commit(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    elsewhere = world.git(clone, "hash-object", "policies/policy.yaml")
+    world.commit(clone, f"Serve SEC\n\nKae-Compiled-From: {elsewhere}")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+    assert world.subjects()[-1] == "Compile default"
+
+
+def test_a_push_that_lost_a_race_is_made_anew_and_both_changes_survive(world: World) -> None:
+    ours, theirs = world.clone("a"), world.clone("b")
+    serve_sec(ours)
+    world.commit(ours, "Serve SEC")
+    world.git(ours, "push", "--quiet")
+    world.git(theirs, "pull", "--quiet")
+    edit(theirs, "policies/policy.yaml", "enabledZIP: false", "enabledZIP: true")
+    world.commit(theirs, "Serve ZIP")
+    # Between the script's fetch and its first push, somebody else pushes.
+    hook = f"""[ -e raced ] && exit 0
+touch raced
+unset $(git rev-parse --local-env-vars)
+git -C '{theirs}' push --quiet"""
+    (ours / ".git/hooks").mkdir(exist_ok=True)
+    world.install(ours / ".git/hooks/pre-push", hook)
+
+    done = world.run(ours, "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+    assert "attempt 1 of" in done.stderr
+    assert world.subjects() == ["Begin", "Serve SEC", "Serve ZIP", "Compile default"]
+    assert "openfuyao.com/kae.sec" in world.text(DEVICE_PLUGIN)
+    assert "openfuyao.com/kae.zip" in world.text(DEVICE_PLUGIN)
+
+
+def test_a_push_that_is_refused_for_another_reason_is_not_tried_again(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    world.commit(clone, "Serve SEC")
+    world.git(clone, "push", "--quiet")
+    (world.bare / "hooks").mkdir(exist_ok=True)
+    world.install(world.bare / "hooks/pre-receive", "exit 1")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 1
+    assert "has not moved" in done.stderr
+    assert "attempt" not in done.stderr
+
+
+def test_documents_that_are_wrong_are_not_committed(world: World) -> None:
+    clone = world.clone("a")
+    edit(clone, "policies/policy.yaml", "enabledSEC: false", "enabledSEC: perhaps")
+    world.commit(clone, "Guess")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 1
+    assert world.subjects() == ["Begin", "Guess"]
+
+
+def test_a_clone_with_work_in_it_is_left_alone(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    before = project.tree(clone)
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 1
+    assert project.tree(clone) == before
