@@ -1,11 +1,15 @@
-"""The config files of the programs: what a policy or a cluster means for each of them, as canonical JSON."""
+"""The config files of the programs: what a policy or a cluster means for each of them.
 
+They are JSON over several lines, as they stand in pod templates that people review.
+"""
+
+import json
 import re
 from typing import Any
 
 from pydantic import BaseModel
 
-from compiler import canonical, devices, documents, images, plan
+from compiler import devices, documents, images, plan
 from compiler.model import cluster, config, policy
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
@@ -114,4 +118,5 @@ def _present(model: BaseModel) -> dict[str, Any]:
 
 
 def _text(model: BaseModel) -> str:
-    return canonical.dump_json(model.model_dump(mode="json", exclude_none=True, by_alias=True))
+    data = model.model_dump(mode="json", exclude_none=True, by_alias=True)
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n"
