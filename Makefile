@@ -59,10 +59,10 @@ schemas: $(READY) ## Write schemas/ anew from the models
 
 .PHONY: check
 check: $(READY) ## Check that output/ and schemas/ are what the code produces
+	@rm -rf .venv/schemas && mkdir .venv/schemas
+	$(BIN)/kae schema --write .venv/schemas
+	diff -r schemas .venv/schemas
 	$(BIN)/kae compile --check
-	@rm -rf .venv/schemas && cp -R schemas .venv/schemas
-	$(BIN)/kae schema --write
-	@diff -r .venv/schemas schemas
 
 .PHONY: wheel
 wheel: $(READY) ## Build the wheel into dist/
