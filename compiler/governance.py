@@ -36,13 +36,13 @@ def in_cluster(policies: Iterable[documents.Policy], cluster: str) -> tuple[docu
 
 
 def governed(
-    policies: Sequence[documents.Policy], nodes: Sequence[documents.Node] = ()
+    policies: Sequence[documents.Policy], inventory: documents.Inventory
 ) -> tuple[tuple[Governed, ...], list[diagnostics.Diagnostic]]:
     """The policies of a cluster with their terms, and every reason why a node could have two of them."""
     found = [*duplicate_policies(policies), *second_defaults(policies)]
     chosen = [policy for policy in policies if not policy.spec.default]
     terms = [selectors.of(policy.spec.nodeSelector) for policy in chosen]
-    found.extend(overlaps(chosen, terms, nodes))
+    found.extend(overlaps(chosen, terms, inventory))
     result = [Governed(policy=policy, terms=(term,)) for policy, term in zip(chosen, terms, strict=True)]
     for policy in policies:
         if policy.spec.default:
@@ -51,6 +51,8 @@ def governed(
                 found.append(_too_complex(policy, rest))
             else:
                 result.append(Governed(policy=policy, terms=rest))
+                if not rest:
+                    found.append(_nothing_left(policy))
     return tuple(sorted(result, key=lambda item: item.policy.name)), found
 
 
@@ -85,7 +87,7 @@ def second_defaults(policies: Iterable[documents.Policy]) -> Iterator[diagnostic
 def overlaps(
     policies: Sequence[documents.Policy],
     terms: Sequence[selectors.Term],
-    nodes: Sequence[documents.Node],
+    inventory: documents.Inventory,
 ) -> Iterator[diagnostics.Diagnostic]:
     """No node, of today or to come, can be governed by two policies."""
     for left, right, witness in overlap.overlaps(terms):
@@ -94,7 +96,7 @@ def overlaps(
             continue
         both = [
             node.name
-            for node in nodes
+            for node in inventory.nodes
             if selectors.term_matches(terms[left], node.label) and selectors.term_matches(terms[right], node.label)
         ]
         labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items())) or "no label at all"
@@ -105,7 +107,7 @@ def overlaps(
             notes=(
                 f"Both match a node with {labels}.",
                 f"The other selector stands at {_selector_span(one)}.",
-                *((f"Today both match {names(both)}.",) if both else ()),
+                *((f"Today both match {names(both)} of cluster '{inventory.cluster}'.",) if both else ()),
             ),
             hint="Give the two selectors a key with values that differ, or make one policy the default.",
         )
@@ -128,6 +130,17 @@ def _too_complex(policy: documents.Policy, rest: overlap.TooComplex) -> diagnost
             f"Together they use {len(rest.keys)} keys, the most common of them {', '.join(rest.keys[:3])}.",
         ),
         hint="Let all policies select by one shared key, such as `pool`.",
+    )
+
+
+def _nothing_left(policy: documents.Policy) -> diagnostics.Diagnostic:
+    # The API server refuses a node affinity without terms, which is what no node would come to.
+    return diagnostics.Diagnostic(
+        code="selector-never-matches",
+        span=policy.source.span("spec", "default"),
+        message=f"The other policies leave no node to the default policy '{policy.name}'.",
+        notes=("Together they match every node that there can be.",),
+        hint="Remove it from the cluster, or narrow the other policies.",
     )
 
 

@@ -15,7 +15,7 @@ from compiler import API_VERSION, canonical, devices, diagnostics, documents
 _LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that come and go with a node's state; DaemonSet pods tolerate nearly all of them anyway."""
 
-_MACHINE_DOMAINS = ("feature.node.kubernetes.io", "profile.node.kubernetes.io", "beta.kubernetes.io")
+_MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 _NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
@@ -24,7 +24,7 @@ _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
 def is_machine_label(key: str) -> bool:
     """Whether a label is derived from the machine, by NFD or the kubelet, and so belongs to a profile."""
     domain = key.rpartition("/")[0]
-    if domain.endswith(_MACHINE_DOMAINS):
+    if f".{domain}".endswith(_MACHINE_DOMAINS):
         return True
     return key in _MACHINE_KEYS or (
         domain == devices.DOMAIN and key.startswith(f"{devices.DOMAIN}/kae.") and not is_opt_out(key)
@@ -68,7 +68,7 @@ class _Reducer:
         return documents.Node(
             name=metadata["name"],
             profile=self._profile(item, machine),
-            hostname=labels.get(documents.HOSTNAME),
+            hostname=labels.get(documents.HOSTNAME) or None,
             labels=own,
         )
 

@@ -10,8 +10,8 @@ from compiler.model import base, policy
 WATCHER_METRICS_PORT = 9512
 _GRACE_SECONDS = 120
 """Enough to end any step but a build; a step that is cut short is healed by the next start."""
-_CLEANUP_GRACE_SECONDS = 600
-"""Removing a driver evicts its holders first, for up to five minutes by default."""
+_CLEANUP_SECONDS = 300
+"""Enough to remove a driver once its holders are gone."""
 
 
 def of_cluster(
@@ -127,7 +127,7 @@ def _driver_pool(item: documents.Cluster, entry: governance.Governed) -> ir.Driv
         pool=chosen.name,
         env=tuple(ir.EnvVar(name=variable.name, value=variable.value) for variable in spec.env),
         min_ready_seconds=spec.rollout.minReadySeconds,
-        grace_seconds=_CLEANUP_GRACE_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
+        grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
     )
 
 
@@ -191,7 +191,7 @@ def _term(term: selectors.Term) -> ir.Term:
 
 
 def toleration(found: base.Toleration) -> ir.Toleration:
-    """A toleration as it is rendered; the default operator is left to the API server, as Kubernetes does."""
+    """A toleration as it is rendered."""
     return ir.Toleration(
         key=found.key,
         operator=found.operator,

@@ -41,6 +41,18 @@ def inventory_of(document: documents.Document, spec: cluster.KAEClusterSpec) -> 
     return inventory.of_kubernetes(name, document.file, document.data["items"], ignored)
 
 
+def misplaced(document: documents.Document, kind: str | None) -> Iterator[diagnostics.Diagnostic]:
+    """A folder of inventories, which a program in the cluster may write to, holds no policy and no cluster."""
+    if kind in ("KAEPolicy", "KAECluster"):
+        yield diagnostics.Diagnostic(
+            code="unknown-kind",
+            span=document.span("kind"),
+            message=f"A {kind} is not read here.",
+            notes=("Whoever may write inventories only must not decide what runs on the nodes.",),
+            hint=f"Move it to {names.POLICIES}/.",
+        )
+
+
 def misnamed_inventory(document: documents.Document) -> Iterator[diagnostics.Diagnostic]:
     """An inventory's file is named after its cluster, in a name that a cluster can have."""
     name, expected = inventory_cluster(document), names.stem(document.file)

@@ -32,6 +32,8 @@ class Fleet:
     policies: tuple[documents.Policy, ...]
     clusters: tuple[documents.Cluster, ...]
     inventories: Mapping[str, documents.Inventory]
+    sound: bool = True
+    """Whether every document was read; what was refused may be what a finding on the nodes misses."""
 
     def inventory(self, cluster: documents.Cluster) -> documents.Inventory:
         """The cluster's inventory; empty where it has none yet."""
@@ -58,7 +60,9 @@ def read(
     nodes: list[documents.Document] = []
     notes: list[diagnostics.Diagnostic] = []
     for document in found:
-        kind, faults = judge.judge(document, lists=not document.file.startswith(f"{names.POLICIES}/"))
+        in_policies = document.file.startswith(f"{names.POLICIES}/")
+        kind, faults = judge.judge(document, lists=not in_policies)
+        faults = [*faults, *(() if in_policies else parse.misplaced(document, kind))]
         notes.extend(faults)
         if faults:
             continue
@@ -82,12 +86,17 @@ def read(
     by_name = {cluster.name: cluster for cluster in reversed(clusters)}
     for name in {name for name, _ in seen}:
         by_name.setdefault(documents.ClusterName(name), parse.default_cluster(name))
-    notes.extend(cluster_checks.unknown_clusters(policies, by_name))
+    notes.extend(cluster_checks.shared_projects(by_name.values()))
+    sound = not diagnostics.has_errors(notes)
+    if sound:
+        none = cluster_checks.uncovered_policies(policies)
+        notes.extend(cluster_checks.unknown_clusters(policies, by_name) if by_name else none)
     inventories = (parse.inventory_of(item, by_name[_cluster_of(item)].spec) for item in nodes)
     fleet = Fleet(
         policies=tuple(policies),
         clusters=tuple(by_name[name] for name in sorted(by_name)),
         inventories={item.cluster: item for item in inventories},
+        sound=sound,
     )
     return fleet, notes
 
@@ -100,10 +109,11 @@ def view(fleet: Fleet, cluster: documents.Cluster) -> tuple[ClusterView, list[di
     """A cluster's policies on its nodes, with all that is to be said of both."""
     found = fleet.inventory(cluster)
     chosen = governance.in_cluster(fleet.policies, cluster.name)
-    governed, notes = governance.governed(chosen, found.nodes)
+    governed, notes = governance.governed(chosen, found)
     verdicts = plan.verdicts(governed, found.nodes, cluster.spec)
     place = diagnostics.Span(file=found.file) if found.file else cluster.span("metadata", "name")
-    notes.extend(world.findings(cluster, governed, verdicts, place))
+    if fleet.sound:
+        notes.extend(world.findings(cluster, governed, verdicts, place))
     minor = world.newest_kubernetes(cluster, found.nodes)
     return ClusterView(cluster=cluster, governed=governed, verdicts=verdicts, kubernetes_minor=minor), notes
 

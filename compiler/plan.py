@@ -126,7 +126,7 @@ def _verdict(
         pool=policy.name if driver.image else None,
         driver=driver,
         device_plugin=plugin,
-        resources=resources(policy, node) if plugin.image else (),
+        resources=resources(policy, node, driven=driver.image is not None) if plugin.image else (),
     )
 
 
@@ -188,16 +188,19 @@ def _count(value: str | None) -> int:
     return int(value) if value and value.isascii() and value.isdigit() else 0
 
 
-def resources(policy: documents.Policy, node: documents.Node) -> tuple[tuple[str, int], ...]:
-    """Resource and amount that the kubelet will offer: devices times replicas.
+def resources(policy: documents.Policy, node: documents.Node, *, driven: bool) -> tuple[tuple[str, int], ...]:
+    """Resource and amount that the kubelet will offer: devices times replicas; `driven`: our driver lands there.
 
-    A physical function with virtual functions is not offered, its virtual functions are. Where `driver.sriov`
-    says how many each gets, that counts; else what NFD has seen, every physical function taken as split.
+    A physical function with virtual functions is not offered, its virtual functions are. Where our driver lands
+    and `driver.sriov` says how many each gets, that counts; else what NFD has seen, every physical function taken
+    as split. Where our driver lands to remove what is there, no device is left to offer.
     """
+    if driven and policy.spec.driver.state == "Absent":
+        return ()
     found = []
     for kind in enabled_kinds(policy):
         pf, vf = functions(kind, node)
-        wanted = getattr(policy.spec.driver.sriov, kind.name) if policy.spec.driver.enabled else None
+        wanted = getattr(policy.spec.driver.sriov, kind.name) if driven else None
         count = pf * (wanted or 1) if pf and wanted is not None else vf or pf
         if count:
             found.append((kind.resource, count * getattr(policy.spec.devicePlugin.sharing, kind.name)))

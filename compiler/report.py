@@ -121,7 +121,9 @@ def sarif(found: Sequence[Diagnostic]) -> str:
 
 
 def _sarif(found: Diagnostic, rules: Sequence[str]) -> dict[str, Any]:
-    place: dict[str, Any] = {"artifactLocation": {"uri": found.span.file}}
+    from urllib.parse import quote  # noqa: PLC0415 - needed here only
+
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(found.span.file)}}
     if found.span.line:
         place["region"] = {"startLine": found.span.line, "startColumn": max(found.span.column, 1)}
     return {

@@ -68,22 +68,29 @@ def kubernetes_release(item: documents.Cluster, source: documents.Document) -> I
 
 
 def engine_settings(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """Settings of a GitOps engine do not contradict each other, and it knows its repository."""
+    """Settings do not contradict each other, and a GitOps engine knows its repository."""
     gitops = item.spec.gitops
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:
         yield Diagnostic(
-            code="gitops-conflict",
+            code="conflicting-settings",
             span=source.span("spec", "gitops", "argocd", "destination", "name"),
             message="An Argo CD destination has a server or a name, not both.",
             hint="Remove one of the two.",
         )
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
-            code="gitops-conflict",
+            code="conflicting-settings",
             span=policy.place(source, "spec", "gitops", "flux", "secretRef"),
             message="A secretRef is for a GitRepository of our own, and sourceRef names another source.",
             hint="Remove one of the two.",
+        )
+    if item.spec.psa.enabled and not item.spec.namespaceManaged:
+        yield Diagnostic(
+            code="conflicting-settings",
+            span=policy.place(source, "spec", "psa", "enabled"),
+            message=f"The namespace '{item.spec.namespace}' is made elsewhere, so it is not labelled as privileged.",
+            hint="Remove psa.enabled and label the namespace where it is made, or let namespaceManaged be true.",
         )
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
@@ -146,17 +153,49 @@ def duplicate_clusters(clusters: Iterable[documents.Cluster]) -> Iterator[Diagno
             )
 
 
+def shared_projects(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
+    """Two clusters of one Argo CD have AppProjects of their own, as each allows one destination."""
+    first: dict[tuple[str, str], documents.Cluster] = {}
+    for item in clusters:
+        argocd = item.spec.gitops.argocd
+        if item.spec.gitops.engine != "argocd" or argocd.project is None:
+            continue
+        earlier = first.setdefault((argocd.namespace, argocd.project), item)
+        if earlier is not item:
+            path = ("spec", "gitops", "argocd", "project")
+            yield Diagnostic(
+                code="conflicting-settings",
+                span=item.span(*path),
+                message=f"Clusters '{earlier.name}' and '{item.name}' both make the AppProject '{argocd.project}'.",
+                notes=(f"The first stands at {earlier.span(*path)}.",),
+                hint="Leave argocd.project out: each cluster then has an AppProject of its own.",
+            )
+
+
+def uncovered_policies(policies: Iterable[documents.Policy]) -> Iterator[Diagnostic]:
+    """A policy holds in some cluster; asked where there is none at all."""
+    for item in policies:
+        yield Diagnostic(
+            code="no-cluster",
+            span=item.source.span("metadata", "name"),
+            message=f"Policy '{item.name}' compiles to nothing, as there is no cluster.",
+            notes=("A cluster is what has a KAECluster, or an inventory.",),
+            hint="Run `kubectl get nodes -o json | kae inventory --cluster NAME > inventory/NAME.json`.",
+        )
+
+
 def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
     """A cluster has one inventory; each is given as its cluster and its file."""
     first: dict[str, str] = {}
     for name, file in inventories:
-        earlier = first.setdefault(name, file)
-        if earlier != file:
+        earlier = first.get(name)
+        first.setdefault(name, file)
+        if earlier is not None:
             yield Diagnostic(
                 code="duplicate-inventory",
                 span=Span(file=file),
                 message=f"Cluster '{name}' has two inventories.",
-                notes=(f"The other one is {earlier}.",),
+                notes=("Both stand in this file." if earlier == file else f"The other one is {earlier}.",),
                 hint="Delete the one that is out of date.",
             )
 

@@ -35,6 +35,7 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from reserved_labels(item)
     for name in _COMPONENTS:
         yield from image(item, name)
+    yield from driver_version(item)
     yield from driver_environment(item)
     yield from module_parameters(item)
     yield from virtual_functions(item)
@@ -170,6 +171,20 @@ def mutable_tag(source: documents.Document, field: str, reference: str, what: st
         message=f"'{reference}', {what}, can change without a commit.",
         hint=f"Set {field} to {pinned}.",
     )
+
+
+def driver_version(item: documents.Policy) -> Iterator[Diagnostic]:
+    """Package names that hold ${DRIVER_VERSION} are given a release, which neither a digest nor `latest` is."""
+    packages = item.spec.driver.source.packages
+    version = item.spec.driver.version
+    for index, name in enumerate(packages.names if packages else ()):
+        if "${DRIVER_VERSION}" in name and (version in ("", "latest") or version.startswith(images.DIGEST)):
+            yield Diagnostic(
+                code="driver-version",
+                span=item.source.span("spec", "driver", "source", "packages", "names", index),
+                message=f"'{name}' needs a release of the driver, and driver.version is '{version}'.",
+                hint="Set driver.version to the packages' release, or write the release into the package's name.",
+            )
 
 
 def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:

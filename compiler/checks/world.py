@@ -11,6 +11,9 @@ _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
 _KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")
 """Operating systems and kernels that KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh)."""
 
+_OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
+"""Labels that NFD makes by default, and that the NFD which we deploy does not (its -label-sources)."""
+
 _PLAIN_2203 = "oe2203."
 """The kernel of openEuler 22.03 without a service pack, which env-check.sh refuses."""
 
@@ -66,7 +69,17 @@ def kubernetes_release(
             "or newer is assumed.",
             hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
         )
-    elif minor < cluster.GUARD_KUBERNETES:
+    elif minor < cluster.OLDEST_KUBERNETES and item.spec.kubernetesVersion is None:
+        yield Diagnostic(
+            code="kubernetes-too-old",
+            span=place,
+            message=f"The newest kubelet of cluster '{item.name}' is of Kubernetes 1.{minor}.",
+            notes=(
+                f"Manifests are rendered for 1.{cluster.OLDEST_KUBERNETES} and newer; an older API may refuse them.",
+            ),
+            hint="Upgrade the cluster first.",
+        )
+    if minor is not None and minor < cluster.GUARD_KUBERNETES:
         for entry in governed:
             driver = entry.policy.spec.driver
             if driver.enabled and driver.drain.enabled:
@@ -92,9 +105,10 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
     """One NFD runs in a cluster: labels of NFD without any of our rules' come from another one."""
     if not item.spec.nfd.enabled:
         return
+    labels = {key for node in nodes for key in node.profile.labels}
     labelled = [node.name for node in nodes if node.profile.discovered]
-    ours = any(node.profile.labels.get(devices.PRESENT) for node in nodes)
-    if labelled and not ours:
+    # Where there is no KAE device, our own NFD leaves no label of ours either; but it has few sources of labels.
+    if devices.PRESENT not in labels and any(key.startswith(_OTHER_SOURCES) for key in labels):
         yield Diagnostic(
             code="nfd-already-running",
             span=_cluster_span(item, place, "spec", "nfd", "enabled"),
@@ -245,7 +259,7 @@ def uncompared(
     for index, requirement in enumerate(selector.matchExpressions if selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
-        odd = [node.name for node in nodes if not selectors.comparable(node.label(requirement.key))]
+        odd = [node.name for node in nodes if _is_odd(node, requirement.key)]
         if odd:
             yield Diagnostic(
                 code="not-an-integer",
@@ -255,6 +269,10 @@ def uncompared(
                 notes=("Neither this policy nor the negation of it in a default policy takes such a node.",),
                 hint="Give the label a whole number, or select by In.",
             )
+
+
+def _is_odd(node: documents.Node, key: str) -> bool:
+    return node.label(devices.PRESENT) == "true" and not selectors.comparable(node.label(key))
 
 
 def _said(item: documents.Cluster, nodes: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler import cache, cli, diagnostics, files, names, project, report, resources, survey, tree
+from compiler import cache, cli, diagnostics, errors, files, names, project, report, resources, survey, tree
 from compiler.commands import findings
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class _Run:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
-        self.output = Path(arguments.output)
+        self.output = _output(arguments)
         self.inputs, self.notes = project.inputs(arguments.inventory)
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
@@ -80,6 +80,18 @@ class _Run:
         """Write the cache, unless the call shall leave none."""
         if not self.arguments.no_cache:
             cache.save(Path(), state)
+
+
+def _output(arguments: argparse.Namespace) -> Path:
+    """The folder to write to; raises WorldError for one whose files would be read as documents the next time."""
+    folder = Path(arguments.output)
+    inputs = [Path(name).resolve() for name in (names.POLICIES, *(arguments.inventory or [names.INVENTORY]))]
+    if not arguments.output or any(folder.resolve().is_relative_to(place) for place in inputs):
+        raise errors.WorldError(
+            f"output cannot be written to '{arguments.output}'.",
+            hint="Name a folder outside of the documents' folders.",
+        )
+    return folder
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -193,7 +205,9 @@ def _write(
         if change is None or not (change.written or change.removed):
             rows.append((item.name, "unchanged"))
         else:
-            rows.append((item.name, f"{len(change.written)} files written, {len(change.removed)} removed"))
+            count = len(change.written)
+            noun = "file" if count == 1 else "files"
+            rows.append((item.name, f"{count} {noun} written, {len(change.removed)} removed"))
     rows.extend((name, "removed") for name in stale)
     return _end(this, shown, rows)
 
@@ -241,7 +255,7 @@ def _end(
     clusters = [{"name": name, "state": state} for name, state in rows]
     lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in rows)
     findings.show(this.arguments, found, diff if check else lines, clusters=clusters)
-    if check and this.arguments.format == "text":
+    if check and this.arguments.format != "json":  # which says it itself
         sys.stderr.write(lines)
     if findings.concluded(this.arguments, found):
         return cli.WRONG

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler import (
@@ -25,7 +25,7 @@ from compiler.commands import plan as plan_command
 def run(arguments: argparse.Namespace) -> int:
     """Prints what decides over one node."""
     fleet, notes = fleets.read(arguments.inventory)
-    cluster, name = _found(fleet, arguments.node)
+    cluster, name = _found(fleet, arguments.node, arguments.cluster)
     view, more = pipeline.view(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
     if findings.concluded(arguments, found):
@@ -39,14 +39,13 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE
 
 
-def _found(fleet: pipeline.Fleet, wanted: str) -> tuple[documents.Cluster, str]:
-    """The cluster and the name of the node that `wanted` means."""
+def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[documents.Cluster, str]:
+    """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
-    if stated:
-        project.require_clusters([stated], [cluster.name for cluster in fleet.clusters])
+    project.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
     matches = [
         cluster
-        for cluster in fleet.clusters
+        for cluster in pipeline.selected(fleet.clusters, chosen)
         if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
     ]
     if not matches:

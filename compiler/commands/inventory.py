@@ -1,6 +1,7 @@
 """`kae inventory`: the canonical NodeInventory of what kubectl prints."""
 
 import argparse
+import dataclasses
 import sys
 
 from compiler import (
@@ -22,6 +23,8 @@ from compiler import (
 from compiler.commands import findings
 from compiler.model import cluster
 
+_HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Reads a list of Nodes from standard input, prints the inventory, and says what is wrong with the list."""
@@ -30,23 +33,27 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             f"'{name}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
         )
+    if sys.stdin.isatty():
+        raise errors.WorldError("standard input is a terminal, and no list of nodes.", hint=_HINT)
     content = sys.stdin.buffer.read()
     # kubectl prints JSON or YAML, and only the first byte that is no space tells.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
-    found, notes = load.decode(f"{name}.{kind}", content)
+    found, notes = load.decode(f"stdin.{kind}", content)
     judge = schema.Judge(resources.schemas())
     nodes = [document for document in found if _is_nodes(judge, document, notes)]
-    if len(found) != 1 and not notes:
-        raise errors.WorldError(
-            "standard input holds no list of nodes.", hint="kubectl get nodes -o json | kae inventory …"
-        )
+    if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
+        raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     for document in nodes:
         notes.extend(inventory.faults(document))
     shown = diagnostics.merged(notes)
     sys.stderr.write(report.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:
         return cli.WRONG
-    sys.stdout.write(inventory.text(parse.inventory_of(nodes[0], _spec(name))))
+    # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
+    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(name))
+    if read.cluster != name:
+        raise errors.WorldError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
+    sys.stdout.write(inventory.text(read))
     return cli.FINE
 
 

@@ -50,7 +50,7 @@ def table(view: pipeline.ClusterView) -> str:
     head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
     drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
     lines = [
-        f"cluster {view.cluster.name}: {len(rows)} nodes",
+        f"cluster {view.cluster.name}: {len(rows)} node{'' if len(rows) == 1 else 's'}",
         *(line.rstrip() for line in drawn.splitlines()),
     ]
     if unmet:

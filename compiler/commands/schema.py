@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from compiler import canonical, cli, errors, languages
@@ -14,10 +15,7 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.FINE
     found = languages.schemas()
     if arguments.write is not None:
-        folder = Path(arguments.write)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, schema in found.items():
-            (folder / f"{name}.json").write_text(languages.text(schema), encoding="utf-8", newline="\n")
+        _write(Path(arguments.write), {f"{name}.json": languages.text(schema) for name, schema in found.items()})
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
@@ -27,3 +25,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=f"Known are {known}.")
     sys.stdout.write(languages.text(found[arguments.name]))
     return cli.FINE
+
+
+def _write(folder: Path, texts: Mapping[str, str]) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        raise errors.WorldError(f"'{error.filename or folder}' cannot be written: {error.strerror}.") from error

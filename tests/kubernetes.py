@@ -1,0 +1,20 @@
+"""The real readers: kubectl, which reads as Argo CD does, and its kustomize, which reads as Flux does."""
+
+import json
+import subprocess
+from typing import Any
+
+from tests import outside
+
+
+def kubectl(*arguments: str, text: str | None = None) -> str:
+    """What kubectl prints."""
+    command = [outside.kubectl(), *arguments]
+    done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False, timeout=60)
+    assert done.returncode == 0, done.stderr[-1000:]
+    return done.stdout
+
+
+def as_kubectl_reads(text: str) -> Any:
+    """The object as Go reads it, in JSON that leaves no room for opinions."""
+    return json.loads(kubectl("patch", "--local", "-f", "-", "--type=merge", "-p", "{}", "-o", "json", text=text))
