@@ -16,11 +16,12 @@ _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./@+ (),:-]*")
 _WORDS = frozenset(
     ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "infinity", "nan"]
 )  # compared in lower case: each of them is a scalar of its own to some reader
-# What readers do not take raw: controls, line breaks of any YAML, byte order marks, half characters.
-_RAW = r"\xa0-\u2027\u202a-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff"
-_ESCAPED = re.compile(rf"[^ !#-\[\]-~{_RAW}]")
+# Beyond ASCII, what readers take raw: no controls, line breaks of any YAML, byte order marks, half characters.
+# Tuples rather than a regular expression, whose large character sets take milliseconds to compile at every start.
+_RAW = ((0xA0, 0x2027), (0x202A, 0xD7FF), (0xE000, 0xFEFE), (0xFF00, 0xFFFD), (0x10000, 0x10FFFF))
+_ESCAPED = re.compile(r"[^ !#-\[\]-~]")
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
-_LITERAL = re.compile(rf"[ -~{_RAW}\t\n]*")
+_BEYOND = re.compile(r"[^ -~\t\n]")
 # libyaml looks no further than 1024 characters for the colon after a key.
 _KEY = 1000
 # Larger integers are floats to some readers; other floats are written in forms that are strings to some.
@@ -61,10 +62,16 @@ def quoted(text: str) -> str:
 
 def _escape(match: re.Match[str]) -> str:
     character = match.group()
+    if _is_raw(character):
+        return character
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
         raise TypeError(f"no character of a manifest: {character!r}")
     return _SHORT.get(character) or f"\\u{code:04x}"
+
+
+def _is_raw(character: str) -> bool:
+    return any(first <= ord(character) <= last for first, last in _RAW)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -91,7 +98,7 @@ def _is_literal(text: str) -> bool:
         and not text.endswith("\n\n")
         and " \n" not in text
         and "\t\n" not in text
-        and _LITERAL.fullmatch(text) is not None
+        and all(map(_is_raw, _BEYOND.findall(text)))
     )
 
 

@@ -15,7 +15,6 @@ _MARKS = (  # UTF-32 before UTF-16, whose mark is the beginning of UTF-32's.
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
-_CONTROLS = bytes(code for code in range(32) if code not in b"\t\n\r")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # Beyond them, what YAML does not allow, and what YAML 1.1 takes for a line break and YAML 1.2 does not.
 _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -37,12 +36,7 @@ def decode(name: str, content: bytes) -> Reading:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         return [], [_not_utf8(name, error)]
-    # JSON itself allows any other character, and a search of bytes is several times quicker than one of text.
-    controls = is_json and len(content.translate(None, _CONTROLS)) == len(content)
     del content
-    forbidden = None if controls else (_CONTROL if is_json else _NOT_YAML).search(text)
-    if forbidden:
-        return [], [_forbidden(lines.Lines(name, text), forbidden)]
     return _json(text, name) if is_json else _yaml(text, name)
 
 
@@ -50,10 +44,17 @@ def _json(text: str, name: str) -> Reading:
     if not text or text.isspace():
         return [], [_empty(name)]
     document, found = jsontext.document(text, name)
+    # JSON refuses raw controls by itself; they only have to be named where something is wrong.
+    forbidden = _CONTROL.search(text) if found else None
+    if forbidden:
+        return [], [_forbidden(lines.Lines(name, text), forbidden)]
     return [document] if document else [], found
 
 
 def _yaml(text: str, name: str) -> Reading:
+    forbidden = _NOT_YAML.search(text)
+    if forbidden:
+        return [], [_forbidden(lines.Lines(name, text), forbidden)]
     read, found = yamltext.documents(text, name)
     return read, found if read or found else [_empty(name)]
 

@@ -44,7 +44,7 @@ class _Run:
         code = (resources.HERE, resources.folder("templates"), resources.folder("schemas"))
         self.base = cache.key(cache.fingerprint(digests, code), arguments.output, arguments.inventory)
         self.overall = cache.key(self.base, self.sums, sorted(arguments.cluster), [n.code for n in self.notes])
-        folders = tuple(f"{folder.rstrip('/')}/" for folder in arguments.inventory or [names.INVENTORY])
+        folders = tuple(f"{files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
         self.shared = cache.key(self.base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
 
