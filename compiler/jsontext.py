@@ -85,17 +85,20 @@ def _first(found: Iterator[diagnostics.Diagnostic]) -> list[diagnostics.Diagnost
     return [each for each, _ in zip(found, range(FINDINGS), strict=False)]
 
 
+_BRANCHES = frozenset({dict, list})
+
+
 def _height(data: Any) -> int:
-    """How deep a value nests; level by level, which is quicker than value by value."""
-    height, level = 0, [data] if isinstance(data, dict | list) else []
+    """How deep a value nests; level by level, and past mappings of scalars without a step for each of them."""
+    height, level = 0, [data] if type(data) in _BRANCHES else []
     while level:
         height += 1
-        level = [
-            value
-            for branch in level
-            for value in (branch.values() if type(branch) is dict else branch)
-            if type(value) is dict or type(value) is list
-        ]
+        inner: list[Any] = []
+        for branch in level:
+            values = branch.values() if type(branch) is dict else branch
+            if not _BRANCHES.isdisjoint(map(type, values)):
+                inner.extend(value for value in values if type(value) in _BRANCHES)
+        level = inner
     return height
 
 
