@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import diagnostics, documents, overlap, selectors
+from compiler import diagnostics, documents, overlap, repeats, selectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +58,14 @@ def governed(
 
 def duplicate_policies(policies: Iterable[documents.Policy]) -> Iterator[diagnostics.Diagnostic]:
     """A policy's name is unique in a cluster."""
-    first: dict[str, documents.Policy] = {}
-    for policy in policies:
-        earlier = first.setdefault(policy.name, policy)
-        if earlier is not policy:
-            yield diagnostics.Diagnostic(
-                code="duplicate-policy",
-                span=policy.source.span("metadata", "name"),
-                message=f"Policy '{policy.name}' is declared twice.",
-                notes=(f"It was first declared at {earlier.source.span('metadata', 'name')}.",),
-                hint="Rename one of the two, or give them clusters that differ.",
-            )
+    for earlier, policy in repeats.of(policies, key=lambda policy: policy.name):
+        yield diagnostics.Diagnostic(
+            code="duplicate-policy",
+            span=policy.source.span("metadata", "name"),
+            message=f"Policy '{policy.name}' is declared twice.",
+            notes=(f"It was first declared at {earlier.source.span('metadata', 'name')}.",),
+            hint="Rename one of the two, or give them clusters that differ.",
+        )
 
 
 def second_defaults(policies: Iterable[documents.Policy]) -> Iterator[diagnostics.Diagnostic]:

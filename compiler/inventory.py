@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler import API_VERSION, canonical, devices, diagnostics, documents
+from compiler import API_VERSION, canonical, devices, diagnostics, documents, repeats
 
 _LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that come and go with a node's state; DaemonSet pods tolerate nearly all of them anyway."""
@@ -152,22 +152,20 @@ def faults(document: documents.Document) -> Iterator[diagnostics.Diagnostic]:
     head: documents.Path = ("spec", "nodes") if canonical_form else ("items",)
     items = document.data["spec"].get("nodes", ()) if canonical_form else document.data["items"]
     profiles = document.data["spec"].get("profiles", {}) if canonical_form else {}
-    seen: set[str] = set()
-    for index, item in enumerate(items):
-        name = item["name"] if canonical_form else item["metadata"]["name"]
-        if name in seen:
-            yield diagnostics.Diagnostic(
-                code="duplicate-node",
-                span=document.span(*head, index),
-                message=f"Node '{name}' stands twice in the inventory.",
-                hint="Keep one of the two; after a merge, let the watcher or `kae inventory` write the file anew.",
-            )
-        seen.add(name)
-        if canonical_form and item["profile"] not in profiles:
+    named = [item["name"] if canonical_form else item["metadata"]["name"] for item in items]
+    for _, (index, name) in repeats.of(enumerate(named), key=lambda pair: pair[1]):
+        yield diagnostics.Diagnostic(
+            code="duplicate-node",
+            span=document.span(*head, index),
+            message=f"Node '{name}' stands twice in the inventory.",
+            hint="Keep one of the two; after a merge, let the watcher or `kae inventory` write the file anew.",
+        )
+    for index, item in enumerate(items if canonical_form else ()):
+        if item["profile"] not in profiles:
             yield diagnostics.Diagnostic(
                 code="unknown-profile",
                 span=document.span(*head, index, "profile"),
-                message=f"Node '{name}' has the profile '{item['profile']}', which is not in the inventory.",
+                message=f"Node '{item['name']}' has the profile '{item['profile']}', which is not in the inventory.",
                 hint="After a merge, let the watcher or `kae inventory` write the file anew.",
             )
 

@@ -61,5 +61,5 @@ def shown(text: str) -> str:
 
 def quoted(text: str) -> str:
     """A document's own words as a message shows them: in single quotes, on one line, and not too long."""
-    text = shown(text[: WORDS + 1].replace("\n", " "))
+    text = shown(text[: WORDS + 1].replace("\n", " ").replace("\t", " "))
     return f"'{text if len(text) <= WORDS else text[: WORDS - 1] + '…'}'"

@@ -19,6 +19,7 @@ from compiler import (
     schema,
 )
 from compiler.checks import cluster as cluster_checks
+from compiler.checks import fleet as fleet_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks import world
 
@@ -79,18 +80,18 @@ def read(
         notes.extend(policy_checks.faults(policy))
     for cluster in clusters:
         notes.extend(cluster_checks.faults(cluster))
-    notes.extend(cluster_checks.duplicate_clusters(clusters))
+    notes.extend(fleet_checks.duplicate_clusters(clusters))
     seen = [(name, file) for file, name in (known or {}).items()]
     seen.extend((parse.inventory_cluster(document), document.file) for document in nodes)
-    notes.extend(cluster_checks.duplicate_inventories(sorted(seen)))
+    notes.extend(fleet_checks.duplicate_inventories(sorted(seen)))
     by_name = {cluster.name: cluster for cluster in reversed(clusters)}
     for name in {name for name, _ in seen}:
         by_name.setdefault(documents.ClusterName(name), parse.default_cluster(name))
-    notes.extend(cluster_checks.shared_projects(by_name.values()))
+    notes.extend(fleet_checks.shared_projects(by_name[name] for name in sorted(by_name)))
     sound = not diagnostics.has_errors(notes)
     if sound:
-        none = cluster_checks.uncovered_policies(policies)
-        notes.extend(cluster_checks.unknown_clusters(policies, by_name) if by_name else none)
+        none = fleet_checks.uncovered_policies(policies)
+        notes.extend(fleet_checks.unknown_clusters(policies, by_name) if by_name else none)
     inventories = (parse.inventory_of(item, by_name[_cluster_of(item)].spec) for item in nodes)
     fleet = Fleet(
         policies=tuple(policies),

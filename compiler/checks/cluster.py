@@ -1,11 +1,11 @@
 """Rules for one KAECluster, and for what a cluster's documents say together."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from compiler import documents, governance, images
+from compiler import documents, images, repeats
 from compiler.checks import policy
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Diagnostic
 
 OLDEST_KUBERNETES = 25
 """The oldest minor release that manifests are rendered for."""
@@ -126,90 +126,11 @@ def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Dia
 
 def mirrors(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """A prefix is mirrored once."""
-    seen: set[str] = set()
-    for index, mirror in enumerate(item.spec.images.mirrors):
-        if mirror.from_ in seen:
-            yield Diagnostic(
-                code="duplicate-name",
-                span=source.span("spec", "images", "mirrors", index, "from"),
-                message=f"The prefix '{mirror.from_}' is mirrored twice.",
-                hint="Keep one of the two.",
-            )
-        seen.add(mirror.from_)
-
-
-def duplicate_clusters(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
-    """A cluster is declared by one KAECluster."""
-    first: dict[str, documents.Cluster] = {}
-    for item in clusters:
-        earlier = first.setdefault(item.name, item)
-        if earlier is not item:
-            yield Diagnostic(
-                code="duplicate-cluster",
-                span=item.span("metadata", "name"),
-                message=f"Cluster '{item.name}' is declared twice.",
-                notes=(f"It was first declared at {earlier.span('metadata', 'name')}.",),
-                hint="Merge the two.",
-            )
-
-
-def shared_projects(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
-    """Two clusters of one Argo CD have AppProjects of their own, as each allows one destination."""
-    first: dict[tuple[str, str], documents.Cluster] = {}
-    for item in clusters:
-        argocd = item.spec.gitops.argocd
-        if item.spec.gitops.engine != "argocd" or argocd.project is None:
-            continue
-        earlier = first.setdefault((argocd.namespace, argocd.project), item)
-        if earlier is not item:
-            path = ("spec", "gitops", "argocd", "project")
-            yield Diagnostic(
-                code="conflicting-settings",
-                span=item.span(*path),
-                message=f"Clusters '{earlier.name}' and '{item.name}' both make the AppProject '{argocd.project}'.",
-                notes=(f"The first stands at {earlier.span(*path)}.",),
-                hint="Leave argocd.project out: each cluster then has an AppProject of its own.",
-            )
-
-
-def uncovered_policies(policies: Iterable[documents.Policy]) -> Iterator[Diagnostic]:
-    """A policy holds in some cluster; asked where there is none at all."""
-    for item in policies:
+    prefixes = enumerate(mirror.from_ for mirror in item.spec.images.mirrors)
+    for _, (index, prefix) in repeats.of(prefixes, key=lambda pair: pair[1]):
         yield Diagnostic(
-            code="no-cluster",
-            span=item.source.span("metadata", "name"),
-            message=f"Policy '{item.name}' compiles to nothing, as there is no cluster.",
-            notes=("A cluster is what has a KAECluster, or an inventory.",),
-            hint="Run `kubectl get nodes -o json | kae inventory --cluster NAME > inventory/NAME.json`.",
+            code="duplicate-name",
+            span=source.span("spec", "images", "mirrors", index, "from"),
+            message=f"The prefix '{prefix}' is mirrored twice.",
+            hint="Keep one of the two.",
         )
-
-
-def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
-    """A cluster has one inventory; each is given as its cluster and its file."""
-    first: dict[str, str] = {}
-    for name, file in inventories:
-        earlier = first.get(name)
-        first.setdefault(name, file)
-        if earlier is not None:
-            yield Diagnostic(
-                code="duplicate-inventory",
-                span=Span(file=file),
-                message=f"Cluster '{name}' has two inventories.",
-                notes=("Both stand in this file." if earlier == file else f"The other one is {earlier}.",),
-                hint="Delete the one that is out of date.",
-            )
-
-
-def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[str]) -> Iterator[Diagnostic]:
-    """Every entry of a policy's clusters names a cluster."""
-    known = sorted(clusters)
-    for item in policies:
-        for index, glob in enumerate(item.spec.clusters or ()):
-            if not any(governance.glob_matches(glob, name) for name in known):
-                yield Diagnostic(
-                    code="cluster-unknown",
-                    span=item.source.span("spec", "clusters", index),
-                    message=f"'{glob}' matches no cluster.",
-                    notes=(f"The clusters are: {', '.join(known)}.",) if known else (),
-                    hint="Correct it, or add the cluster's KAECluster or inventory.",
-                )

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from compiler import devices, documents, images, overlap, plan, selectors
+from compiler import devices, documents, images, lines, overlap, plan, selectors
 from compiler.diagnostics import Diagnostic, Span
 from compiler.model import base, policy
 
@@ -204,7 +204,7 @@ def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="install-policy",
                 span=item.source.span("spec", "driver", "env", index, "value"),
-                message=f"'{variable.value}' is no value of INSTALL_POLICY.",
+                message=f"{lines.quoted(variable.value)} is no value of INSTALL_POLICY.",
                 hint="Write IfNotPresent, which keeps a foreign driver that works, or Always, which replaces it.",
             )
 
@@ -216,12 +216,12 @@ def module_parameters(item: documents.Policy) -> Iterator[Diagnostic]:
     for module, parameters in sorted(item.spec.driver.moduleParameters.items()):
         path: documents.Path = ("spec", "driver", "moduleParameters", module)
         if module not in known:
-            yield _unknown(item, path, f"'{module}' is no module of KAE.", known)
+            yield _unknown(item, path, f"{lines.quoted(module)} is no module of KAE.", known)
             continue
         for name, value in sorted(parameters.items()):
             limits = known[module].parameters.get(name)
             if limits is None:
-                message = f"Module '{module}' has no parameter '{name}'."
+                message = f"Module '{module}' has no parameter {lines.quoted(name)}."
                 yield _unknown(item, (*path, name), message, known[module].parameters)
                 continue
             most = 1 if in_tree and name == "uacce_mode" else limits.most

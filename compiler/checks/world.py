@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents, governance, plan, selectors
+from compiler import devices, documents, governance, lines, plan, selectors
 from compiler.checks import cluster
 from compiler.checks import policy as policy_checks
 from compiler.diagnostics import Diagnostic, Span
@@ -221,7 +221,8 @@ def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence
             yield Diagnostic(
                 code=code,
                 span=policy.source.span("metadata", "name"),
-                message=f"KAE's driver is not known to support the {noun} '{name}' of {_said(item, _nodes(verdicts))}.",
+                message=f"KAE's driver is not known to support the {noun} {lines.quoted(name)} "
+                f"of {_said(item, _nodes(verdicts))}.",
                 notes=(f"Policy '{policy.name}' installs it there.",),
                 hint="Leave the nodes out of the policy, or give them one of their own with driver.enabled: false.",
             )
