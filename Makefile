@@ -58,6 +58,10 @@ imports: $(READY) ## Check which module may import which
 schemas: $(READY) ## Write schemas/ anew from the models
 	$(BIN)/kae schema --write
 
+.PHONY: docs
+docs: $(READY) ## Write the generated parts of docs/ anew
+	$(BIN)/python -m docs.reference
+
 .PHONY: check
 check: $(READY) ## Check that output/ and schemas/ are what the code produces
 	@rm -rf .venv/schemas && mkdir .venv/schemas

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler import canonical, documents, ir
-from compiler.model import cluster
+from compiler.model import gitops as engines
 
 _WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 _FIRST: Mapping[str, int] = {"Namespace": -30, "CustomResourceDefinition": -20}
@@ -86,7 +86,7 @@ def bootstrap(item: documents.Cluster) -> Iterator[ir.Manifest]:
         yield from _flux(item)
 
 
-def _argo_application(item: documents.Cluster, repository: cluster.Repository) -> ir.ArgoApplication:
+def _argo_application(item: documents.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
     gitops = item.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination

@@ -137,7 +137,7 @@ class Pod:
     """The nodes that it serves, for node affinity."""
     max_unavailable: int | str
     config: str
-    """The program's config file, canonical JSON."""
+    """The program's config file: JSON over several lines, as people review it."""
     metrics_port: int | None
 
 

@@ -23,7 +23,8 @@ def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) 
     if item.spec.kubernetesVersion is not None:
         return cluster.kubernetes_minor(item.spec.kubernetesVersion)
     profiles = {id(node.profile): node.profile for node in nodes}
-    return max((cluster.kubernetes_minor(profile.kubelet_version) for profile in profiles.values()), default=None)
+    minors = (cluster.kubernetes_minor(profile.kubelet_version) for profile in profiles.values())
+    return max((minor for minor in minors if minor), default=None)
 
 
 def findings(

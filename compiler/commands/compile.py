@@ -120,7 +120,7 @@ def _compiled(this: _Run) -> int:
     current = {item.name: names.stem(item.name) for item in this.inventories if this.is_current(names.stem(item.name))}
     fleet, notes = _read(this, current)
     project.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
-    outcomes = _outcomes(this, fleet, set(current.values()))
+    outcomes = _outcomes(this, fleet, set(current.values()), sound=not diagnostics.has_errors(notes))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if this.arguments.cluster else survey.stale_clusters(this.output, declared)
     notes.extend(_removed(this, stale))
@@ -143,8 +143,8 @@ def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", lis
     return found, [*notes, *more]
 
 
-def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str]) -> list[Outcome]:
-    """What became of each cluster that was asked for."""
+def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
+    """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
     from compiler import pipeline, render  # noqa: PLC0415 - only here is there something to compile
 
     rendered = render.renderer(resources.templates(), resources.bytecode())
@@ -160,7 +160,7 @@ def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str]) -> list[Ou
         else:
             view, notes = pipeline.view(fleet, cluster)
             made = None
-            if not diagnostics.has_errors(notes):
+            if sound and not diagnostics.has_errors(notes):
                 made = tree.Tree(cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
             index = cache.index_digest(made) if made else ""
             outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=tuple(notes), index=index)

@@ -59,7 +59,8 @@ def table(view: pipeline.ClusterView) -> str:
 
 
 def _short(image: str | None) -> str:
-    return image.rpartition("/")[2] if image else "-"
+    name, _, digest = (image or "-").rpartition("/")[2].partition("@sha256:")
+    return f"{name}@{digest[:12]}" if digest else name
 
 
 def data(view: pipeline.ClusterView) -> dict[str, Any]:

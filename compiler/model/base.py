@@ -142,6 +142,7 @@ class LocalObjectReference(Model):
     """An object of the same namespace."""
 
     name: ObjectName
+    """The object's name."""
 
 
 class Toleration(Model):
@@ -150,17 +151,22 @@ class Toleration(Model):
     key: LabelKey | None = None
     """The taint's key; absent, with operator Exists, means every taint."""
     operator: Literal["Equal", "Exists"] = "Equal"
+    """Exists bears any value, Equal only this one."""
     value: LabelValue | None = None
+    """The taint's value."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Absent means every effect."""
     tolerationSeconds: int | None = None
+    """How long a pod that runs already stays; for NoExecute only."""
 
 
 class ResourceRequirements(Model):
     """What a container asks for and is held to (ResourceRequirements v1 core)."""
 
     limits: dict[LabelKey, Quantity] = Field(default_factory=dict)
+    """The most that it may use."""
     requests: dict[LabelKey, Quantity] = Field(default_factory=dict)
+    """What is set aside for it."""
 
 
 class EnvVar(Model):
@@ -174,7 +180,9 @@ class EnvVar(Model):
             json_schema_extra=form("the name of an environment variable"),
         ),
     ]
+    """The variable."""
     value: Annotated[str, Field(max_length=4096)] = ""
+    """Its value, taken literally."""
 
 
 class Metadata(Model):

@@ -5,90 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from compiler.model import base
+from compiler.model import gitops as engines
 from compiler.model.base import Model
-
-
-class Repository(Model):
-    """Where output/<cluster> lives."""
-
-    url: base.Url
-    revision: Annotated[str, Field(min_length=1, max_length=250)] = "main"
-    """The branch that the engine applies."""
-    path: base.GitPath | None = None
-    """The folder that the engine applies; absent means output/<cluster>."""
-
-
-class Destination(Model):
-    """The cluster as Argo CD knows it: by its API server's URL or by its name."""
-
-    server: (
-        Annotated[
-            str,
-            Field(
-                pattern=r"^https?://[^ ]+$",
-                max_length=500,
-                json_schema_extra=base.form("the URL of an API server, such as https://10.0.0.1:6443"),
-            ),
-        ]
-        | None
-    ) = None
-    name: Annotated[str, Field(min_length=1, max_length=250)] | None = None
-
-
-class ArgoCD(Model):
-    """How Argo CD applies the cluster's manifests."""
-
-    namespace: base.DnsLabel = "argocd"
-    project: base.ObjectName | None = None
-    """The AppProject, which bootstrap/ holds too; absent means kae-<cluster>."""
-    destination: Destination = base.defaults()
-    """Absent means the cluster that Argo CD runs in."""
-    prune: bool = True
-    selfHeal: bool = True
-
-
-class SourceRef(Model):
-    """An existing source of Flux."""
-
-    kind: Literal["GitRepository", "OCIRepository", "Bucket"] = "GitRepository"
-    name: base.ObjectName
-    namespace: base.DnsLabel | None = None
-
-
-class KubeConfigSecret(Model):
-    """The Secret that holds a kubeconfig."""
-
-    name: base.ObjectName
-    key: Annotated[str, Field(min_length=1, max_length=253)] | None = None
-
-
-class KubeConfig(Model):
-    """A remote cluster, as Flux reaches it."""
-
-    secretRef: KubeConfigSecret
-
-
-class Flux(Model):
-    """How Flux applies the cluster's manifests."""
-
-    namespace: base.DnsLabel = "flux-system"
-    sourceRef: SourceRef | None = None
-    """An existing source; absent means a GitRepository of our own in bootstrap/."""
-    secretRef: base.LocalObjectReference | None = None
-    """Credentials of our own GitRepository."""
-    interval: base.Duration = "5m"
-    prune: bool = True
-    kubeConfig: KubeConfig | None = None
-
-
-class GitOps(Model):
-    """The engine that applies output/<cluster>, and where it finds it."""
-
-    engine: Literal["argocd", "flux", "none"] = "none"
-    repository: Repository | None = None
-    argocd: ArgoCD = base.defaults()
-    flux: Flux = base.defaults()
-
 
 Prefix = Annotated[
     str,
@@ -104,7 +22,9 @@ class Mirror(Model):
     """A prefix of images, and what stands in its place."""
 
     from_: Annotated[Prefix, Field(alias="from")]
+    """The prefix, whole parts of a path."""
     to: Prefix
+    """What stands in its place."""
 
 
 class Images(Model):
@@ -118,6 +38,7 @@ class NfdImage(Model):
     """NFD's image."""
 
     repository: Prefix = "registry.k8s.io/nfd/node-feature-discovery"
+    """Registry and name."""
     tag: Annotated[
         str,
         Field(
@@ -128,6 +49,7 @@ class NfdImage(Model):
     ] = "v0.16.4"
     """A tag of NFD's releases 0.16 to 0.19."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
+    """When the kubelet pulls it."""
 
 
 class Nfd(Model):
@@ -138,6 +60,7 @@ class Nfd(Model):
     nodefeaturerules: bool = False
     """Emit our NodeFeatureRules also where NFD is not ours."""
     image: NfdImage = base.defaults()
+    """The image of the NFD that we deploy."""
     tolerations: tuple[base.Toleration, ...] = ()
     """For all of NFD's pods; its workers also tolerate what any policy tolerates."""
 
@@ -160,7 +83,9 @@ class WatcherRepository(Model):
     """Where the watcher commits the inventory; never what a GitOps engine applies."""
 
     url: base.Url
+    """The repository."""
     branch: base.GitPath = "main"
+    """The branch that gets the commits."""
     path: base.GitPath = "inventory"
     """The folder of <cluster>.json."""
 
@@ -169,6 +94,7 @@ class Author(Model):
     """Who the commits are by."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "kae-watcher"
+    """The author's name."""
     email: Annotated[
         str,
         Field(
@@ -177,12 +103,14 @@ class Author(Model):
             json_schema_extra=base.form("an e-mail address, such as kae@example.com"),
         ),
     ] = "kae-watcher@localhost"
+    """The author's address."""
 
 
 class Signing(Model):
     """How commits are signed."""
 
     format: Literal["ssh", "gpg"]
+    """The kind of key."""
     secretName: base.ObjectName
     """The Secret that holds the key."""
 
@@ -201,8 +129,11 @@ class Watcher(Model):
     """The program that refreshes the inventory and commits it to git."""
 
     enabled: bool = False
+    """Run it in the cluster."""
     image: base.ImagePart = "cr.openfuyao.cn/openfuyao/kae-watcher:latest"
+    """Its whole image reference."""
     repository: WatcherRepository | None = None
+    """Where the inventory is kept."""
     secretName: base.ObjectName | None = None
     """The Secret with the repository's credentials."""
     interval: base.Duration = "10m"
@@ -218,21 +149,25 @@ class Watcher(Model):
     ignoreLabels: tuple[LabelGlob, ...] = ()
     """Label keys or shell globs that never enter the inventory."""
     author: Author = base.defaults()
+    """Who the commits are by."""
     messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)] = "inventory({cluster}): {summary}"
     """The commit message; {cluster} and {summary} are filled in."""
     signing: Signing | None = None
+    """Absent means unsigned commits."""
 
 
 class Monitoring(Model):
     """Objects for the Prometheus Operator and Grafana."""
 
     enabled: bool = False
+    """Emit a PodMonitor, alerts and a dashboard."""
 
 
 class KAEClusterSpec(Model):
     """What holds for the cluster as a whole."""
 
     namespace: base.DnsLabel = "kae-operator"
+    """Where everything of ours runs."""
     namespaceManaged: bool = True
     """false: the namespace is made elsewhere."""
     kubernetesVersion: (
@@ -246,13 +181,20 @@ class KAEClusterSpec(Model):
         | None
     ) = None
     """For the API's features; absent means the newest kubelet of the inventory."""
-    gitops: GitOps = base.defaults()
+    gitops: engines.GitOps = base.defaults()
+    """Who applies the manifests."""
     images: Images = base.defaults()
+    """Mirrors of registries."""
     nfd: Nfd = base.defaults()
+    """Node Feature Discovery, which labels the nodes."""
     crd: Crd = base.defaults()
+    """What becomes of NFD's definitions."""
     psa: Psa = base.defaults()
+    """Pod Security Admission."""
     watcher: Watcher = base.defaults()
+    """The program that keeps the inventory fresh."""
     monitoring: Monitoring = base.defaults()
+    """Prometheus and Grafana."""
 
 
 class ClusterMetadata(base.Metadata):

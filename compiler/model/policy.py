@@ -15,15 +15,20 @@ class Requirement(Model):
     """A node selector requirement (NodeSelectorRequirement v1 core)."""
 
     key: base.LabelKey
+    """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
     values: tuple[base.LabelValue, ...] = ()
+    """One or more for In and NotIn, one whole number for Gt and Lt, none otherwise."""
 
 
 class NodeSelector(Model):
     """Labels that a node must have; every one of them."""
 
     matchLabels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
+    """Labels with exactly these values."""
     matchExpressions: tuple[Requirement, ...] = ()
+    """Requirements on labels."""
 
 
 class Operator(Model):
@@ -43,26 +48,32 @@ class DaemonSets(Model):
     labels: dict[base.LabelKey, base.LabelValue] = Field(default_factory=dict)
     """Labels on the pods; never a part of selectors."""
     tolerations: tuple[base.Toleration, ...] = ()
+    """Taints that every pod of the policy bears; NFD's workers bear them too."""
     priorityClassName: base.ObjectName = "system-node-critical"
+    """The priority of the pods; it must exist in the cluster."""
 
 
 class Metrics(Model):
     """Whether, and where, a program serves Prometheus metrics."""
 
     enabled: bool = False
+    """Serve metrics, and only then."""
     port: base.Port
+    """Where they are served."""
 
 
 class DriverMetrics(Metrics):
     """Metrics of the driver installer."""
 
     port: base.Port = 9511
+    """On the pod's own address."""
 
 
 class DevicePluginMetrics(Metrics):
     """Metrics of the device plugin."""
 
     port: base.Port = 9510
+    """On the pod's own address."""
 
 
 Repository = Annotated[
@@ -115,9 +126,13 @@ class Source(Model):
     model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
 
     build: BuildSource | None = None
+    """Compile on the node."""
     packages: PackagesSource | None = None
+    """Install rpm packages."""
     prebuilt: PrebuiltSource | None = None
+    """Take modules out of the image."""
     inTree: InTreeSource | None = None
+    """Use the kernel's own modules."""
 
 
 Vfs = Annotated[int, Field(ge=0, le=63)]
@@ -127,8 +142,11 @@ class Sriov(Model):
     """Virtual functions for each physical function; an absent kind is left alone."""
 
     hpre: Vfs | None = None
+    """Of each HPRE device."""
     sec: Vfs | None = None
+    """Of each SEC device."""
     zip: Vfs | None = None
+    """Of each ZIP device."""
 
 
 class Rollout(Model):
@@ -139,6 +157,7 @@ class Rollout(Model):
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of each DaemonSet that may be replaced at a time."""
     minReadySeconds: Annotated[int, Field(ge=0, le=3600)] = 30
+    """How long a new pod stays Ready before it counts as available."""
 
 
 class Drain(Model):
@@ -161,8 +180,11 @@ class Component(Model):
     version: base.ImagePart = "latest"
     """A tag, or a digest `sha256:…`."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
+    """When the kubelet pulls the image."""
     pullSecrets: tuple[base.LocalObjectReference, ...] = ()
+    """Secrets of the namespace with the registry's credentials."""
     resources: base.ResourceRequirements = base.defaults()
+    """What the container asks for and is held to."""
 
 
 class Driver(Component):
@@ -178,12 +200,17 @@ class Driver(Component):
     env: tuple[base.EnvVar, ...] = ()
     """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
     source: Source = base.defaults(build={})
+    """Where the modules come from; one of the four."""
     moduleParameters: dict[str, dict[str, int]] = Field(default_factory=dict)
     """Module, parameter, value; over the defaults uacce_mode 2 (inTree: 1) and pf_q_num 256."""
     sriov: Sriov = base.defaults()
+    """Virtual functions to set up."""
     rollout: Rollout = base.defaults()
+    """The pace of a change."""
     drain: Drain = base.defaults()
+    """What becomes of pods that hold a device."""
     metrics: DriverMetrics = base.defaults()
+    """Metrics of the driver installer."""
 
 
 Replicas = Annotated[int, Field(ge=1, le=128)]
@@ -193,8 +220,11 @@ class Sharing(Model):
     """Containers that may share one device, for each kind."""
 
     hpre: Replicas = 1
+    """Of one HPRE device."""
     sec: Replicas = 1
+    """Of one SEC device."""
     zip: Replicas = 1
+    """Of one ZIP device."""
 
 
 class Inject(Model):
@@ -217,10 +247,13 @@ class DevicePlugin(Component):
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of the DaemonSet that may be replaced at a time."""
     sharing: Sharing = base.defaults()
+    """Containers that may share one device."""
     allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
     """Which device is handed out first: the least used, or the most used that still has room."""
     inject: Inject = base.defaults()
+    """What a container gets beside its device."""
     metrics: DevicePluginMetrics = base.defaults()
+    """Metrics of the device plugin."""
 
 
 class KAEPolicySpec(Model):
@@ -233,9 +266,13 @@ class KAEPolicySpec(Model):
     default: bool = False
     """Take the nodes that no other policy of the cluster matches."""
     operator: Operator = base.defaults()
+    """The kinds of devices to serve."""
     daemonSets: DaemonSets = base.defaults()
+    """What every pod of the policy gets."""
     driver: Driver = base.defaults()
+    """The driver, and how hosts change to it."""
     devicePlugin: DevicePlugin = base.defaults()
+    """How devices are offered to containers."""
 
 
 class PolicyMetadata(base.Metadata):

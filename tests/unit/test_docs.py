@@ -1,0 +1,214 @@
+"""The documents say what holds: commands parse, links lead somewhere, excerpts are real, tables are in step."""
+
+import argparse
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compiler import cli, operator_options
+from docs import reference
+from tests import project
+from tests.table1 import test_table1
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("templates/init/**/*.md")])
+OURS = [page for page in PAGES if "templates" not in page.parts]
+
+_FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+_CODE = re.compile(r"`([^`\n]+)`")
+_LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+_KAE = re.compile(r"(?:^|\| |\$\(|/)kae (.*)")
+_PLACEHOLDERS = {"@CLUSTER@": "east", "…": ""}
+
+
+def name(page: Path) -> str:
+    """A page as the tests are called after it."""
+    return page.relative_to(ROOT).as_posix()
+
+
+def text_of(page: Path) -> str:
+    """What stands on a page."""
+    return page.read_text(encoding="utf-8")
+
+
+def code(text: str) -> Iterator[str]:
+    """Everything on a page that stands as code: spans, and the lines of blocks that are no data."""
+    prose = _FENCE.sub("", text)
+    yield from (line.strip() for line in prose.splitlines() if re.match(r" {4,}\S", line))
+    yield from _CODE.findall(prose)
+
+
+def kae_commands(text: str) -> Iterator[str]:
+    """What follows `kae` in each command line of a page, to the next pipe or redirection."""
+    for line in code(text):
+        for part in re.split(r" && | # ", line):
+            for command in re.split(r" (?=\|)", part):
+                found = _KAE.search(command)
+                if found:
+                    yield re.split(r" >|\)\"?$", found[1])[0]
+
+
+def anchors(text: str) -> set[str]:
+    """The names by which a page's headings are linked to, as GitHub makes them."""
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in _HEADING.findall(text)}
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    """The fenced blocks of a page in one language."""
+    return [body for _, found, body in _FENCE.findall(text_of(page)) if found == language]
+
+
+def commands_of_kae() -> set[str]:
+    """The names of all commands."""
+    actions = cli.parser()._actions
+    return {each for action in actions if isinstance(action, argparse._SubParsersAction) for each in action.choices}
+
+
+def assert_parses(command: str) -> None:
+    """Fails where the command line is refused; a command's bare name stands for the command."""
+    for placeholder, value in _PLACEHOLDERS.items():
+        command = command.replace(placeholder, value)
+    if command in commands_of_kae():
+        return
+    try:
+        cli.parser().parse_args(shlex.split(command))
+    except SystemExit as stop:
+        assert not stop.code, f"kae {command}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_command_line_of_kae_parses(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for command in kae_commands(text_of(page)):
+        assert_parses(command)
+
+
+def test_the_commands_of_a_page_are_found_however_they_are_written() -> None:
+    page = "Say `kae plan --nope`.\n\n    kubectl x | kae inventory --cluster a > b\n    cd x && ~/v/bin/kae init\n"
+
+    assert sorted(kae_commands(page)) == ["init", "inventory --cluster a", "plan --nope"]
+
+
+def test_a_command_line_that_does_not_parse_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(AssertionError, match="kae plan --nope"):
+        assert_parses("plan --nope")
+
+
+def test_every_command_is_in_the_readme() -> None:
+    (commands,) = (action.choices for action in cli.parser()._actions if isinstance(action, argparse._SubParsersAction))
+
+    shown = {command.split()[0] for command in kae_commands(text_of(ROOT / "README.md"))}
+
+    assert shown == set(commands)
+
+
+@pytest.mark.parametrize("page", OURS, ids=name)
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", text_of(page))):
+        path, _, anchor = link.partition("#")
+        if "://" in path:
+            continue
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(text_of(target)), link
+
+
+def test_every_page_of_docs_is_linked_from_the_readme_or_the_list_of_decisions() -> None:
+    readme, decisions = ROOT / "README.md", ROOT / "docs/decisions/README.md"
+    linked = {
+        (page.parent / link.partition("#")[0]).resolve()
+        for page in (readme, decisions)
+        for link in _LINK.findall(text_of(page))
+    }
+
+    assert set(ROOT.glob("docs/**/*.md")) - linked == {decisions}
+
+
+def test_every_make_target_that_a_page_names_is_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", text_of(ROOT / "Makefile"), re.MULTILINE))
+
+    named = {target for page in OURS for line in code(text_of(page)) for target in re.findall(r"^make ([a-z]+)", line)}
+
+    assert named <= targets
+
+
+def test_the_policy_reference_is_what_the_models_say() -> None:
+    assert text_of(reference.REFERENCE) == reference.policy_reference(), "run `make docs`"
+
+
+def test_the_table_of_findings_is_what_the_code_says() -> None:
+    text = text_of(reference.OPERATIONS)
+
+    assert text == reference.operations(text), "run `make docs`"
+    assert reference.findings() in text
+
+
+def test_the_plan_in_the_readme_is_the_plan_of_the_example() -> None:
+    (shown,) = blocks(ROOT / "README.md", "text")
+
+    answer = project.kae(ROOT, "plan", "--cluster", "east")
+
+    assert shown == answer.out
+
+
+def test_the_manifest_and_the_policy_in_the_readme_are_those_of_the_example() -> None:
+    policy, manifest = blocks(ROOT / "README.md", "yaml")
+
+    assert policy in text_of(ROOT / "policies/tls.yaml")
+    assert manifest in text_of(ROOT / "output/east/driver/daemonset-kae-driver-tls.yaml")
+
+
+def test_the_inventory_that_is_shown_is_that_of_the_example() -> None:
+    (shown,) = blocks(ROOT / "docs/inventory.md", "text")
+
+    assert text_of(ROOT / "inventory/east.json").startswith(shown)
+
+
+def test_the_finding_that_is_shown_is_one_of_the_example() -> None:
+    (shown,) = blocks(ROOT / "docs/operations.md", "text")
+
+    answer = project.kae(ROOT, "plan")
+
+    assert shown in answer.err
+
+
+def test_each_row_of_table_1_says_where_the_option_goes() -> None:
+    page = text_of(ROOT / "docs/migration.md")
+    rows = dict(re.findall(r"^\| `([\w.-]+)` \| `[^|]+` \| (.*) \|$", page, re.MULTILINE))
+
+    assert list(rows) == [option for option, _ in test_table1.TABLE]
+    for option, here in rows.items():
+        known = operator_options.OPTIONS[tuple(option.split("."))]
+        if known.kind is None:
+            assert here.startswith("nothing: ")
+        else:
+            assert here.startswith(f"{known.kind} `{'.'.join(map(str, known.target[1:]))}`")
+
+
+def test_the_diff_of_a_made_up_kind_stands_where_the_code_still_is() -> None:
+    (diff,) = blocks(ROOT / "CONTRIBUTING.md", "diff")
+
+    for part in diff.split("--- a/")[1:]:
+        file, *lines = part.splitlines()
+        source = text_of(ROOT / file).splitlines()
+        assert [line[1:] for line in lines if line.startswith(" ") and line[1:] not in source] == []
+
+
+def test_architecture_gives_a_reason_for_each_dependency() -> None:
+    wanted = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["dependencies"]
+    table = text_of(ROOT / "ARCHITECTURE.md").partition("## Dependencies")[2]
+
+    named = {row.lower() for row in re.findall(r"^\| ([\w-]+) \|", table, re.MULTILINE)} - {"package"}
+
+    assert named == {re.split(r"[<>=]", each)[0] for each in wanted}
+
+
+def test_architecture_names_every_module_of_the_line() -> None:
+    page = text_of(ROOT / "ARCHITECTURE.md")
+    modules = {path.stem for path in (ROOT / "compiler").glob("*.py")} - {"__init__"}
+
+    assert sorted(module for module in modules if f"`{module}`" not in page) == []
