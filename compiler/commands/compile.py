@@ -237,7 +237,7 @@ def _check(
 
 
 _STATES = {
-    "old": "output is whole, but not what the documents compile to",
+    "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
     "edited": "output was edited by hand",
     "removed": "output is there, but the cluster is declared no more",

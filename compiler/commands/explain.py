@@ -20,6 +20,7 @@ from compiler import (
 from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
+from compiler.model import policy
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -66,27 +67,28 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Nod
     yield ""
     yield "policies"
     for entry in view.governed:
-        governs = verdict.policy is entry.policy
-        yield f"  {'governs' if governs else 'not   '}  {entry.policy.name}"
+        yield f"  {'governs' if verdict.policy is entry.policy else 'not':7}  {entry.policy.name}"
         for term in entry.terms:
             yield from (f"      {line}" for line in _term(term, node))
-    for title, landing, opt_out in _components(verdict):
+    governing = next((entry for entry in view.governed if entry.policy is verdict.policy), None)
+    for title, landing, opt_out, part in _components(verdict):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
-        for governing in (item for item in view.governed if item.policy is verdict.policy):
-            for term in plan.serving_terms(governing, opt_out):
-                yield "  a term of its node affinity:"
-                yield from (f"      {line}" for line in _term(term, node))
+        # What is pre-installed has no DaemonSet, and so no affinity.
+        for term in plan.serving_terms(governing, opt_out) if governing and part and part.enabled else ():
+            yield "  a term of its node affinity:"
+            yield from (f"      {line}" for line in _term(term, node))
     yield ""
     offered = ", ".join(f"{name}: {count}" for name, count in verdict.resources)
     yield f"resources: {offered or 'none'}"
 
 
-def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str], ...]:
+def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str, policy.Component | None], ...]:
+    spec = verdict.policy.spec if verdict.policy else None
     return (
-        ("driver", verdict.driver, devices.OPT_OUT_DRIVER),
-        ("device plugin", verdict.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN),
+        ("driver", verdict.driver, devices.OPT_OUT_DRIVER, spec.driver if spec else None),
+        ("device plugin", verdict.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN, spec.devicePlugin if spec else None),
     )
 
 

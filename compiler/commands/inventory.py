@@ -3,6 +3,7 @@
 import argparse
 import dataclasses
 import sys
+from typing import TextIO
 
 from compiler import (
     cli,
@@ -33,9 +34,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             f"'{name}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
         )
-    if sys.stdin.isatty():
-        raise errors.WorldError("standard input is a terminal, and no list of nodes.", hint=_HINT)
-    content = sys.stdin.buffer.read()
+    source: TextIO | None = sys.stdin  # None where the caller closed it
+    if source is None or source.isatty():
+        raise errors.WorldError("nothing is piped into standard input.", hint=_HINT)
+    content = source.buffer.read()
     # kubectl prints JSON or YAML, and only the first byte that is no space tells.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
     found, notes = load.decode(f"stdin.{kind}", content)

@@ -156,9 +156,7 @@ def test_a_node_is_discovered_when_nfd_has_left_a_trace(
     ("hostname", "written"),
     [("kp920-01", {}), ("other", {"hostname": "other"}), (None, {"hostname": ""}), ("", {"hostname": ""})],
 )
-def test_the_hostname_is_written_where_it_is_not_the_nodes_name(
-    hostname: str | None, written: dict[str, str]
-) -> None:
+def test_the_hostname_is_written_where_it_is_not_the_nodes_name(hostname: str | None, written: dict[str, str]) -> None:
     item = builders.kubernetes_node("kp920-01")
     if hostname is None:
         del item["metadata"]["labels"][HOSTNAME]
@@ -262,7 +260,7 @@ LABELS = st.dictionaries(
     ),
     st.sampled_from(["", "true", "false", "a", "b-1"]),
 )
-TAINTS = st.lists(
+TAINTS: st.SearchStrategy[list[dict[str, str]]] = st.lists(
     st.builds(
         dict,
         key=st.sampled_from(["dedicated", "node.kubernetes.io/not-ready", "gpu"]),

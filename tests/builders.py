@@ -1,0 +1,189 @@
+"""The smallest valid objects, for tests that care about one part of them."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from compiler import (
+    API_VERSION,
+    canonical,
+    diagnostics,
+    documents,
+    inventory,
+    load,
+    parse,
+    pipeline,
+    render,
+    resources,
+    schema,
+)
+
+PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
+"""A policy's spec of which nothing has to be said."""
+
+HPRE = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "true"}
+"""The labels that the rules give a machine with HPRE devices, without their counts."""
+
+
+def document(data: Any, file: str = "policies/test.yaml") -> documents.Document:
+    """Data as it is read from a file that holds nothing else."""
+    text = canonical.dump_json(data) if file.endswith(".json") else canonical.dump_yaml(data)
+    (found,), notes = load.decode(file, text.encode())
+    assert notes == []
+    return found
+
+
+def raw(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A document's data."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def policy(name: str = "tls", **spec: Any) -> documents.Policy:
+    """A policy; without a spec it governs every node."""
+    return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
+
+
+def selecting(name: str, **labels: str) -> documents.Policy:
+    """A policy for nodes with these labels."""
+    return policy(name, nodeSelector={"matchLabels": labels})
+
+
+def cluster(name: str = "east", **spec: Any) -> documents.Cluster:
+    """A cluster; without a spec it has every default."""
+    return parse.cluster_of(document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"))
+
+
+def profile(
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[documents.Taint] = (),
+    *,
+    discovered: bool = True,
+    os_image: str = "openEuler 22.03 (LTS-SP4)",
+    kernel_version: str = "5.10.0-216.oe2203sp4.aarch64",
+) -> documents.Profile:
+    """A machine that KAE's driver supports."""
+    return documents.Profile(
+        architecture="arm64",
+        kernel_version=kernel_version,
+        kubelet_version="v1.31.4",
+        os_image=os_image,
+        discovered=discovered,
+        labels=HPRE if labels is None else labels,
+        taints=tuple(taints),
+    )
+
+
+def node(
+    name: str = "kp920-01", labels: Mapping[str, str] | None = None, machine: documents.Profile | None = None
+) -> documents.Node:
+    """A node with HPRE devices, if its profile says nothing else."""
+    return documents.Node(name=name, profile=machine or profile(), hostname=name, labels=labels or {})
+
+
+def taint(text: str) -> documents.Taint:
+    """A taint from kubectl's way of writing it: key=value:effect."""
+    rest, _, effect = text.rpartition(":")
+    key, _, value = rest.partition("=")
+    return documents.Taint(key=key, value=value, effect=effect)
+
+
+def nodes_of(*nodes: documents.Node, name: str = "east") -> documents.Inventory:
+    """The inventory of a cluster."""
+    return documents.Inventory(cluster=documents.ClusterName(name), file=f"inventory/{name}.json", nodes=nodes)
+
+
+def kubernetes_node(
+    name: str = "kp920-01", labels: Mapping[str, str] | None = None, taints: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """A Node as the API server prints it, with the volatile facts that it always holds."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": name,
+            "uid": f"uid-of-{name}",
+            "resourceVersion": "4711",
+            "labels": {"kubernetes.io/hostname": name} | (HPRE if labels is None else dict(labels)),
+        },
+        "spec": {"taints": [dict(taint) for taint in taints]},
+        "status": {
+            "nodeInfo": {
+                "architecture": "arm64",
+                "kernelVersion": "5.10.0-216.oe2203sp4.aarch64",
+                "kubeletVersion": "v1.31.4",
+                "osImage": "openEuler 22.03 (LTS-SP4)",
+                "bootID": "a-boot",
+            },
+            "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2024-11-05T03:00:00Z"}],
+            "images": [{"names": ["example.com/image:1"]}],
+        },
+    }
+
+
+def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> documents.Inventory:
+    """The inventory of Nodes as the API server prints them."""
+    return inventory.of_kubernetes(documents.ClusterName("east"), "inventory/east.json", items, ignored)
+
+
+@functools.cache
+def renderer() -> pipeline.Render:
+    """The templates, which render equal values once."""
+    return render.renderer(resources.templates())
+
+
+@functools.cache
+def judge() -> schema.Judge:
+    """The schemas of the documents."""
+    return schema.Judge(resources.schemas())
+
+
+def view(
+    policies: Sequence[documents.Policy],
+    nodes: Sequence[documents.Node] = (),
+    where: documents.Cluster | None = None,
+) -> tuple[pipeline.ClusterView, list[diagnostics.Diagnostic]]:
+    """A cluster's policies on its nodes, and what is to be said of them."""
+    place = where or cluster()
+    fleet = pipeline.Fleet(
+        policies=tuple(policies),
+        clusters=(place,),
+        inventories={place.name: nodes_of(*nodes, name=place.name)},
+    )
+    return pipeline.view(fleet, place)
+
+
+def files(
+    policies: Sequence[documents.Policy] = (),
+    nodes: Sequence[documents.Node] = (),
+    where: documents.Cluster | None = None,
+) -> dict[str, str]:
+    """The files that a cluster compiles to, by path."""
+    seen, notes = view(policies, nodes, where)
+    assert not diagnostics.has_errors(notes), notes
+    return dict(pipeline.files(pipeline.cluster_plan(seen), renderer()))
+
+
+def objects(
+    policies: Sequence[documents.Policy] = (),
+    nodes: Sequence[documents.Node] = (),
+    where: documents.Cluster | None = None,
+) -> dict[str, Any]:
+    """The objects that a cluster compiles to, by path, as PyYAML reads them."""
+    texts = files(policies, nodes, where)
+    return {
+        path: yaml.load(text, yaml.CSafeLoader)
+        for path, text in texts.items()
+        if path.endswith(".yaml") and path != "kustomization.yaml"
+    }
+
+
+def components(found: Mapping[str, Any]) -> set[str]:
+    """The components that these files belong to."""
+    return {path.partition("/")[0] for path in found if "/" in path}
+
+
+def codes(found: Sequence[diagnostics.Diagnostic]) -> list[str]:
+    """The codes of findings, in their order."""
+    return [diagnostic.code for diagnostic in found]

@@ -1,0 +1,357 @@
+"""`kae compile` as a person, a pipeline and a bad night see it."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from compiler import cache
+from tests import project
+from tests.cli import fleet
+
+ROOT = Path(__file__).parents[2]
+IMAGES = "output/east/images.txt"
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A project that was compiled."""
+    folder = fleet.small(tmp_path / "fleet")
+    assert project.kae(folder, "compile").code == 0
+    return folder
+
+
+def test_a_sound_project_is_compiled_and_then_unchanged(tmp_path: Path, snapshot: SnapshotAssertion) -> None:
+    folder = fleet.small(tmp_path)
+
+    first, second = (project.kae(folder, "compile") for _ in range(2))
+
+    assert (first.code, first.err, second.code, second.err) == (0, "", 0, "")
+    assert [first.out, second.out] == snapshot
+    assert sorted(path.name for path in (folder / "output").iterdir()) == ["east", "west"]
+
+
+def test_a_change_writes_what_it_concerns(small: Path) -> None:
+    before = project.tree(small / "output")
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
+
+    answer = project.kae(small, "compile")
+
+    after = project.tree(small / "output")
+    changed = {path for path in after if after[path] != before.get(path)}
+    assert answer.out == "east: 2 files written, 0 removed\nwest: unchanged\n"
+    assert changed == {"east/device-plugin/daemonset-kae-device-plugin-tls.yaml", "east/images.txt", "east/index.json"}
+
+
+def test_other_nodes_of_the_same_kinds_change_no_output(small: Path) -> None:
+    project.write(small, {"inventory/east.json": fleet.listed(fleet.NODES[:3])})
+
+    assert project.kae(small, "compile", "--check").code == 0
+
+
+def test_a_mistake_writes_nothing_and_ends_with_1(small: Path) -> None:
+    before = project.tree(small / "output")
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("version: 1.4.1", "verison: 1.4.2")})
+
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[unknown-field]" in answer.err
+    assert project.tree(small / "output") == before
+
+
+def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+
+    strict = project.kae(folder, "compile", "--strict")
+    assert strict.code == 1
+    assert not (folder / "output").exists()
+
+    usual = project.kae(folder, "compile")
+    assert (usual.code, usual.err) == (0, strict.err)
+    assert "warning[" in usual.err
+
+    again = project.kae(folder, "compile", "--strict")
+    assert (again.code, again.err) == (1, strict.err)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "--cluster", "north"),
+        ("compile", "--inventory", "nowhere"),
+        ("compile", "--output", "policies"),
+        ("compile", "--output", "inventory/east"),
+        ("compile", "--output", ""),
+        ("compile", "--output", "policies/tls.yaml/x"),
+    ],
+)
+def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
+    arguments: tuple[str, ...], small: Path
+) -> None:
+    before = project.tree(small)
+
+    answer = project.kae(small, *arguments)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("kae: ")
+    assert "\nhint: " in answer.err
+    assert project.tree(small) == before
+
+
+def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "compile")
+
+    assert answer.code == 3
+    assert "`kae init`" in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_check_says_nothing_where_output_is_as_compiled(small: Path) -> None:
+    answer = project.kae(small, "compile", "--check")
+
+    assert (answer.code, answer.out, answer.err) == (0, "", "east: fine\nwest: fine\n")
+
+
+def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: SnapshotAssertion) -> None:
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
+    before = project.tree(small / "output")
+
+    answer = project.kae(small, "compile", "--check")
+
+    assert answer.code == 4
+    assert [answer.out, answer.err] == snapshot
+    assert project.tree(small / "output") == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "state"),
+    [
+        (lambda folder: (folder / IMAGES).write_text("x\n"), "east: output was edited by hand"),
+        (lambda folder: (folder / IMAGES).unlink(), "east: output was edited by hand"),
+        (
+            lambda folder: (folder / "output/east/index.json").unlink(),
+            "east: output is not what the documents compile to",
+        ),
+        (lambda folder: shutil.rmtree(folder / "output/east"), "east: output is not what the documents compile to"),
+        (lambda folder: (folder / "policies/west.yaml").unlink(), "west: output is there, but the cluster is"),
+    ],
+)
+def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, state: str, small: Path) -> None:
+    assert callable(damage)
+    damage(small)
+
+    checked = project.kae(small, "compile", "--check")
+
+    assert checked.code == 4
+    assert state in checked.err
+    assert project.kae(small, "compile").code == 0
+    assert project.kae(small, "compile", "--check").code == 0
+
+
+@pytest.mark.parametrize("form", ["github", "sarif"])
+def test_a_check_that_fails_says_so_in_every_format(form: str, small: Path) -> None:
+    (small / IMAGES).write_text("x\n")
+
+    answer = project.kae(small, "compile", "--check", "--format", form)
+
+    assert answer.code == 4
+    assert "east: output was edited by hand" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "states"),
+    [
+        ((), {"east": "unchanged", "west": "unchanged"}),
+        (("--check",), {"east": "fine", "west": "fine"}),
+        (("--cluster", "west"), {"west": "unchanged"}),
+    ],
+)
+def test_json_is_one_object_and_nothing_else(arguments: tuple[str, ...], states: dict[str, str], small: Path) -> None:
+    answer = project.kae(small, "compile", "--format", "json", *arguments)
+
+    found = json.loads(answer.out)
+    assert answer.err == ""
+    assert set(found) == {"version", "diagnostics", "clusters"}
+    assert (found["version"], found["diagnostics"]) == (1, [])
+    assert {item["name"]: item["state"] for item in found["clusters"]} == states
+
+
+@pytest.mark.parametrize("command", ["compile", "plan"])
+def test_json_of_a_mistake_is_one_object_too(command: str, small: Path) -> None:
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("spec:", "spce:")})
+
+    answer = project.kae(small, command, "--format", "json")
+
+    found = json.loads(answer.out)
+    assert (answer.code, answer.err, found["clusters"]) == (1, "", [])
+    assert {item["severity"] for item in found["diagnostics"]} == {"error"}
+    assert all(
+        set(item) == {"code", "severity", "message", "file", "line", "column", "notes", "hint"}
+        for item in found["diagnostics"]
+    )
+
+
+def test_findings_come_as_the_code_hosts_want_them(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+
+    github = project.kae(folder, "compile", "--format", "github")
+    sarif = project.kae(folder, "compile", "--format", "sarif")
+
+    assert (github.code, github.err, sarif.code, sarif.err) == (0, "", 0, "")
+    assert all(line.startswith("::warning file=") for line in github.out.splitlines())
+    results = json.loads(sarif.out)["runs"][0]["results"]
+    assert len(results) == len(github.out.splitlines()) > 0
+
+
+def test_one_cluster_is_compiled_alone(small: Path) -> None:
+    shutil.rmtree(small / "output")
+
+    answer = project.kae(small, "compile", "--cluster", "west")
+
+    assert answer.code == 0
+    assert [path.name for path in (small / "output").iterdir()] == ["west"]
+
+
+def test_output_of_a_cluster_that_is_gone_is_removed_and_said(small: Path) -> None:
+    (small / "policies/west.yaml").unlink()
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 0
+    assert answer.out == "east: unchanged\nwest: removed\n"
+    assert "warning[cluster-removed]" in answer.err
+    assert [path.name for path in (small / "output").iterdir()] == ["east"]
+
+
+def test_a_cluster_asked_for_alone_takes_no_other_away(small: Path) -> None:
+    (small / "policies/west.yaml").unlink()
+
+    answer = project.kae(small, "compile", "--cluster", "east")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert (small / "output/west").is_dir()
+
+
+def test_a_file_of_somebody_else_stays_and_is_said(small: Path) -> None:
+    project.write(small, {"output/east/notes.md": "mine\n"})
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 0
+    assert "warning[foreign-file]" in answer.err
+    assert (small / "output/east/notes.md").read_text() == "mine\n"
+
+
+def test_inventories_come_from_where_they_are_said_to_be(small: Path) -> None:
+    elsewhere = project.write(small / "checkout", {"nodes/east.json": fleet.listed()})
+
+    answer = project.kae(small, "compile", "--inventory", str(elsewhere / "nodes"))
+
+    assert answer.code == 0
+    assert "new-01" in answer.err
+
+
+def test_an_inventory_folder_cannot_bring_a_policy_in(small: Path) -> None:
+    before = project.tree(small / "output")
+    stolen = project.write(small / "checkout", {"east.json": fleet.listed(), "x.yaml": fleet.REST})
+
+    answer = project.kae(small, "compile", "--inventory", str(stolen))
+
+    assert answer.code == 1
+    assert "error[unknown-kind]" in answer.err
+    assert project.tree(small / "output") == before
+
+
+def forget(folder: Path) -> None:
+    shutil.rmtree(folder / cache.FOLDER)
+
+
+def spoil(folder: Path) -> None:
+    (folder / cache.FOLDER / "results.json").write_bytes(b"\x00{]")
+
+
+def cut(folder: Path) -> None:
+    path = folder / cache.FOLDER / "results.json"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def forge(folder: Path) -> None:
+    path = folder / cache.FOLDER / "results.json"
+    path.write_text(path.read_text().replace("2.2.0", "6.6.6").replace("east", "wset"))
+
+
+def replace(folder: Path) -> None:
+    forget(folder)
+    (folder / cache.FOLDER).write_text("a file\n")
+
+
+@pytest.mark.parametrize("harm", [forget, spoil, cut, forge, replace])
+def test_a_cache_that_is_lost_or_damaged_changes_nothing(harm: object, small: Path) -> None:
+    assert callable(harm)
+    before = project.tree(small / "output")
+    harm(small)
+
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
+    assert project.tree(small / "output") == before
+
+
+def test_without_a_cache_none_is_left(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+
+    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert not (folder / cache.FOLDER).exists()
+
+
+def test_a_warning_is_repeated_when_nothing_has_changed(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+
+    answers = [project.kae(folder, "compile") for _ in range(2)]
+
+    assert answers[0].err == answers[1].err != ""
+
+
+def test_an_edit_of_output_is_undone_though_no_document_changed(small: Path) -> None:
+    before = project.tree(small / "output")
+    (small / IMAGES).write_text("registry.test/evil:1\n")
+
+    answer = project.kae(small, "compile")
+
+    assert answer.out == "east: 1 file written, 0 removed\nwest: unchanged\n"
+    assert project.tree(small / "output") == before
+
+
+HEAVY = """
+import sys
+from compiler import cli
+code = cli.main(["compile", *sys.argv[1:]])
+print(sorted({"pydantic", "jinja2", "jsonschema", "jsonschema_rs", "yaml"} & set(sys.modules)), file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)])
+def test_where_nothing_changed_nothing_heavy_is_imported(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", HEAVY, *chosen],
+            cwd=folder,
+            env={"PYTHONPATH": str(ROOT), "PATH": ""},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        ).stderr.splitlines()[-1]
+        for chosen in ((), arguments)
+    )
+
+    assert "'jinja2'" in first
+    assert second == "[]"

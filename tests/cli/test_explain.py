@@ -1,0 +1,77 @@
+"""`kae explain`: the label that decided, for one node."""
+
+import json
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests import project
+from tests.cli import fleet
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose nodes meet every fate; a name stands in two clusters."""
+    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
+    return project.write(folder, {"inventory/west.json": fleet.listed(fleet.NODES[:1])})
+
+
+@pytest.mark.parametrize("name", ["kp920-02", "kp920-03", "kp920-04", "new-01", "x86-01"])
+def test_each_fate_is_explained_down_to_its_label(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
+    answer = project.kae(folder, "explain", name)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == snapshot
+
+
+def test_programs_get_the_same_answer(folder: Path) -> None:
+    answer = project.kae(folder, "explain", "east/kp920-02", "--format", "json")
+
+    found = json.loads(answer.out)
+    assert (answer.code, answer.err, found["version"]) == (0, "", 1)
+    assert set(found) == {
+        *("version", "diagnostics", "cluster", "node", "policy", "policies"),
+        *("driver", "devicePlugin", "resources", "reasons"),
+    }
+    assert (found["cluster"], found["node"], found["policy"]) == ("east", "kp920-02", "tls")
+    assert found["driver"]["image"] is None
+    assert "kae.deploy.driver=false" in found["driver"]["reason"]
+    assert {entry["name"]: entry["governs"] for entry in found["policies"]} == {"rest": False, "tls": True}
+
+
+@pytest.mark.parametrize("arguments", [("east/kp920-01",), ("kp920-01", "--cluster", "east")])
+def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, ...], folder: Path) -> None:
+    answer = project.kae(folder, "explain", *arguments)
+
+    assert answer.code == 0
+    assert answer.out.startswith("node east/kp920-01\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("kp920-01",), "clusters east, west have a node 'kp920-01'"),
+        (("nowhere",), "no inventory holds a node 'nowhere'"),
+        (("east/nowhere",), "no inventory holds a node 'east/nowhere'"),
+        (("east/",), "no inventory holds a node 'east/'"),
+        (("",), "no inventory holds a node ''"),
+        (("north/kp920-01",), "there is no cluster 'north'"),
+        (("kp920-01", "--cluster", "north"), "there is no cluster 'north'"),
+        (("kp920-02", "--cluster", "west"), "no inventory holds a node 'kp920-02'"),
+    ],
+)
+def test_a_node_that_is_not_the_one_node_ends_with_3(arguments: tuple[str, ...], words: str, folder: Path) -> None:
+    answer = project.kae(folder, "explain", *arguments)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert words in answer.err
+
+
+def test_documents_with_mistakes_explain_nothing(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"policies/rest.yaml": fleet.REST.replace("default", "defualt")})
+
+    answer = project.kae(folder, "explain", "kp920-01")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[unknown-field]" in answer.err

@@ -1,0 +1,113 @@
+"""`kae inventory`: from what kubectl prints to the file that compile reads."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compiler import inventory
+from tests import builders, project
+from tests.cli import fleet
+
+
+def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """Have standard input hold a text."""
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+@pytest.mark.parametrize(
+    "dump", [fleet.listed, lambda: f"\n{fleet.listed()}", lambda: yaml.safe_dump(json.loads(fleet.listed()))]
+)
+def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
+    dump: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert callable(dump)
+    piped(monkeypatch, dump())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == inventory.text(builders.reduced(*fleet.NODES))
+
+
+def test_an_inventory_passes_through_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = inventory.text(builders.reduced(*fleet.NODES))
+    piped(monkeypatch, text)
+
+    assert project.kae(tmp_path, "inventory", "--cluster", "east").out == text
+
+
+def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = fleet.full(tmp_path)
+    project.kae(folder, "compile")
+    before, planned = project.tree(folder / "output"), project.kae(folder, "plan").out
+    piped(monkeypatch, fleet.listed())
+    project.write(folder, {"inventory/east.json": project.kae(folder, "inventory", "--cluster", "east").out})
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.out == "east: unchanged\nwest: unchanged\n"
+    assert project.tree(folder / "output") == before
+    assert project.kae(folder, "plan").out == planned
+
+
+def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ignoring = fleet.CLUSTER.replace("west", "east") + "  watcher:\n    ignoreLabels: [po*]\n"
+    project.write(tmp_path, {"policies/east.yaml": ignoring})
+    piped(monkeypatch, fleet.listed())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+
+    assert answer.code == 0
+    assert '"pool"' not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        ("", 3, "one list of nodes"),
+        (fleet.POLICY, 3, "one list of nodes"),
+        (f"{fleet.listed()}\n---\n{fleet.listed()}".replace("{", " {", 1), 1, "stdin.json"),
+        (inventory.text(builders.reduced()).replace('"east"', '"west"'), 3, "of cluster 'west', not of 'east'"),
+        ("The connection to the server localhost:8080 was refused\n", 1, "stdin.yaml:1:1: error"),
+        ('{"kind":', 1, "stdin.json:1:9: error[json-syntax]"),
+        (fleet.listed((fleet.NODES[0], fleet.NODES[0])), 1, "error[duplicate-node]"),
+        ('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}', 1, "error[unknown-kind]"),
+    ],
+)
+def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
+    text: str, code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped(monkeypatch, text)
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+
+    assert (answer.code, answer.out) == (code, "")
+    assert words in answer.err
+
+
+@pytest.mark.parametrize("name", ["East", "a/b", "..", ""])
+def test_a_cluster_has_a_name_that_its_file_can_have(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    piped(monkeypatch, fleet.listed())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", name)
+
+    assert (answer.code, answer.out) == (3, "")
+
+
+def test_nobody_is_left_waiting_at_a_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(io.BytesIO()))
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east")
+
+    assert answer.code == 3
+    assert "kubectl get nodes" in answer.err

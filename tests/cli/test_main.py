@@ -1,0 +1,160 @@
+"""What holds for every command: where it runs, how it ends, and what it never shows."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import compiler
+from compiler.commands import findings
+from tests import project
+from tests.cli import fleet
+
+ROOT = Path(__file__).parents[2]
+COMMANDS = ("compile", "plan", "explain", "init", "import", "inventory", "schema", "completion")
+
+
+def started(*arguments: str, folder: Path, **variables: str) -> "subprocess.Popen[str]":
+    """A process of the command line, as a shell starts it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "compiler", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_helps(command: str, tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, command, "--help")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert f"usage: kae {command}" in answer.out
+
+
+def test_help_names_every_command_and_every_exit_code(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "--help")
+
+    assert answer.code == 0
+    words = [line.split()[0] for line in answer.out.splitlines() if line.startswith("    ")]
+    assert [word for word in words if word in COMMANDS] == list(COMMANDS)
+    assert [line[2] for line in answer.out.splitlines() if line[:2] == "  " and line[2:3].isdigit()] == list("01234")
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    assert project.kae(tmp_path, "--version").out == f"kae {compiler.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(), ("unknown",), ("compile", "--unknown"), ("compile", "extra"), ("plan", "--format", "sarif"), ("explain",)],
+)
+def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, *arguments)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("usage: kae")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("-C", "fleet", "plan"), ("plan", "-C", "fleet"), ("-C", "x", "plan", "-C", "fleet")]
+)
+def test_another_folder_is_named_before_the_command_or_after_it(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    fleet.small(tmp_path / "fleet")
+
+    answer = project.kae(tmp_path, *arguments)
+
+    assert answer.code == 0
+    assert answer.out.startswith("cluster east: 1 node\n")
+
+
+@pytest.mark.parametrize("command", [("compile",), ("plan",), ("explain", "x"), ("schema",), ("completion", "bash")])
+@pytest.mark.parametrize("folder", ["nowhere", "file", ""])
+def test_a_folder_that_cannot_be_entered_ends_with_3_in_a_sentence(
+    command: tuple[str, ...], folder: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("x")
+
+    answer = project.kae(tmp_path, "-C", folder, *command)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith(f"kae: '{folder}' cannot be entered: ")
+    assert answer.err.count("\n") == 1
+
+
+def test_a_missing_folder_shows_no_traceback(tmp_path: Path) -> None:
+    process = started("compile", "-C", "nowhere", folder=tmp_path)
+
+    out, err = process.communicate(timeout=60)
+
+    assert (process.returncode, out, err) == (3, "", "kae: 'nowhere' cannot be entered: No such file or directory.\n")
+
+
+def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    process = started("plan", "--format", "json", folder=folder)
+    assert process.stdout is not None
+    process.stdout.close()
+    assert process.stderr is not None
+
+    err = process.stderr.read()
+    process.stderr.close()
+
+    assert (process.wait(timeout=60), err) == (0, "")
+
+
+def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
+    process = started("--version", folder=tmp_path)
+
+    out, _ = process.communicate(timeout=60)
+
+    assert (process.returncode, out) == (0, f"kae {compiler.__version__}\n")
+
+
+class Stream:
+    """A stream that is, or is not, a terminal."""
+
+    def __init__(self, terminal: bool) -> None:
+        self.terminal = terminal
+
+    def isatty(self) -> bool:
+        return self.terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "variables", "coloured"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+    ],
+)
+def test_colour_is_for_terminals_of_people_who_want_it(
+    terminal: bool, variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert findings.colour(Stream(terminal)) is coloured
+
+
+def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:
+    evil = '{"apiVersion": "v1", "kind": "List", "items": [], "\\u001b[2Jx": {}, "metadata": {"name": "\\u009b2J"}}'
+    folder = project.write(
+        fleet.small(tmp_path),
+        {"policies/evil.json": evil, "policies/more.yaml": fleet.REST.replace("default:", '"\\e[2J\\a":')},
+    )
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 1
+    assert all(character.isprintable() for character in answer.err.replace("\n", ""))

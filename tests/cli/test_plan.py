@@ -1,0 +1,141 @@
+"""`kae plan`: node by node, what each gets, and a reason for everything that it does not get."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests import project
+from tests.cli import fleet
+
+FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "resources", "reasons"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose nodes meet every fate."""
+    return fleet.full(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.fixture(scope="module")
+def planned(folder: Path) -> dict[str, Any]:
+    """The plan as programs read it."""
+    answer = project.kae(folder, "plan", "--format", "json")
+    assert (answer.code, answer.err) == (0, "")
+    found: dict[str, Any] = json.loads(answer.out)
+    return found
+
+
+def nodes(planned: dict[str, Any]) -> dict[str, Any]:
+    """The nodes of cluster east by name."""
+    (east,) = (item for item in planned["clusters"] if item["name"] == "east")
+    return {node["name"]: node for node in east["nodes"]}
+
+
+def test_people_get_a_table_and_a_reason_for_every_gap(folder: Path, snapshot: SnapshotAssertion) -> None:
+    answer = project.kae(folder, "plan")
+
+    assert answer.code == 0
+    assert answer.out == snapshot
+    assert "warning[node-unknown]" in answer.err
+
+
+def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, Any]) -> None:
+    assert set(planned) == {"version", "diagnostics", "clusters"}
+    assert planned["version"] == 1
+    assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes"}] * 2
+    assert all(set(node) == FIELDS for node in nodes(planned).values())
+
+
+def test_a_node_that_gets_everything_has_no_null(planned: dict[str, Any]) -> None:
+    node = nodes(planned)["kp920-01"]
+
+    assert {key: node[key] for key in FIELDS - {"reasons"}} == {
+        "name": "kp920-01",
+        "policy": "tls",
+        "pool": "tls",
+        "driver": "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0",
+        "devicePlugin": "cr.openfuyao.cn/openfuyao/kae-device-plugin:1.4.1",
+        "resources": {"openfuyao.com/kae.hpre": 16},
+    }
+    assert len(node["reasons"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "nulls", "words"),
+    [
+        ("kp920-02", {"pool", "driver"}, "openfuyao.com/kae.deploy.driver=false"),
+        ("kp920-03", {"pool", "driver"}, "driver.enabled is false"),
+        ("kp920-04", {"pool", "driver", "devicePlugin"}, "dedicated=db:NoSchedule"),
+        ("new-01", {"pool", "driver", "devicePlugin"}, "unknown"),
+        ("x86-01", {"pool", "driver", "devicePlugin"}, "no device"),
+    ],
+)
+def test_every_null_has_its_reason(name: str, nulls: set[str], words: str, planned: dict[str, Any]) -> None:
+    node = nodes(planned)[name]
+
+    said = " ".join(node["reasons"])
+    assert {key for key in FIELDS if node[key] is None} == nulls
+    assert words in said
+    for field, noun in (("pool", "pool"), ("driver", "driver"), ("devicePlugin", "device plugin")):
+        assert (f"no {noun}" in said) is (field in nulls)
+
+
+def test_a_node_without_a_policy_gets_nothing_and_is_told_why(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    for name in ("tls", "rest"):
+        (folder / f"policies/{name}.yaml").unlink()
+
+    (node,) = nodes(json.loads(project.kae(folder, "plan", "--format", "json").out)).values()
+
+    assert {key for key in FIELDS if node[key] is None} == {"policy", "pool", "driver", "devicePlugin"}
+    assert node["resources"] == {}
+    (reason,) = node["reasons"]
+    assert all(noun in reason for noun in ("policy", "pool", "driver", "device plugin"))
+
+
+def test_the_nodes_come_by_name(planned: dict[str, Any]) -> None:
+    assert list(nodes(planned)) == sorted(nodes(planned))
+    assert [cluster["name"] for cluster in planned["clusters"]] == ["east", "west"]
+
+
+def test_a_cluster_can_be_chosen(folder: Path) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "west")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith("cluster west: 0 nodes\n")
+    assert "cluster east" not in answer.out
+
+
+def test_a_cluster_that_no_document_names_ends_with_3(folder: Path) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "north")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "Clusters are east, west." in answer.err
+
+
+def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> None:
+    usual, strict = project.kae(folder, "plan"), project.kae(folder, "plan", "--strict")
+
+    assert (usual.code, strict.code, strict.out) == (0, 1, "")
+    assert strict.err == usual.err
+
+
+def test_a_mistake_leaves_nothing_to_plan(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
+
+    answer = project.kae(folder, "plan")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[two-defaults]" in answer.err
+
+
+def test_a_plan_writes_nothing(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+    before = project.tree(folder)
+
+    project.kae(folder, "plan")
+
+    assert project.tree(folder) == before

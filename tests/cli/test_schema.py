@@ -1,0 +1,72 @@
+"""`kae schema`: the languages, as editors and clusters take them."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests import outside, project
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_schemas_are_listed_by_name(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "schema")
+
+    assert answer.code == 0
+    assert answer.out.split() == sorted(path.stem for path in (ROOT / "schemas").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "schemas").glob("*.json")), ids=lambda path: path.stem)
+def test_each_schema_is_printed_as_it_is_shipped(path: Path, tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "schema", path.stem)
+
+    assert answer.out == path.read_text("utf-8")
+    jsonschema.Draft202012Validator.check_schema(json.loads(answer.out))
+
+
+def test_all_are_written_where_that_is_wanted(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "schema", "--write", "deep/schemas")
+
+    assert (answer.code, answer.out) == (0, "")
+    assert project.tree(tmp_path / "deep/schemas") == project.tree(ROOT / "schemas")
+
+
+def test_a_schema_that_there_is_not_ends_with_3(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "schema", "kaepolicies")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "kaepolicy" in answer.err
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_a_folder_that_cannot_be_written_ends_with_3(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+
+    answer = project.kae(tmp_path, "schema", "--write", folder)
+
+    assert answer.code == 3
+    assert answer.err.startswith("kae: '")
+
+
+def test_the_definitions_are_ones_that_every_api_server_accepts(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "schema", "--crd")
+
+    assert outside.assert_valid(answer.out) == 2
+    names = [data["spec"]["names"]["kind"] for data in outside.documents(answer.out)]
+    assert sorted(names) == ["KAECluster", "KAEPolicy"]
+
+
+def test_the_examples_are_objects_of_the_definitions(tmp_path: Path) -> None:
+    definitions = {
+        data["spec"]["names"]["kind"]: outside.schema_of(data)
+        for data in outside.documents(project.kae(tmp_path, "schema", "--crd").out)
+    }
+
+    judged = 0
+    for path in sorted((ROOT / "policies").rglob("*.yaml")):
+        for data in outside.documents(path.read_text("utf-8")):
+            jsonschema.Draft202012Validator(definitions[data["kind"]]).validate(data)
+            judged += 1
+    assert judged >= 5

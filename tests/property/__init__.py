@@ -1,0 +1,1 @@
+"""Properties that hold for every fleet, against judges that share no code with the compiler."""

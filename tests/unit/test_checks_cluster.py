@@ -1,0 +1,116 @@
+"""Rules for one cluster: what breaks each, and what is just within it."""
+
+from typing import Any
+
+import pytest
+
+from compiler.checks import cluster
+from tests import builders
+
+REPOSITORY = {"url": "https://git.test/fleet.git"}
+WATCHER = {
+    "enabled": True,
+    "image": "r.test/watcher:1",
+    "repository": {"url": "https://git.test/i.git"},
+    "secretName": "git",
+}
+
+
+def codes(**spec: Any) -> list[str]:
+    """The codes of what is wrong with a cluster."""
+    return builders.codes(list(cluster.faults(builders.cluster(**spec))))
+
+
+@pytest.mark.parametrize(
+    ("tag", "minor"),
+    [
+        ("v0.16.4", 16),
+        ("0.19.0", 19),
+        ("v0.17", 17),
+        ("v0.18.1-minimal", 18),
+        ("v0.15.9", None),
+        ("v0.20.0", None),
+        ("v0.160", None),
+        ("v1.16.0", None),
+        ("latest", None),
+        ("", None),
+    ],
+)
+def test_nfd_is_rendered_for_the_releases_that_are_known(tag: str, minor: int | None) -> None:
+    assert cluster.nfd_minor(tag) == minor
+
+
+def test_the_tag_of_an_nfd_that_is_not_ours_does_not_matter() -> None:
+    image = {"tag": "v0.15.0"}
+
+    assert codes(nfd={"image": image}) == ["nfd-release"]
+    assert codes(nfd={"image": image, "enabled": False}) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "minor"),
+    [("1.25", 25), ("v1.31.4", 31), ("v1.28.3+k3s1", 28), ("v1.30.0-eks-1", 30), ("", 0), ("x", 0)],
+)
+def test_the_minor_release_is_read_from_any_version(version: str, minor: int) -> None:
+    assert cluster.kubernetes_minor(version) == minor
+
+
+@pytest.mark.parametrize(("version", "code"), [("1.24", ["kubernetes-release"]), ("1.25", []), ("v1.99.1", [])])
+def test_a_stated_release_is_one_that_is_rendered_for(version: str, code: list[str]) -> None:
+    assert codes(kubernetesVersion=version) == code
+
+
+@pytest.mark.parametrize(
+    ("gitops", "code"),
+    [
+        ({}, []),
+        ({"engine": "argocd"}, ["bootstrap-incomplete"]),
+        ({"engine": "flux"}, ["bootstrap-incomplete"]),
+        ({"engine": "argocd", "repository": REPOSITORY}, []),
+        ({"engine": "flux", "repository": REPOSITORY}, []),
+        ({"engine": "flux", "flux": {"sourceRef": {"name": "fleet"}}}, []),
+        ({"engine": "argocd", "flux": {"sourceRef": {"name": "fleet"}}}, ["bootstrap-incomplete"]),
+        ({"argocd": {"destination": {"name": "a", "server": "https://a"}}}, ["conflicting-settings"]),
+        ({"flux": {"sourceRef": {"name": "fleet"}, "secretRef": {"name": "git"}}}, ["conflicting-settings"]),
+    ],
+)
+def test_settings_of_an_engine_agree_and_name_a_repository(gitops: dict[str, Any], code: list[str]) -> None:
+    assert codes(gitops=gitops) == code
+
+
+def test_a_namespace_that_is_made_elsewhere_is_labelled_there() -> None:
+    assert codes(psa={"enabled": True}, namespaceManaged=False) == ["conflicting-settings"]
+    assert codes(psa={"enabled": True}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({}, []),
+        ({"repository": None}, ["watcher-incomplete"]),
+        ({"secretName": None}, ["watcher-incomplete"]),
+        ({"repository": None, "secretName": None}, ["watcher-incomplete"] * 2),
+        ({"image": "r.test/watcher"}, ["mutable-tag"]),
+        ({"enabled": False, "repository": None, "image": "r.test/watcher"}, []),
+    ],
+)
+def test_a_watcher_that_is_enabled_is_complete(change: dict[str, Any], code: list[str]) -> None:
+    spec = {key: value for key, value in {**WATCHER, **change}.items() if value is not None}
+
+    assert codes(watcher=spec) == code
+
+
+def test_a_prefix_is_mirrored_once() -> None:
+    mirrors = [{"from": "a", "to": "b"}, {"from": "a/c", "to": "b"}, {"from": "a", "to": "d"}]
+
+    assert codes(images={"mirrors": mirrors}) == ["duplicate-name"]
+
+
+def test_a_toleration_of_nfd_is_one_that_the_api_server_accepts() -> None:
+    assert codes(nfd={"tolerations": [{"operator": "Equal"}]}) == ["toleration"]
+
+
+def test_a_cluster_without_a_document_has_no_faults() -> None:
+    item = builders.cluster()
+
+    assert list(cluster.faults(type(item)(name=item.name, spec=item.spec, source=None))) == []

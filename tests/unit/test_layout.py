@@ -1,0 +1,54 @@
+"""Objects become files: one each, in a folder by component, listed in the order in which they are applied."""
+
+import pytest
+import yaml
+
+from compiler import layout
+
+A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae"}}
+
+
+def files(*objects: tuple[str, object], bootstrap: tuple[tuple[str, object], ...] = ()) -> dict[str, str]:
+    """The files of these objects."""
+    return dict(layout.files(objects, bootstrap))  # type: ignore[arg-type]  # mappings, each of them
+
+
+def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
+    found = files(("driver", A))
+
+    assert yaml.safe_load(found["driver/configmap-a.yaml"]) == A
+
+
+def test_the_files_are_sorted_by_path() -> None:
+    found = layout.files([("namespace", NAMESPACE), ("driver", A)], [("bootstrap", A)])
+
+    assert [path for path, _ in found] == sorted(path for path, _ in found)
+
+
+def test_kustomize_lists_components_in_the_order_of_their_needs_and_no_bootstrap() -> None:
+    found = files(("monitoring", A), ("driver", A), ("namespace", NAMESPACE), bootstrap=(("bootstrap", A),))
+
+    listed = yaml.safe_load(found["kustomization.yaml"])["resources"]
+
+    assert listed == ["namespace/namespace-kae.yaml", "driver/configmap-a.yaml", "monitoring/configmap-a.yaml"]
+    assert "bootstrap/configmap-a.yaml" in found
+
+
+def test_every_image_is_listed_once_in_order() -> None:
+    pod = {"containers": [{"image": "b:1"}, {"image": "a:1"}], "initContainers": [{"image": "b:1"}]}
+    data = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": pod}
+
+    assert files(("driver", data))["images.txt"] == "a:1\nb:1\n"
+
+
+def test_a_cluster_without_objects_has_an_empty_list() -> None:
+    found = files()
+
+    assert found["images.txt"] == ""
+    assert yaml.safe_load(found["kustomization.yaml"])["resources"] == []
+
+
+def test_two_objects_of_one_name_are_a_bug() -> None:
+    with pytest.raises(ValueError, match="configmap-a"):
+        files(("driver", A), ("driver", A))

@@ -1,0 +1,80 @@
+"""No value breaks out of its place in a template, and nothing is made up for a name that is not there."""
+
+import hypothesis
+import jinja2
+import pytest
+import yaml
+from hypothesis import strategies as st
+
+from compiler import ir, render
+from tests import builders
+
+
+def rendered(template: str, value: object) -> object:
+    """What a template makes of a value."""
+    make = render.renderer({"test/x.yaml": template})
+    return make(ir.Manifest(component="test", template="x.yaml", value=value))
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@hypothesis.settings(max_examples=150)
+@hypothesis.given(TEXT)
+def test_any_text_comes_back_as_it_was(text: str) -> None:
+    found = rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text))
+
+    assert found == {"apiVersion": "v1", "name": text}
+
+
+@hypothesis.settings(max_examples=60)
+@hypothesis.given(st.dictionaries(TEXT, TEXT, max_size=3))
+def test_any_mapping_comes_back_as_it_was(pairs: dict[str, str]) -> None:
+    assert yaml.load(render.flow(ir.mapping(pairs.items())), yaml.CSafeLoader) == pairs
+
+
+@pytest.mark.parametrize("text", ["19e5", "1e3", "yes", "null", "0x1f", "", " a", "a: b", "{{ it.name }}", "- x", "#"])
+def test_a_string_stays_a_string(text: str) -> None:
+    assert rendered("apiVersion: v1\nname: {{ it.name }}\n", ir.Reference(name=text)) == {
+        "apiVersion": "v1",
+        "name": text,
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (ir.Toleration(operator="Exists"), '{"operator": "Exists"}'),
+        (ir.Toleration(key="a", tolerationSeconds=0), '{"key": "a", "tolerationSeconds": 0}'),
+        ((), "[]"),
+        ((1, "1", True), '[1, "1", true]'),
+        (ir.Map(), "{}"),
+        (ir.mapping([("b", 1), ("a", ir.mapping([("c", "d")]))]), '{"a": {"c": "d"}, "b": 1}'),
+    ],
+)
+def test_a_value_is_written_as_flow_without_what_is_not_set(value: object, text: str) -> None:
+    assert render.flow(value) == text
+
+
+def test_a_name_that_is_not_there_fails() -> None:
+    with pytest.raises((jinja2.UndefinedError, TypeError), match=r"[Uu]ndefined"):
+        rendered("name: {{ it.nane }}\n", ir.Reference(name="a"))
+
+
+def test_a_value_that_no_manifest_can_hold_fails() -> None:
+    with pytest.raises(TypeError):
+        rendered("name: {{ it.name }}\n", ir.Reference(name=None))  # type: ignore[arg-type]  # that is the test
+
+
+def test_equal_manifests_are_rendered_once() -> None:
+    make = render.renderer({"test/x.yaml": "apiVersion: v1\nname: {{ it.name }}\n"})
+
+    one, other = (
+        make(ir.Manifest(component="test", template="x.yaml", value=ir.Reference(name="a"))) for _ in range(2)
+    )
+
+    assert one is other
+
+
+def test_every_object_of_a_cluster_is_rendered_the_same_again() -> None:
+    assert builders.files([builders.policy()]) == builders.files([builders.policy()])
