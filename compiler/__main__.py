@@ -1,8 +1,10 @@
 """`python -m compiler`, and what the console script `kae` calls."""
 
 import gc
+import io
 import os
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 # A compile makes hardly any garbage in cycles and ends soon; looking for it took a tenth of the time.
@@ -13,6 +15,11 @@ from compiler import cli  # noqa: E402 - the imports are part of what this is fo
 
 def main() -> NoReturn:
     """Runs the command line, and ends the process without taking its memory apart first, as mypy does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # None where it is closed
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end of the process
+    sys.stderr = sys.stderr or sys.stdout
     code = cli.main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -43,6 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
+    except OSError as error:
+        if error.filename is not None:  # a file's name: nobody expected that, and nobody may hide it
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stderr.write(f"kae: standard output cannot be written: {error.strerror}.\n")
+        return WORLD
     except KeyboardInterrupt:
         return _interrupted()
     return code

@@ -78,6 +78,13 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
             message="An Argo CD destination has a server or a name, not both.",
             hint="Remove one of the two.",
         )
+    if gitops.engine == "argocd" and gitops.argocd.project == "default":
+        yield Diagnostic(
+            code="conflicting-settings",
+            span=source.span("spec", "gitops", "argocd", "project"),
+            message="'default' is Argo CD's own project, which bootstrap/ would overwrite.",
+            hint="Leave argocd.project out, or choose another name.",
+        )
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
             code="conflicting-settings",
