@@ -1,11 +1,14 @@
 """The tools of others that judge what we emit: kubectl, the schemas of Kubernetes, and the CRDs that we ship."""
 
+import functools
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import kubernetes_validate
 import yaml
 
@@ -32,14 +35,31 @@ def documents(text: str) -> list[Any]:
     return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
 
 
+def built(folder: Path) -> str:
+    """What kubectl, and so Argo CD and Flux, make of a folder with a kustomization.yaml."""
+    command = [kubectl(), "kustomize", str(folder)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
 def assert_valid(text: str) -> int:
     """Fails for an object that a strict schema refuses, in the oldest or the newest release; counts objects."""
     objects = documents(text)
     for data in objects:
-        if data["apiVersion"].partition("/")[0] not in FOREIGN_GROUPS:
+        group = data["apiVersion"].partition("/")[0]
+        if group == "nfd.k8s-sigs.io":
+            jsonschema.validate(data, nfd_schemas()[data["kind"]])
+        elif group not in FOREIGN_GROUPS:
             for release in (SINCE.get(data["kind"], OLDEST), NEWEST):
                 kubernetes_validate.validate(data, release, strict=True)
     return len(objects)
+
+
+@functools.cache
+def nfd_schemas() -> Mapping[str, Any]:
+    """The schemas of our own definitions of NFD's kinds, out of the example fleet."""
+    folder = Path(__file__).resolve().parents[1] / "output" / "lab" / "crds"
+    found = [definition for path in sorted(folder.iterdir()) for definition in documents(path.read_text())]
+    return {definition["spec"]["names"]["kind"]: schema_of(definition) for definition in found}
 
 
 def schema_of(definition: Mapping[str, Any]) -> dict[str, Any]:
