@@ -1,0 +1,100 @@
+"""A few hundred mutants at every test run; `python -m tests.fuzz` tries as many as there is time for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler import pipeline
+from compiler.commands import findings
+from tests import project
+from tests.fuzz import corpus, mutants, trial
+
+SEED = 20
+PARTS = 4
+"""Tests that share the work, so that they can run side by side."""
+EACH = 60
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_mutated_documents_compile_or_are_refused_and_nothing_else_happens(part: int, tmp_path: Path) -> None:
+    bench = trial.Bench(tmp_path)
+
+    results = [bench.run(mutants.mutant(SEED, number)) for number in range(part * EACH, (part + 1) * EACH)]
+
+    assert [(result.number, result.fault) for result in results if result.fault] == []
+    assert {result.code for result in results} == {0, 1}
+    assert sum(result.code == 0 for result in results) >= EACH // 5
+
+
+def test_what_compiles_is_read_back_by_other_readers(tmp_path: Path) -> None:
+    bench = trial.Bench(tmp_path)
+    seed = next(seed for seed in corpus.seeds() if seed.name.startswith("lab/policies"))
+
+    result = bench.run(mutants.Mutant(trial.JUDGED, seed.name, mutants.NEAR, seed.files))
+
+    assert (result.code, result.fault) == (0, "")
+
+
+def test_a_mutant_is_the_same_each_time() -> None:
+    first = [mutants.mutant(SEED, number) for number in range(150)]
+
+    assert [mutants.mutant(SEED, number) for number in reversed(range(150))] == first[::-1]
+    assert mutants.mutant(SEED, 1) != mutants.mutant(SEED + 1, 1)
+
+
+def test_every_seed_compiles(tmp_path: Path) -> None:
+    bench = trial.Bench(tmp_path)
+
+    results = {seed.name: bench.run(mutants.Mutant(2, seed.name, "", seed.files)) for seed in corpus.seeds()}
+
+    assert {name: result.fault or result.code for name, result in results.items()} == dict.fromkeys(results, 0)
+
+
+def test_words_of_a_document_are_said_on_one_line(tmp_path: Path) -> None:
+    text = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAEPolicy\nmetadata: {name: tls}\n"
+    spec = 'spec: {driver: {moduleParameters: {"a\\n\\e[31m": {}}, env: [{name: INSTALL_POLICY, value: "a\\tb"}]}}\n'
+    project.write(tmp_path, {"policies/tls.yaml": text + spec})
+
+    answer = project.kae(tmp_path, "compile", "--format", "json")
+
+    messages = [found["message"] for found in json.loads(answer.out)["diagnostics"] if found["severity"] == "error"]
+    assert messages
+    assert all(message.isprintable() for message in messages)
+
+
+def test_an_exception_that_escapes_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seed = corpus.seeds()[0]
+    monkeypatch.setattr(pipeline, "view", lambda *_: dict[str, str]()["a bug"])
+
+    result = trial.Bench(tmp_path).run(mutants.Mutant(2, seed.name, "", seed.files))
+
+    assert "KeyError: 'a bug'" in result.fault
+
+
+def test_output_that_wrong_documents_touch_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = mutants.Mutant(2, "", "", {"policies/tls.yaml": b"kind: KAEPolicy\n"})
+    shown = findings.show
+
+    def touching(*arguments: Any, **options: Any) -> None:
+        project.write(Path(), {"output/a/driver.yaml": "a: b\n"})
+        shown(*arguments, **options)
+
+    monkeypatch.setattr(findings, "show", touching)
+
+    result = trial.Bench(tmp_path).run(wrong)
+
+    assert result.fault == "documents are wrong, but output/ was touched"
+
+
+def test_wrong_documents_are_not_rendered(tmp_path: Path) -> None:
+    text = "apiVersion: device.openfuyao.com/v1alpha1\nkind: {}\nmetadata: {{name: east}}\n"
+    labels = "spec: {daemonSets: {labels: {app.kubernetes.io/name: mine}}}\n"
+    texts = {"a.yaml": text.format("KAEPolicy") + labels, "b.yaml": text.format("KAECluster")}
+    project.write(tmp_path / "policies", texts)
+
+    answer = project.kae(tmp_path, "compile")
+
+    assert answer.code == 1
+    assert "error[reserved-label]" in answer.err

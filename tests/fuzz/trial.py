@@ -1,0 +1,188 @@
+"""One mutant compiled in this process, and everything that has to hold of the answer."""
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import subprocess
+import traceback
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from compiler import diagnostics, tree
+from tests import outside, project
+from tests.fuzz import mutants, warmth
+
+LIMIT_S = 20
+"""Seconds after which a compile of a few kilobytes counts as hanging."""
+
+REREAD, JUDGED = 100, 1000
+"""Every how manieth document, where it compiles, is read back and checked, and is judged by outside tools."""
+
+_FORMATS = ("text", "github", "sarif")
+_OTHER_FORMAT = 10
+_BREAK = re.compile(rb"\r\n|\r|\n")
+_QUOTED = re.compile(r"'[^']*'")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a trial ended: the exit code, the codes that were reported, and what is wrong with it all."""
+
+    number: int
+    sort: str
+    code: int
+    reported: frozenset[str]
+    fault: str = ""
+
+
+class HangError(Exception):
+    """A compile that takes too long."""
+
+
+class Bench:
+    """A folder in which mutants are tried one after the other, each as if it were the first."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.warmth = warmth.Warmth()
+
+    def run(self, mutant: mutants.Mutant) -> Result:
+        """The result of a mutant's trial."""
+        here = self.folder / "project"
+        _lay_out(here, mutant)
+        if mutant.number % 4 == 0:  # Something that must stay as it is where documents are wrong.
+            project.write(here, {"output/east/notes.txt": "a person's\n", "output/old/index.json": _OLD_INDEX})
+        kind = "json"
+        if mutant.number % _OTHER_FORMAT == 1:
+            kind = _FORMATS[mutant.number // _OTHER_FORMAT % len(_FORMATS)]
+        try:
+            with _time_limit(), warnings.catch_warnings(action="error"):
+                code, reported, fault = self._tried(here, mutant, kind)
+        except Exception:  # The one place for it: an exception that escapes is what is looked for.
+            return Result(mutant.number, mutant.sort, -1, frozenset(), traceback.format_exc())
+        return Result(mutant.number, mutant.sort, code, reported, fault)
+
+    def _tried(self, here: Path, mutant: mutants.Mutant, kind: str) -> tuple[int, frozenset[str], str]:
+        before = _state(here / "output")
+        # The cache is another way to the same answer: every third document takes it.
+        options = ("--format", kind, *(() if mutant.number % 3 == 0 else ("--no-cache",)))
+        with self.warmth.kept():
+            answer = project.kae(here, "compile", *options)
+        if answer.code not in (0, 1):
+            return answer.code, frozenset(), f"exit code {answer.code}: {answer.err or answer.out}"
+        if answer.code == 1 and _state(here / "output") != before:
+            return 1, frozenset(), "documents are wrong, but output/ was touched"
+        found = json.loads(answer.out)["diagnostics"] if kind == "json" else []
+        fault = next(filter(None, (_wrong(each, here) for each in found)), "") or _misshown(answer, kind)
+        if kind == "json" and (answer.code == 1) != any(each["severity"] == "error" for each in found):
+            fault = fault or "the exit code does not follow from the findings"
+        if answer.code == 0 and mutant.number % REREAD == 0:
+            fault = fault or _reread(here) or (_refused(here) if mutant.number % JUDGED == 0 else "")
+        return answer.code, frozenset(each["code"] for each in found), fault
+
+
+_OLD_INDEX = tree.index_text(tree.Index({}))
+"""The index of a cluster that nothing declares any more, and whose output is removed."""
+
+
+def _lay_out(here: Path, mutant: mutants.Mutant) -> None:
+    shutil.rmtree(here, ignore_errors=True)
+    for name, content in mutant.files.items():
+        path = here / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def _state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file with its inode, its time and its content."""
+    if not folder.exists():
+        return {}
+    return {
+        name: ((stat := (folder / name).stat()).st_ino, stat.st_mtime_ns, content)
+        for name, content in project.tree(folder).items()
+    }
+
+
+def _wrong(found: dict[str, Any], here: Path) -> str:
+    """What is wrong with a finding."""
+    if found["code"] not in diagnostics.CODES or diagnostics.CODES[found["code"]].severity != found["severity"]:
+        return f"no such code: {found}"
+    said = (found["message"], *found["notes"], *([found["hint"]] if found["hint"] else ()))
+    if any(_CONTROL.search(sentence) or not sentence.endswith((".", "?")) for sentence in said):
+        return f"no sentence: {found}"
+    plain = _QUOTED.sub("'x'", found["message"])
+    if ". " in plain.replace("e.g. ", "") and "'" not in plain.replace("'x'", ""):
+        return f"more than one sentence: {found}"
+    file = here / found["file"]
+    if found["file"].startswith("output/") and not found["line"]:
+        return ""
+    if not file.is_file():
+        return f"no such file: {found}"
+    if found["line"]:
+        lines = _BREAK.split(file.read_bytes())
+        if not 1 <= found["line"] <= len(lines) or not 1 <= found["column"] <= len(lines[found["line"] - 1]) + 1:
+            return f"no such place: {found}"
+    return ""
+
+
+def _misshown(answer: project.Answer, kind: str) -> str:
+    """What is wrong with how an answer is shown."""
+    text = answer.out + answer.err
+    if _CONTROL.search(text.replace("\n", "")):
+        return f"control characters reach the terminal: {text!r}"
+    if kind == "sarif":
+        json.loads(answer.out)
+    return "" if kind == "text" or not answer.err else f"standard error is not empty: {answer.err}"
+
+
+def _reread(here: Path) -> str:
+    """What is wrong with output that was written; nothing is kept from earlier calls here."""
+    for name, content in project.tree(here / "output").items():
+        if name.endswith(".yaml") and len(outside.documents(content.decode())) != 1:
+            return f"output/{name} is not one document"
+    again = project.kae(here, "compile", "--check", "--no-cache")
+    if again.code != 0:
+        return f"--check after compile gives {again.code}: {again.out}{again.err}"
+    elsewhere = here.with_name("again")
+    shutil.rmtree(elsewhere, ignore_errors=True)
+    shutil.copytree(here, elsewhere, ignore=shutil.ignore_patterns("output", ".kae_cache"))
+    project.kae(elsewhere, "compile", "--no-cache")
+    ours = {name: content for name, content in project.tree(here / "output").items() if name not in _PEOPLES}
+    return "" if project.tree(elsewhere / "output") == ours else "a second compile gives another output"
+
+
+_PEOPLES = ("east/notes.txt",)
+
+
+def _refused(here: Path) -> str:
+    """What kubectl, or a schema of Kubernetes, says against the output."""
+    for cluster in sorted((here / "output").iterdir()):
+        if not (cluster / "kustomization.yaml").exists():
+            continue
+        command = [outside.kubectl(), "kustomize", str(cluster)]
+        built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        if built.returncode:
+            return f"kubectl kustomize: {built.stderr}"
+        outside.assert_valid(built.stdout)
+    return ""
+
+
+@contextlib.contextmanager
+def _time_limit() -> Iterator[None]:
+    def stop(_: int, __: types.FrameType | None) -> NoReturn:
+        raise HangError(f"no answer within {LIMIT_S} seconds")
+
+    earlier = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, earlier)
