@@ -22,13 +22,9 @@ OPERATORS = (
 @pytest.fixture(scope="module")
 def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
     paths = (
-        path
-        for folder in ("crds", "node-feature-rule")
-        for path in (repository_root / "templates" / folder).iterdir()
+        path for folder in ("crds", "node-feature-rule") for path in (repository_root / "templates" / folder).iterdir()
     )
-    return render.renderer(
-        {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths}
-    )
+    return render.renderer({f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths})
 
 
 @pytest.fixture(scope="module")
@@ -56,9 +52,7 @@ def refusal(definition: Callable[..., Any]) -> Callable[[str, Any], str | None]:
 
     def judged(plural: str, candidate: Any) -> str | None:
         schema = closed(open_schema(definition(plural)))
-        found = jsonschema.exceptions.best_match(
-            jsonschema.Draft202012Validator(schema).iter_errors(candidate)
-        )
+        found = jsonschema.exceptions.best_match(jsonschema.Draft202012Validator(schema).iter_errors(candidate))
         return None if found is None else found.message
 
     return judged
@@ -138,9 +132,7 @@ def test_only_groups_have_a_status_of_their_own(definition: Callable[..., Any]) 
 
 
 @pytest.mark.parametrize("plural", ["nodefeatures", "nodefeaturerules", "nodefeaturegroups"])
-def test_a_schema_is_structural_and_keeps_no_unknown_field(
-    definition: Callable[..., Any], plural: str
-) -> None:
+def test_a_schema_is_structural_and_keeps_no_unknown_field(definition: Callable[..., Any], plural: str) -> None:
     found = definition(plural)
 
     assert "preserveUnknownFields" not in found["spec"]
@@ -259,8 +251,5 @@ def test_the_members_of_a_group_are_told_apart_by_name(
     nodes = open_schema(definition("nodefeaturegroups"))["properties"]["status"]["properties"]["nodes"]
 
     assert refusal("nodefeaturegroups", {"spec": spec, "status": {"nodes": [{"name": "n1"}]}}) is None
-    assert (
-        refusal("nodefeaturegroups", {"spec": spec, "status": {"nodes": [{}]}})
-        == "'name' is a required property"
-    )
+    assert refusal("nodefeaturegroups", {"spec": spec, "status": {"nodes": [{}]}}) == "'name' is a required property"
     assert (nodes["x-kubernetes-list-type"], nodes["x-kubernetes-list-map-keys"]) == ("map", ["name"])

@@ -116,9 +116,7 @@ def test_a_default_shows_what_its_own_fields_do_not_show() -> None:
 
 @pytest.mark.parametrize("stem", SCHEMAS)
 def test_every_pattern_is_said_in_words(stem: str) -> None:
-    wordless = [
-        node["pattern"] for node in nodes(SCHEMAS[stem]) if "pattern" in node and base.FORM not in node
-    ]
+    wordless = [node["pattern"] for node in nodes(SCHEMAS[stem]) if "pattern" in node and base.FORM not in node]
 
     assert wordless == []
 
@@ -145,9 +143,7 @@ def test_text_is_the_same_whatever_the_order_of_keys() -> None:
 
 @pytest.mark.parametrize("release", ["1.25", "1.30", "1.37"])
 @pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda found: found["spec"]["names"]["kind"])
-def test_a_definition_passes_the_strict_schema_of_kubernetes(
-    definition: dict[str, Any], release: str
-) -> None:
+def test_a_definition_passes_the_strict_schema_of_kubernetes(definition: dict[str, Any], release: str) -> None:
     kubernetes_validate.validate(definition, release, strict=True)
 
     assert json.loads(json.dumps(definition)) == definition

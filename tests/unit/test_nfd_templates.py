@@ -240,9 +240,7 @@ def test_every_role_is_bound_to_the_account_of_its_name_and_there_are_no_other_r
 ) -> None:
     found = rendered(16)
     bindings = [item for item in found.values() if item["kind"].endswith("RoleBinding")]
-    roles = {
-        (item["kind"], item["metadata"]["name"]) for item in found.values() if item["kind"].endswith("Role")
-    }
+    roles = {(item["kind"], item["metadata"]["name"]) for item in found.values() if item["kind"].endswith("Role")}
     accounts = {name.removeprefix("serviceaccount-") for name in found if name.startswith("serviceaccount-")}
 
     assert accounts == {"nfd-master", "nfd-worker", "nfd-gc"}
@@ -343,9 +341,7 @@ def test_there_is_one_master_at_a_time_as_nothing_elects_a_leader(
 def test_every_image_is_the_cluster_s(rendered: Callable[..., dict[str, Any]]) -> None:
     found = [container(item) for item in workloads(rendered(18))]
 
-    assert {(item["image"], item["imagePullPolicy"]) for item in found} == {
-        ("registry.example/nfd:v1", "IfNotPresent")
-    }
+    assert {(item["image"], item["imagePullPolicy"]) for item in found} == {("registry.example/nfd:v1", "IfNotPresent")}
 
 
 def test_an_object_s_file_is_named_after_it(rendered: Callable[..., dict[str, Any]]) -> None:
@@ -363,9 +359,9 @@ def test_every_object_lies_in_the_namespace_or_has_a_name_that_no_other_nfd_uses
         metadata = item["metadata"]
         if item["kind"].startswith("Cluster"):
             assert metadata["name"].startswith("kae-"), name
-        assert metadata.get("namespace") == (
-            None if item["kind"].startswith(("Cluster", "Custom")) else NAMESPACE
-        ), name
+        assert metadata.get("namespace") == (None if item["kind"].startswith(("Cluster", "Custom")) else NAMESPACE), (
+            name
+        )
 
 
 def test_every_object_says_whose_it_is_and_selectors_hold_nothing_that_could_change(
@@ -394,9 +390,7 @@ def test_strict_schemas_of_the_oldest_and_the_newest_kubernetes_accept_every_obj
 
     for item in distinct.values():
         for release in ("1.25", kubernetes_validate.latest_version()):
-            assert kubernetes_validate.validate(item, release, strict=True) == ".".join(
-                release.split(".")[:2]
-            )
+            assert kubernetes_validate.validate(item, release, strict=True) == ".".join(release.split(".")[:2])
 
 
 def test_neither_nodes_nor_the_labels_of_people_are_ever_written(
@@ -421,9 +415,7 @@ def test_there_are_a_rule_for_all_devices_and_three_for_each_kind(device_rules: 
 
 def matched(rule: Mapping[str, Any], present: Sequence[Device]) -> int:
     """How many devices a rule matches, as NFD counts: all expressions of the term hold for one device."""
-    ((feature, expressions),) = (
-        (term["feature"], term["matchExpressions"]) for term in rule["matchFeatures"]
-    )
+    ((feature, expressions),) = ((term["feature"], term["matchExpressions"]) for term in rule["matchFeatures"])
     assert feature == "pci.device"
     assert {expression["op"] for expression in expressions.values()} == {"In"}
     assert expressions.keys() == {"vendor", "device"}

@@ -36,9 +36,7 @@ def requirements() -> st.SearchStrategy[Requirement]:
         st.builds(Requirement, key, st.sampled_from(("In", "NotIn")), lists),
         st.builds(Requirement, st.just("c"), st.sampled_from(("In", "NotIn")), words),
         st.builds(Requirement, st.sampled_from("abc"), st.sampled_from(("Exists", "DoesNotExist"))),
-        st.builds(
-            Requirement, key, st.sampled_from(("Gt", "Lt")), st.sampled_from(LIMITS).map(lambda one: (one,))
-        ),
+        st.builds(Requirement, key, st.sampled_from(("Gt", "Lt")), st.sampled_from(LIMITS).map(lambda one: (one,))),
     )
 
 
@@ -82,9 +80,7 @@ def test_two_terms_overlap_exactly_when_some_node_matches_both(a: selectors.Term
 
 @settings
 @hypothesis.given(TERMS, TERMS)
-def test_overlap_is_symmetric_and_its_absence_has_a_key_to_blame(
-    a: selectors.Term, b: selectors.Term
-) -> None:
+def test_overlap_is_symmetric_and_its_absence_has_a_key_to_blame(a: selectors.Term, b: selectors.Term) -> None:
     found = overlap.overlap(a, b)
     blamed = overlap.contradiction(a, b)
 
@@ -135,9 +131,7 @@ def test_a_complement_holds_only_what_kubernetes_accepts_and_a_node_can_match(
 
 @settings
 @hypothesis.given(UNIONS, st.randoms(use_true_random=False))
-def test_the_order_of_terms_does_not_change_their_complement(
-    terms: list[selectors.Term], random: Random
-) -> None:
+def test_the_order_of_terms_does_not_change_their_complement(terms: list[selectors.Term], random: Random) -> None:
     shuffled = [*terms, *terms[:1]]
     random.shuffle(shuffled)
 
@@ -312,10 +306,7 @@ def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
             id="keys of their own",
         ),
         pytest.param(
-            [
-                (Requirement(f"k{n}", "In", ("x",)), Requirement(f"k{n + 1}", "In", ("y",)))
-                for n in range(150)
-            ],
+            [(Requirement(f"k{n}", "In", ("x",)), Requirement(f"k{n + 1}", "In", ("y",))) for n in range(150)],
             id="a chain of keys",
         ),
         pytest.param(
@@ -327,10 +318,7 @@ def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
             id="ranges of two keys",
         ),
         pytest.param(
-            [
-                (Requirement("a", "NotIn", (f"x{n}",)), Requirement("b", "NotIn", (f"y{n}",)))
-                for n in range(300)
-            ],
+            [(Requirement("a", "NotIn", (f"x{n}",)), Requirement("b", "NotIn", (f"y{n}",))) for n in range(300)],
             id="everything but pairs",
         ),
     ],
@@ -340,10 +328,7 @@ def test_what_would_take_too_many_terms_is_given_up_soon(terms: list[selectors.T
 
 
 def test_what_is_too_complex_names_its_keys_the_most_common_first() -> None:
-    terms = [
-        (Requirement(f"k{n:02}", "Exists"), pool("x"), Requirement("a", "NotIn", (f"{n}",)))
-        for n in range(40)
-    ]
+    terms = [(Requirement(f"k{n:02}", "Exists"), pool("x"), Requirement("a", "NotIn", (f"{n}",))) for n in range(40)]
     own = [(Requirement(f"z{n}", "In", ("x",)), Requirement(f"y{n}", "In", ("y",))) for n in range(10)]
 
     found = overlap.complement([*terms, *own])

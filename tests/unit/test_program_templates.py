@@ -224,9 +224,7 @@ def test_the_guard_passes_the_strict_schemas_from_the_first_release_that_has_it(
 
 
 @pytest.mark.parametrize(("template", "value"), (*CORE, *GUARDS, *BOOTSTRAP))
-def test_every_object_says_what_made_it_and_can_be_written(
-    rendered: Rendered, template: str, value: object
-) -> None:
+def test_every_object_says_what_made_it_and_can_be_written(rendered: Rendered, template: str, value: object) -> None:
     found = rendered(template, value)
 
     labels = found["metadata"]["labels"]
@@ -346,9 +344,7 @@ def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: R
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS)
-def test_a_pod_has_a_metrics_port_only_where_metrics_are_served(
-    rendered: Rendered, template: str, value: Any
-) -> None:
+def test_a_pod_has_a_metrics_port_only_where_metrics_are_served(rendered: Rendered, template: str, value: Any) -> None:
     silent = container(rendered(template, value))
     served = container(rendered(template, replace(value, metrics_port=9999)))
 
@@ -382,9 +378,7 @@ def test_the_nodes_of_a_daemonset_are_its_terms(rendered: Rendered, template: st
     affinity = pod(rendered(template, value))["affinity"]["nodeAffinity"]
 
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
-    assert term["matchExpressions"] == [
-        {"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}
-    ]
+    assert term["matchExpressions"] == [{"key": "openfuyao.com/kae.hpre.present", "operator": "In", "values": ["true"]}]
 
 
 @pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
@@ -532,9 +526,7 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
     found = rendered("watcher/deployment-kae-watcher", WATCHER)
 
     user, own = pod(found)["securityContext"], container(found)["securityContext"]
-    writable = {
-        mount["mountPath"] for mount in container(found)["volumeMounts"] if not mount.get("readOnly", False)
-    }
+    writable = {mount["mountPath"] for mount in container(found)["volumeMounts"] if not mount.get("readOnly", False)}
     (home,) = (variable["value"] for variable in container(found)["env"] if variable["name"] == "HOME")
     assert user["runAsNonRoot"] is True
     assert user["runAsUser"] > 0
@@ -548,9 +540,7 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
 
 
 @pytest.mark.parametrize("signing", [None, "signing-key"])
-def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(
-    rendered: Rendered, signing: str | None
-) -> None:
+def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Rendered, signing: str | None) -> None:
     found = rendered("watcher/deployment-kae-watcher", replace(WATCHER, signing_secret=signing))
 
     secrets = [volume["secret"] for volume in pod(found)["volumes"] if "secret" in volume]

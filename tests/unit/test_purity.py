@@ -17,9 +17,7 @@ WORLD = frozenset(
 def edge_modules() -> frozenset[str]:
     """The modules above `pipeline` in the import contract: those that may meet the world."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    (line,) = (
-        contract for contract in project["tool"]["importlinter"]["contracts"] if contract["id"] == "line"
-    )
+    (line,) = (contract for contract in project["tool"]["importlinter"]["contracts"] if contract["id"] == "line")
     layers = [re.findall(r"\w+", layer) for layer in line["layers"]]
     above = layers[: layers.index(["pipeline"])]
     return frozenset(name for layer in above for name in layer)
@@ -67,9 +65,7 @@ def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> N
     assert len(found) == 1
 
 
-@pytest.mark.parametrize(
-    "source", ["import json", "from compiler import io", "from . import time", "import osmosis"]
-)
+@pytest.mark.parametrize("source", ["import json", "from compiler import io", "from . import time", "import osmosis"])
 def test_other_imports_are_not_taken_for_the_world(source: str) -> None:
     found = list(world_imports(source))
 

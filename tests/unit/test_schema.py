@@ -166,9 +166,7 @@ def test_a_policy_of_the_operator_is_answered_with_the_command_that_imports_it()
         ("List", "v2", "v1"),
     ],
 )
-def test_an_unknown_version_is_answered_with_the_version_to_write(
-    kind: str, version: str, right: str
-) -> None:
+def test_an_unknown_version_is_answered_with_the_version_to_write(kind: str, version: str, right: str) -> None:
     one = only({"apiVersion": version, "kind": kind})
 
     assert (one.code, one.hint) == ("unknown-version", f"Write apiVersion: {right}.")
@@ -283,8 +281,7 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
         ({"clusters": [None]}, "'spec.clusters[0]' has no value.", "Remove the item, or give it a value."),
         (
             {"driver": {"resources": {"limits": {"cpu": float("inf")}}}},
-            "Expected a quantity, such as 2, 500m or 1Gi, "
-            "found the number inf in 'spec.driver.resources.limits.cpu'.",
+            "Expected a quantity, such as 2, 500m or 1Gi, found the number inf in 'spec.driver.resources.limits.cpu'.",
             "",
         ),
     ],
@@ -380,9 +377,7 @@ def test_a_driver_has_exactly_one_source(source: dict[str, Any], said: str) -> N
 
 
 def test_an_unknown_source_is_told_as_that_alone() -> None:
-    assert [one.code for one in found(policy(driver={"source": {"build": {}, "git": {}}}))] == [
-        "unknown-field"
-    ]
+    assert [one.code for one in found(policy(driver={"source": {"build": {}, "git": {}}}))] == ["unknown-field"]
 
 
 def test_every_mistake_of_a_document_is_told_in_the_order_of_places() -> None:
@@ -450,9 +445,7 @@ def test_a_pattern_means_what_it_means_in_ecma_262(pattern: str, text: str, matc
 
 TEXTS = st.one_of(
     st.text(max_size=8),
-    st.sampled_from(
-        ["", "a\n", "\n", "é", "😀", "a" * 400, "a.b", "A", "x/y", "0a1b2c3d", "NoSchedule", "Node"]
-    ),
+    st.sampled_from(["", "a\n", "\n", "é", "😀", "a" * 400, "a.b", "A", "x/y", "0a1b2c3d", "NoSchedule", "Node"]),
 )
 ATOMS = st.one_of(
     st.none(),

@@ -49,18 +49,14 @@ def brute_matches(requirement: Requirement, value: str | None) -> bool:
     return left - right > 0 if requirement.operator == "Gt" else right - left > 0
 
 
-def requirements(
-    keys: str, values: tuple[str, ...], limits: tuple[str, ...]
-) -> st.SearchStrategy[Requirement]:
+def requirements(keys: str, values: tuple[str, ...], limits: tuple[str, ...]) -> st.SearchStrategy[Requirement]:
     """Requirements that are well formed, though their values need not be."""
     key = st.sampled_from(keys)
     lists = st.lists(st.sampled_from(values), min_size=1, max_size=4).map(tuple)
     return st.one_of(
         st.builds(Requirement, key, st.sampled_from(("In", "NotIn")), lists),
         st.builds(Requirement, key, st.sampled_from(("Exists", "DoesNotExist"))),
-        st.builds(
-            Requirement, key, st.sampled_from(("Gt", "Lt")), st.sampled_from(limits).map(lambda one: (one,))
-        ),
+        st.builds(Requirement, key, st.sampled_from(("Gt", "Lt")), st.sampled_from(limits).map(lambda one: (one,))),
     )
 
 
@@ -69,9 +65,7 @@ TERMS = st.lists(requirements("ab", VALUES, LIMITS), max_size=5).map(tuple)
 
 
 @settings
-@hypothesis.given(
-    requirements("a", VALUES + NO_LABELS, LIMITS + NO_LABELS + ("", "x", "9223372036854775808"))
-)
+@hypothesis.given(requirements("a", VALUES + NO_LABELS, LIMITS + NO_LABELS + ("", "x", "9223372036854775808")))
 def test_a_requirement_matches_as_in_kubernetes(requirement: Requirement) -> None:
     for value in LABELS + NO_LABELS:
         found = selectors.requirement_matches(requirement, value)
@@ -235,9 +229,7 @@ def test_a_requirement_is_said_in_one_line(requirement: Requirement, expected: s
         (Requirement("k", "Lt", ("9223372036854775807",)), None),
     ],
 )
-def test_a_requirement_that_kubernetes_refuses_is_explained(
-    requirement: Requirement, expected: str | None
-) -> None:
+def test_a_requirement_that_kubernetes_refuses_is_explained(requirement: Requirement, expected: str | None) -> None:
     assert selectors.misuse(requirement) == expected
 
 
