@@ -67,7 +67,7 @@ def nothing() -> None:
 def small(top: Path) -> Iterator[Figure]:
     """Eleven nodes, cold and unchanged."""
     folder = fleets.project(top / "small")
-    (folder / "inventory" / "small.json").write_text(fleets.answer(11))
+    fleets.answer(folder / "inventory" / "small.json", 11)
     yield measured("11 nodes, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
     yield measured("11 nodes, unchanged", (*KAE, "compile"), folder, nothing, RUNS)
     yield from others("11", folder / "inventory" / "small.json", folder / "output" / "small", RUNS)
@@ -77,7 +77,7 @@ def raw(top: Path, count: int, runs: int) -> Iterator[Figure]:
     """What kubectl prints of many nodes."""
     folder = fleets.project(top / f"raw{count}")
     path = folder / "inventory" / "large.json"
-    path.write_text(fleets.answer(count))
+    fleets.answer(path, count)
     size = f"{count} raw nodes ({path.stat().st_size >> 20} MiB)"
     yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), runs)
     yield from others(str(count), path, folder / "output" / "large", 1)
@@ -87,7 +87,7 @@ def canonical(top: Path, count: int) -> Iterator[Figure]:
     """The canonical inventory of many nodes."""
     folder = fleets.project(top / f"canonical{count}")
     path = folder / "inventory" / "large.json"
-    _reduce(fleets.answer(count), path, "large")
+    _reduce(count, path)
     size = f"{count} nodes, canonical ({path.stat().st_size >> 20} MiB)"
     yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
 
@@ -96,7 +96,7 @@ def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
     """Many clusters, one of which has changed."""
     folder = fleets.project(top / "clusters")
     first = folder / "inventory" / "cluster-000.json"
-    _reduce(fleets.answer(size), first, "cluster-000")
+    _reduce(size, first)
     text = first.read_text()
     for number in range(1, count):
         name = f"cluster-{number:03d}"
@@ -113,11 +113,13 @@ def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
     yield measured("  one changed", (*KAE, "compile"), folder, change, RUNS)
 
 
-def _reduce(answer: str, path: Path, name: str) -> None:
-    done = subprocess.run(
-        (*KAE, "inventory", "--cluster", name), input=answer, capture_output=True, text=True, check=True
-    )
-    path.write_text(done.stdout)
+def _reduce(count: int, path: Path) -> None:
+    """Makes the canonical inventory of so many nodes, of the cluster that the file is named after."""
+    raw = path.with_name("answer")
+    fleets.answer(raw, count)
+    with raw.open() as answer, path.open("w") as inventory:
+        subprocess.run((*KAE, "inventory", "--cluster", path.stem), stdin=answer, stdout=inventory, check=True)
+    raw.unlink()
 
 
 def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:

@@ -69,7 +69,7 @@ def _node(number: int) -> dict[str, Any]:
                 {"type": kind, "status": "False", "reason": f"KubeletHas{kind}", "message": "as it should be " * 4}
                 for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
             ],
-            "images": [{"names": [f"registry.example.com/app@sha256:{digest}"], "sizeBytes": 123456789}] * 8,
+            "images": [{"names": [f"registry.example.com/app@sha256:{digest}"], "sizeBytes": 123456789}] * 4,
             "nodeInfo": {
                 "architecture": "arm64",
                 "bootID": digest[:32],
@@ -84,9 +84,13 @@ def _node(number: int) -> dict[str, Any]:
     }
 
 
-def answer(count: int) -> str:
-    """What `kubectl get nodes -o json` prints of so many nodes."""
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(nodes(count))}, indent=1)
+def answer(path: Path, count: int) -> None:
+    """Writes what `kubectl get nodes -o json` prints of so many nodes, one by one: who measures stays small."""
+    with path.open("w") as file:
+        file.write('{"apiVersion": "v1", "kind": "List", "items": [')
+        for number, node in enumerate(nodes(count)):
+            file.write(f"{',' if number else ''}\n{json.dumps(node, indent=1)}")
+        file.write("]}\n")
 
 
 def project(folder: Path, policies: tuple[str, ...] = ("tls", "storage")) -> Path:
