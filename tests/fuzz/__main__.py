@@ -5,7 +5,6 @@ import collections
 import itertools
 import multiprocessing
 import os
-import resource
 import shutil
 import sys
 import tempfile
@@ -15,18 +14,13 @@ from pathlib import Path
 
 import tabulate
 
-from tests.fuzz import mutants, trial
+from tests.fuzz import batches, mutants, trial
 
 _BATCH = 500
 """Documents that a process tries before it starts afresh with what it keeps from call to call."""
 
 _SHOWN = 5000
 """Documents between two lines of progress."""
-
-_ADDRESSES = 4 << 30
-"""Bytes that a process may address: what a few kilobytes make grow beyond them fails, rather than the machine."""
-
-_MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory, on Linux
 
 
 def main() -> int:
@@ -62,21 +56,12 @@ def _say(words: str) -> None:
 
 def _results(chosen: argparse.Namespace) -> Iterator[trial.Result]:
     numbers = range(chosen.first, chosen.first + chosen.count)
-    batches = [(chosen.seed, numbers[at : at + _BATCH]) for at in range(0, len(numbers), _BATCH)]
+    work = [(chosen.seed, numbers[at : at + _BATCH]) for at in range(0, len(numbers), _BATCH)]
     if chosen.processes == 1:
-        yield from itertools.chain.from_iterable(map(batch, batches))
+        yield from itertools.chain.from_iterable(map(batches.batch, work))
         return
     with multiprocessing.get_context("spawn").Pool(chosen.processes) as pool:
-        yield from itertools.chain.from_iterable(pool.imap(batch, batches))
-
-
-def batch(work: tuple[int, Sequence[int]]) -> list[trial.Result]:
-    """The results of some documents, tried in a folder of their own."""
-    seed, numbers = work
-    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
-        bench = trial.Bench(Path(folder))
-        return [bench.run(mutants.mutant(seed, number)) for number in numbers]
+        yield from itertools.chain.from_iterable(pool.imap(batches.batch, work))
 
 
 def kept(keep: Path, seed: int, result: trial.Result) -> Path:

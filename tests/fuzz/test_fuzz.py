@@ -98,3 +98,16 @@ def test_wrong_documents_are_not_rendered(tmp_path: Path) -> None:
 
     assert answer.code == 1
     assert "error[reserved-label]" in answer.err
+
+
+def test_the_longest_names_can_be_written(tmp_path: Path) -> None:
+    head = "apiVersion: device.openfuyao.com/v1alpha1\n"
+    argocd = f"argocd: {{project: {'p' * 100}}}, repository: {{url: 'https://a'}}"
+    cluster = f"kind: KAECluster\nmetadata: {{name: {'c' * 50}}}\nspec: {{gitops: {{engine: argocd, {argocd}}}}}\n"
+    policy = f"kind: KAEPolicy\nmetadata: {{name: {'p' * 30}}}\nspec: {{driver: {{version: '1'}}}}\n"
+    project.write(tmp_path, {"policies/all.yaml": f"{head}{cluster}---\n{head}{policy}"})
+
+    answer = project.kae(tmp_path, "compile", "--no-cache")
+
+    assert answer.code == 0, answer.err
+    assert all(len(Path(name).name) <= 143 for name in project.tree(tmp_path / "output"))

@@ -163,10 +163,8 @@ _PEOPLES = ("east/notes.txt",)
 
 def _refused(here: Path) -> str:
     """What kubectl, or a schema of Kubernetes, says against the output."""
-    for cluster in sorted((here / "output").iterdir()):
-        if not (cluster / "kustomization.yaml").exists():
-            continue
-        command = [outside.kubectl(), "kustomize", str(cluster)]
+    for built_from in sorted(here.glob("output/*/kustomization.yaml")):
+        command = [outside.kubectl(), "kustomize", str(built_from.parent)]
         built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
         if built.returncode:
             return f"kubectl kustomize: {built.stderr}"

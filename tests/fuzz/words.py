@@ -25,7 +25,7 @@ _FORMS = r"""
     main refs/heads/a output/east ./a /a a/../b .. kae-uacce-${DRIVER_VERSION} ${KERNEL_VERSION}
     5.10.0-182.oe2203 5.10.0-182.0.0.95.oe2203sp3.aarch64 ^5\.10\. (?i)oe2403 (a+)+$
 """
-_LENGTHS = ("", *("x" * length for length in (30, 31, 50, 63, 64, 253, 254)), "a." * 31 + "b", "a/" + "x" * 63)
+_LENGTHS = ("", *("x" * length for length in (30, 31, 50, 63, 64, 100, 253, 254)), "a." * 31 + "b", "a/" + "x" * 63)
 PLAUSIBLE = (*f"{_NAMES}{_IMAGES}{_FORMS}".split(), "openEuler 22.03 (LTS-SP3)", *_LENGTHS)
 """What somebody could mean to write in some field, at the limits of its length too."""
 
