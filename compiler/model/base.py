@@ -63,6 +63,15 @@ ObjectName = Annotated[
         json_schema_extra=form("a name (at most 253 lower-case letters, digits, '-' and '.')"),
     ),
 ]
+ProjectName = Annotated[
+    str,
+    Field(
+        pattern=rf"^{_DOMAIN}$",
+        max_length=100,
+        json_schema_extra=form("the name of an AppProject (at most 100 lower-case letters, digits, '-' and '.')"),
+    ),
+]
+"""Shorter than Kubernetes would take, as a file is named after it: file systems end at 255 bytes, some at 143."""
 PolicyName = Annotated[
     str,
     Field(

@@ -43,7 +43,7 @@ class ArgoCD(Model):
 
     namespace: base.DnsLabel = "argocd"
     """Where Argo CD runs."""
-    project: base.ObjectName | None = None
+    project: base.ProjectName | None = None
     """The AppProject, which bootstrap/ holds too; absent means kae-<cluster>."""
     destination: Destination = base.defaults()
     """Absent means the cluster that Argo CD runs in."""
