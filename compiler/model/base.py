@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
+from compiler import names
+
 
 class Model(BaseModel):
     """An object of a document: immutable, with no field but its own."""
@@ -27,7 +29,7 @@ def form(words: str) -> dict[str, JsonValue]:
 
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_DOMAIN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_DOMAIN = names.CLUSTER_PATTERN  # both are DNS names
 
 LabelKey = Annotated[
     str,
@@ -85,7 +87,7 @@ ClusterName = Annotated[
     str,
     Field(
         pattern=rf"^{_DOMAIN}$",
-        max_length=50,
+        max_length=names.CLUSTER_LENGTH,
         json_schema_extra=form("the name of a cluster (at most 50 lower-case letters, digits, '-' and '.')"),
     ),
 ]
