@@ -1,0 +1,63 @@
+"""The log: one JSON object a line on stderr, whatever happens."""
+
+import logging
+import os
+import sys
+import threading
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any
+
+from pythonjsonlogger import core, json
+
+LEVEL_VARIABLE = "KAE_LOG_LEVEL"
+"""The environment variable that names the least level to write."""
+
+_LEVELS = ("debug", "info", "warning", "error", "critical")
+_OWN = ("time", "level", "logger", "program", "node")
+
+
+class _Lines(json.JsonFormatter):
+    def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
+        moment = datetime.fromtimestamp(record.created, UTC)
+        log_data["time"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        log_data["level"] = record.levelname.lower()
+        super().add_fields(log_data, record, message_dict)
+
+
+def start(program: str) -> None:
+    """From now on every record goes to stderr as a line of JSON, also warnings and uncaught exceptions.
+
+    Fields: `time` (RFC 3339, UTC, milliseconds), `level`, `logger`, `message`, `program`, `node` (from NODE_NAME,
+    where that is set), `exception` (a traceback), and whatever `extra` gives under other names.
+    """
+    fields = {"program": program}
+    if node := os.environ.get("NODE_NAME"):
+        fields["node"] = node
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        _Lines(
+            ("name", "message"),
+            rename_fields={"name": "logger", "exc_info": "exception", "stack_info": "stack"},
+            static_fields=fields,
+            reserved_attrs=(*core.RESERVED_ATTRS, *_OWN),  # A field of `extra` does not replace one of ours.
+        )
+    )
+    wanted = os.environ.get(LEVEL_VARIABLE, "info").lower()
+    known = wanted in _LEVELS
+    logging.basicConfig(handlers=[handler], level=(wanted if known else "info").upper(), force=True)
+    logging.captureWarnings(True)
+    sys.excepthook = _uncaught
+    threading.excepthook = _uncaught_in_thread
+    if not known:
+        # A word in an environment is no reason to leave a node without its program.
+        logging.getLogger(__name__).warning("%s is none of %s.", LEVEL_VARIABLE, ", ".join(_LEVELS))
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    logging.getLogger(__name__).critical("The program ends by an unexpected error.", exc_info=(kind, error, trace))
+
+
+def _uncaught_in_thread(arguments: threading.ExceptHookArgs) -> None:
+    error = arguments.exc_value
+    logging.getLogger(__name__).critical("A thread ends by an unexpected error.", exc_info=error)

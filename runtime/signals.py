@@ -1,0 +1,25 @@
+"""How an asyncio program learns that it is to end."""
+
+import asyncio
+import os
+import signal
+
+
+def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
+    """An event that SIGTERM (the kubelet) and SIGINT (a person) set; the second signal ends the process at once.
+
+    Both need a handler: the first process of a container has no default dispositions, so the kernel would drop
+    them (pid_namespaces(7), "The namespace init process"). For the same reason the second one cannot be left to
+    the kernel; the exit code is the shell's for a death by that signal.
+    """
+    stop = asyncio.Event()
+
+    def on_signal(number: signal.Signals) -> None:
+        if stop.is_set():
+            # sys.exit would wait for tasks and threads, which is what the sender is tired of.
+            os._exit(128 + number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    return stop

@@ -1,0 +1,63 @@
+"""A config is exactly what the program reads, or the sentence says where it is not."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from runtime import configfile, errors
+
+
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    pf: str
+
+
+class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kinds: tuple[Kind, ...]
+
+
+def test_a_config_of_the_right_shape_is_decoded(tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"kinds": [{"pf": "a258"}]}')
+
+    assert configfile.load(file, Shape) == Shape((Kind("a258"),))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"kinds": [{"pf": 1}]}', "does not fit this program at $.kinds[0].pf: Expected `str`, got `int`."),
+        (b'{"kinds": [{}]}', "does not fit this program at $.kinds[0]: Object missing required field `pf`."),
+        (b'{"kinds": [], "x": 1}', "does not fit this program at $: Object contains unknown field `x`."),
+        (b"[]", "does not fit this program at $: Expected `object`, got `array`."),
+        (b'{"kinds": [', "is no JSON: Input data was truncated."),
+        (b'{"kinds": ]}', "is no JSON: JSON is malformed"),
+        (b'{"kinds": [{"pf": "\xff"}]}', "is no JSON: 'utf-8' codec can't decode byte 0xff"),
+        (b"", "is empty; in a pod it is the annotation device.openfuyao.com/config"),
+    ],
+)
+def test_a_wrong_config_is_named_with_the_place_and_what_was_expected(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_bytes(content)
+
+    with pytest.raises(errors.ConfigError) as caught:
+        configfile.load(file, Shape)
+
+    assert str(caught.value).startswith(f"The config '{file}' {said}")
+
+
+def test_a_missing_config_is_said_with_where_it_comes_from(tmp_path: Path) -> None:
+    with pytest.raises(errors.ConfigError) as caught:
+        configfile.load(tmp_path / "config.json", Shape)
+
+    assert str(caught.value) == (
+        f"The config '{tmp_path}/config.json' cannot be read (No such file or directory); in a pod it is the "
+        "annotation device.openfuyao.com/config, projected to /etc/kae/config.json."
+    )
+
+
+def test_a_folder_in_place_of_a_config_is_a_failure_too(tmp_path: Path) -> None:
+    with pytest.raises(errors.Failure, match="Is a directory"):
+        configfile.load(tmp_path, Shape)
