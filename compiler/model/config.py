@@ -7,18 +7,34 @@ from pydantic import Field
 from compiler.model import base, cluster, policy
 from compiler.model.base import Model
 
+_PciId = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-f]{4}$", max_length=4, json_schema_extra=base.form("four hexadecimal digits")),
+]
+
 
 class Kind(Model):
     """A device kind, out of the compiler's table."""
 
-    name: str
-    resource: str
+    name: base.DnsLabel
+    """A part of the names of sockets, too."""
+    resource: Annotated[
+        str,
+        Field(
+            pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$",
+            max_length=317,
+            json_schema_extra=base.form("an extended resource, such as example.com/device"),
+        ),
+    ]
     """The extended resource that a pod asks for."""
-    pf: str
+    pf: _PciId
     """PCI device id of the physical function."""
-    vf: str
+    vf: _PciId
     """PCI device id of the virtual function."""
-    module: str
+    module: Annotated[
+        str,
+        Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=55, json_schema_extra=base.form("the name of a module")),
+    ]
     """The kernel module, which is also the name of its PCI driver."""
 
 
@@ -41,9 +57,9 @@ class NodeProgram(Program):
     """What both programs on a node are told."""
 
     policy: str
-    vendor: str
+    vendor: _PciId
     """PCI vendor id of the devices."""
-    kinds: tuple[Kind, ...]
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)]
 
 
 class Lease(Model):
@@ -83,7 +99,7 @@ class DriverConfig(NodeProgram):
 class DevicePluginConfig(NodeProgram):
     """How the device plugin offers the devices of its node; `kinds` are the ones that it serves."""
 
-    sharing: dict[str, int]
+    sharing: dict[base.DnsLabel, policy.Replicas]
     """Kind and replicas of each device."""
     allocationPolicy: Literal["Balanced", "Packed"]
     inject: policy.Inject

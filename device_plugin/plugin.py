@@ -1,0 +1,159 @@
+"""The device plugin of a node: what is there, what the kubelet is told of it, and what answers."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from device_plugin import allocation, board, config, damping, health, offer, places, preference, publication, sysfs
+from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from device_plugin.service import Refusal
+from runtime import errors
+
+LOG = logging.getLogger(__name__)
+
+
+class Plugin:
+    """The devices of the node, as they were at the last look.
+
+    `look` brings boards, host paths and log up to date; it is called for every event and from time to time.
+    """
+
+    def __init__(
+        self, where: places.Places, settings: config.Config, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.where = where
+        self.settings = settings
+        self.boards: Mapping[str, board.Board] = MappingProxyType(
+            {kind.resource: board.Board() for kind in settings.kinds}
+        )
+        self.allocations = {(kind.resource, result): 0 for kind in settings.kinds for result in ("succeeded", "failed")}
+        """How many containers were answered, by resource and result."""
+        self.devices: tuple[offer.Device, ...] = ()
+        self._clock = clock
+        self._withheld: Mapping[str, str] = {}
+        self._histories: dict[str, damping.History] = {}
+        _written(publication.prepare, where)
+
+    def look(self) -> None:
+        """Look at everything anew, and tell those who watch."""
+        found = sysfs.scan(self.where, self.settings.vendor, self.settings.kinds)
+        changing = self.where.changing.exists()
+        withheld = {function.address: why for function in found.functions if (why := health.withheld(function))}
+        devices = tuple(
+            offer.Device(function=function, reasons=self._reasons(function, changing=changing))
+            for function in found.functions
+            if function.address not in withheld
+        )
+        self._log_changes(devices, withheld)
+        self.devices, self._withheld = devices, withheld
+        self._histories = {device.function.address: self._histories[device.function.address] for device in devices}
+        _written(publication.publish, self.where, devices)
+        offered = offer.by_resource(devices)
+        for kind in self.settings.kinds:
+            self.boards[kind.resource].show(
+                offer.replicas(
+                    offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), found.numa_nodes
+                )
+            )
+
+    def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+        """The answer for one container; raises `Refusal` for a device that cannot be used right now.
+
+        What is answered was looked at this moment: an event may still be on its way.
+        """
+        try:
+            answer = self._answer(resource, ids)
+        except Refusal as refusal:
+            self.allocations[resource, "failed"] += 1
+            LOG.warning("Refused to allocate.", extra={"resource": resource, "devices": ids, "reason": str(refusal)})
+            raise
+        self.allocations[resource, "succeeded"] += 1
+        LOG.info("Allocated.", extra={"resource": resource, "devices": ids})
+        return answer
+
+    def loads(self, resource: str) -> dict[str, preference.Load]:
+        """Where each device of a resource is, and how much of it was free at the last look."""
+        return {
+            device.function.address: preference.Load(
+                numa_node=device.function.numa_node,
+                free_queues=(device.function.entry.free_queues or 0) if device.function.entry else 0,
+            )
+            for device in self.devices
+            if device.function.kind.resource == resource
+        }
+
+    def _answer(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+        addresses = {offer.address_of(replica) for replica in ids}
+        if any(self._stale(address) for address in addresses):
+            self.look()
+        known = {
+            device.function.address: device for device in self.devices if device.function.kind.resource == resource
+        }
+        for address in sorted(addresses):
+            if why := self._withheld.get(address):
+                raise Refusal(f"Device {address} of {resource} is not offered: {why}")
+            if address not in known:
+                raise Refusal(f"Device {address} of {resource} is not there.")
+            if not known[address].healthy:
+                raise Refusal(f"Device {address} of {resource} is unhealthy: {known[address].reasons[0].text}")
+        return allocation.answer(self.where, self.settings.inject, [known[address] for address in sorted(addresses)])
+
+    def _stale(self, address: str) -> bool:
+        now = sysfs.read(self.where, self.settings.vendor, self.settings.kinds, address)
+        changing = self.where.changing.exists()
+        return not any(
+            device.function == now and changing == (health.CHANGING in device.reasons) for device in self.devices
+        )
+
+    def _reasons(self, function: sysfs.Function, *, changing: bool) -> tuple[health.Reason, ...]:
+        found = health.reasons(function, changing=changing)
+        history = damping.step(
+            self._histories.get(function.address, damping.History()),
+            faulty=any(reason.fault for reason in found),
+            now=self._clock(),
+        )
+        self._histories[function.address] = history
+        return (*found, health.DAMPED) if history.damped else found
+
+    def _log_changes(self, devices: Sequence[offer.Device], withheld: Mapping[str, str]) -> None:
+        before = {device.function.address: device for device in self.devices}
+        after = {device.function.address: device for device in devices}
+        for address, device in after.items():
+            earlier = before.get(address)
+            if earlier is None or earlier.reasons != device.reasons:
+                _log_health(device)
+            elif _entry_name(earlier) != _entry_name(device):
+                LOG.info("Device was renumbered.", extra=_fields(device))
+        for address in sorted(before.keys() - after.keys()):
+            reason = withheld.get(address, "It is not on the PCI bus any more.")
+            LOG.info("Device is offered no more.", extra={**_fields(before[address]), "reason": reason})
+        for address in sorted(withheld.keys() - before.keys() - self._withheld.keys()):
+            LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
+
+
+def _written(write: Callable[..., None], where: places.Places, *what: object) -> None:
+    try:
+        write(where, *what)
+    except OSError as error:
+        raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
+
+
+def _log_health(device: offer.Device) -> None:
+    if device.healthy:
+        LOG.info("Device is healthy.", extra=_fields(device))
+        return
+    LOG.warning(
+        "Device is unhealthy.",
+        extra=_fields(device)
+        | {"reasons": [reason.code for reason in device.reasons], "reason": device.reasons[0].text},
+    )
+
+
+def _fields(device: offer.Device) -> dict[str, object]:
+    function = device.function
+    return {"resource": function.kind.resource, "device": function.address, "entry": _entry_name(device)}
+
+
+def _entry_name(device: offer.Device) -> str | None:
+    return device.function.entry.name if device.function.entry else None

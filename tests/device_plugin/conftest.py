@@ -1,0 +1,32 @@
+"""Tests may be coroutines here, and sockets need short paths."""
+
+import asyncio
+import inspect
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+_DEADLINE_S = 60.0
+"""What hangs must end one day."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Runs a coroutine test in an event loop of its own; other tests run as ever."""
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    arguments = {name: pyfuncitem.funcargs[name] for name in names}
+    asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), _DEADLINE_S))
+    return True
+
+
+@pytest.fixture
+def short_path() -> Iterator[Path]:
+    """An empty folder like tmp_path; but the path of a socket in it stays within the 107 bytes that unix(7) allows."""
+    folder = Path(tempfile.mkdtemp(prefix="kae-", dir="/tmp"))
+    yield folder
+    shutil.rmtree(folder)

@@ -1,0 +1,101 @@
+"""One connection of the stand-in kubelet to a plugin, dialled as the kubelet dials."""
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import grpc.aio
+
+from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
+from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as rpc
+from device_plugin.api import pluginregistration_v1_pb2 as registration_pb
+from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
+
+_OPTIONS = (
+    ("grpc.default_authority", "localhost"),
+    # grpc-go's default; above it a stream dies with RESOURCE_EXHAUSTED.
+    ("grpc.max_receive_message_length", 4 * 1024 * 1024),
+    # A connection of its own: shared ones would outlive the socket that they were dialled on.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+)
+
+
+class UnwantedError(Exception):
+    """A plugin describes itself in a way that the kubelet does not take."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Client:
+    """A plugin that serves a resource on a socket; one object a registration."""
+
+    resource: str
+    socket: Path
+    channel: grpc.aio.Channel
+    plugin: rpc.DevicePluginStub
+    options: pb.DevicePluginOptions
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+    """The one that reads the stream, as long as it runs."""
+
+
+async def dialled(socket: Path, within_s: float) -> grpc.aio.Channel:
+    """A new connection; TimeoutError when nobody answers in time."""
+    channel = grpc.aio.insecure_channel(f"unix:{socket}", options=_OPTIONS)
+    try:
+        await asyncio.wait_for(channel.channel_ready(), within_s)
+    except BaseException:
+        await channel.close()
+        raise
+    return channel
+
+
+async def connected(resource: str, socket: Path, within_s: float) -> Client:
+    """A client that has asked for the plugin's options."""
+    channel = await dialled(socket, within_s)
+    plugin = rpc.DevicePluginStub(channel)
+    try:
+        options = await plugin.GetDevicePluginOptions(pb.Empty())
+    except BaseException:
+        await channel.close()
+        raise
+    return Client(resource=resource, socket=socket, channel=channel, plugin=plugin, options=options)
+
+
+async def described(registration: registration_rpc.RegistrationStub, within_s: float) -> registration_pb.PluginInfo:
+    """What a plugin says of itself; UnwantedError, which the plugin is told too, when that will not do."""
+    info = await registration.GetInfo(registration_pb.InfoRequest(), timeout=within_s)
+    fault = _fault(info)
+    if fault:
+        await notified(registration, fault)
+        raise UnwantedError(fault)
+    return info
+
+
+async def notified(registration: registration_rpc.RegistrationStub, error: str = "") -> None:
+    """Tells a plugin how its registration went."""
+    status = registration_pb.RegistrationStatus(plugin_registered=not error, error=error)
+    await registration.NotifyRegistrationStatus(status, timeout=5)
+
+
+def _fault(info: registration_pb.PluginInfo) -> str:
+    if info.type != "DevicePlugin":
+        return f"no handler registered for plugin type: {info.type}"
+    if "v1beta1" not in info.supported_versions:
+        return f"none of the versions {list(info.supported_versions)} is supported"
+    if not _is_extended_resource(info.name):
+        return f"the resource name {info.name!r} is invalid"
+    return ""
+
+
+def _is_extended_resource(name: str) -> bool:
+    """IsExtendedResourceName of pkg/apis/core/v1/helper."""
+    domain, slash, last = name.partition("/")
+    return bool(
+        slash
+        and "kubernetes.io/" not in name
+        and not name.startswith("requests.")
+        and len(f"requests.{domain}") <= 253
+        and re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", domain)
+        and re.fullmatch(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", last)
+    )

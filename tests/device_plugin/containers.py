@@ -1,0 +1,56 @@
+"""What a container gets in the end: the kubelet's merge of the answers that plugins gave for it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from device_plugin.api import deviceplugin_v1beta1_pb2 as pb
+
+
+class RefusedError(Exception):
+    """The pod cannot be admitted, or its container not be started; a pod fails with UnexpectedAdmissionError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocation:
+    """What the kubelet's checkpoint keeps of a container and a resource."""
+
+    ids: tuple[str, ...]
+    answer: pb.ContainerAllocateResponse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """The merged answers."""
+
+    envs: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, pb.Mount] = field(default_factory=dict)
+    """By path in the container."""
+    devices: Mapping[str, pb.DeviceSpec] = field(default_factory=dict)
+    """By path in the container."""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    cdi_devices: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
+    """Where two answers differ. The kubelet takes one of them, in no order, and logs the other: a plugin's mistake."""
+
+
+def merged(answers: Iterable[pb.ContainerAllocateResponse]) -> Given:
+    """The first answer for a variable, path or key wins; pkg/kubelet/cm/devicemanager/pod_devices.go.
+
+    The kubelet compares host paths alone; here any difference is a conflict, as it takes the answers in no order.
+    """
+    taken: dict[str, dict[str, object]] = {"envs": {}, "mounts": {}, "devices": {}, "annotations": {}}
+    cdi: dict[str, None] = {}
+    conflicts = []
+    for answer in answers:
+        for part, key, value in _items(answer):
+            if taken[part].setdefault(key, value) != value:
+                conflicts.append(f"{part}: {key}")
+        cdi |= dict.fromkeys(device.name for device in answer.cdi_devices)
+    return Given(**taken, cdi_devices=tuple(cdi), conflicts=tuple(conflicts))  # type: ignore[arg-type]  # By part.
+
+
+def _items(answer: pb.ContainerAllocateResponse) -> Iterable[tuple[str, str, object]]:
+    yield from (("envs", key, value) for key, value in answer.envs.items())
+    yield from (("mounts", mount.container_path, mount) for mount in answer.mounts)
+    yield from (("devices", device.container_path, device) for device in answer.devices)
+    yield from (("annotations", key, value) for key, value in answer.annotations.items())

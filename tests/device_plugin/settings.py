@@ -1,0 +1,74 @@
+"""What tests tell the plugin: a config of every kind, and the places of a fake host."""
+
+import json
+from typing import Any
+
+import msgspec
+
+from compiler import devices
+from device_plugin import config, health, offer, places, sysfs
+from tests.device_plugin import hosts
+
+
+def kind(name: str = "hpre") -> config.Kind:
+    """A kind as the compiler tells it."""
+    (found,) = (item for item in devices.KINDS if item.name == name)
+    return config.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
+
+
+def settings(*names: str, **changes: Any) -> config.Config:
+    """A config for these kinds, or all of them, that differs from the smallest one in what is said."""
+    kinds = tuple(map(kind, names or (item.name for item in devices.KINDS)))
+    stated: dict[str, Any] = {
+        "cluster": "east",
+        "policy": "tls",
+        "vendor": devices.VENDOR,
+        "kinds": kinds,
+        "sharing": {item.name: 1 for item in kinds},
+        "allocation_policy": "Balanced",
+        "inject": config.Inject(),
+    }
+    return config.Config(**stated | changes)
+
+
+def text(stated: config.Config) -> str:
+    """A config as the compiler writes it."""
+    found = json.loads(msgspec.json.encode(stated))
+    if stated.metrics is None:
+        del found["metrics"]
+    if stated.inject.openssl_conf is None:
+        del found["inject"]["opensslConf"]
+    return json.dumps(found)
+
+
+def where(host: hosts.Host) -> places.Places:
+    """The places of a fake host."""
+    return places.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+
+
+def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
+    """What a look at the host finds."""
+    stated = settings(*names)
+    return sysfs.scan(where(host), stated.vendor, stated.kinds)
+
+
+def function(host: hosts.Host, address: str) -> sysfs.Function:
+    """One function as a look at the host finds it."""
+    (found,) = (item for item in scanned(host).functions if item.address == address)
+    return found
+
+
+def entry(host: hosts.Host, address: str) -> sysfs.Entry:
+    """The entry of a function that has one."""
+    found = function(host, address).entry
+    assert found is not None
+    return found
+
+
+def offered(host: hosts.Host, *, changing: bool = False) -> tuple[offer.Device, ...]:
+    """What of the host is offered."""
+    return tuple(
+        offer.Device(function=found, reasons=health.reasons(found, changing=changing))
+        for found in scanned(host).functions
+        if health.withheld(found) is None
+    )

@@ -1,0 +1,104 @@
+"""What a container gets: the same for the same devices, and nothing that two answers disagree about."""
+
+from pathlib import Path
+
+import pytest
+
+from device_plugin import allocation, config
+from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from tests.device_plugin import containers, hosts, machines, settings
+
+A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
+
+
+def answer(host: hosts.Host, *addresses: str, **inject: object) -> api.ContainerAllocateResponse:
+    """The answer for these devices."""
+    known = {device.function.address: device for device in settings.offered(host)}
+    told = config.Inject(**inject)  # type: ignore[arg-type]  # By name.
+    return allocation.answer(settings.where(host), told, [known[address] for address in addresses])
+
+
+def nodes(found: api.ContainerAllocateResponse) -> dict[str, str]:
+    """Device nodes: in the container, on the host."""
+    return {device.container_path: device.host_path for device in found.devices}
+
+
+def mounts(found: api.ContainerAllocateResponse) -> dict[str, str]:
+    """Mounts: in the container, on the host."""
+    return {mount.container_path: mount.host_path for mount in found.mounts}
+
+
+def test_a_container_gets_the_node_of_its_device_and_sees_no_other(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    found = answer(host, A)
+
+    assert nodes(found) == {"/dev/hisi_hpre-30976": f"{host.run}/dev/{A}"}
+    assert mounts(found) == {
+        "/sys/class/uacce": f"{host.run}/uacce/class",
+        "/run/kae/uacce/given/hisi_hpre-30976": f"{host.run}/uacce/given/hisi_hpre-30976",
+    }
+    assert dict(found.envs) == {}
+
+
+def test_nothing_in_an_answer_depends_on_the_number_of_the_entry(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    before = answer(host, A, B)
+
+    host.renumber()
+
+    assert answer(host, A, B) == before
+
+
+def test_devices_may_be_read_and_written_and_mounts_be_read(tmp_path: Path) -> None:
+    found = answer(machines.bare_metal(tmp_path), A, B, libraries=True, openssl_conf="3.0")
+
+    assert {device.permissions for device in found.devices} == {"rw"}
+    assert all(mount.read_only for mount in found.mounts)
+    assert len(found.mounts) == 5
+
+
+def test_the_order_and_the_number_of_shares_are_nothing_to_the_answer(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    assert answer(host, B, A, B, A) == answer(host, A, B)
+    assert len(answer(host, A, A, A).devices) == 1
+
+
+def test_answers_of_several_resources_fit_into_one_container(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    inject = {"libraries": True, "openssl_conf": "1.1"}
+
+    merged = containers.merged([answer(host, A, B, **inject), answer(host, ZIP, **inject)])
+
+    assert merged.conflicts == ()
+    assert sorted(merged.devices) == ["/dev/hisi_hpre-30976", "/dev/hisi_hpre-47360", "/dev/hisi_zip-29952"]
+
+
+def test_without_masks_a_container_gets_the_kernels_own_name(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    found = answer(host, A, mask_sysfs=False)
+
+    assert nodes(found) == {"/dev/hisi_hpre-2": f"{host.run}/dev/{A}"}
+    assert mounts(found) == {}
+
+
+def test_libraries_bring_their_folder_and_where_to_look(tmp_path: Path) -> None:
+    found = answer(machines.bare_metal(tmp_path), A, libraries=True, mask_sysfs=False)
+
+    assert mounts(found) == {"/opt/kae": "/opt/kae"}
+    assert dict(found.envs) == {"LD_LIBRARY_PATH": "/opt/kae/lib"}
+
+
+@pytest.mark.parametrize("generation", ["1.1", "3.0"])
+@pytest.mark.parametrize(("libraries", "root"), [(False, "/usr/local"), (True, "/opt/kae")])
+def test_openssl_is_told_where_file_and_engine_are(generation: str, libraries: bool, root: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    found = answer(host, A, openssl_conf=generation, libraries=libraries)
+
+    variant = f"{generation}-{'host' if libraries else 'image'}"
+    assert mounts(found)["/run/kae/openssl"] == f"{host.run}/openssl/{variant}"
+    assert found.envs["OPENSSL_CONF"] == "/run/kae/openssl/openssl.cnf"
+    assert found.envs["OPENSSL_ENGINES"] == f"{root}/lib/engines-{generation}"

@@ -1,0 +1,140 @@
+"""The command line: exit codes, one clear line for what is wrong, and a list that changes nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from device_plugin import cli
+from tests.device_plugin import hosts, machines, settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def options(host: hosts.Host, folder: Path) -> list[str]:
+    """What to say for a fake host, with a config for all kinds."""
+    file = folder / "config.json"
+    file.write_text(settings.text(settings.settings()))
+    pairs = {
+        "--config": file,
+        "--sysfs": host.sysfs,
+        "--dev": host.dev,
+        "--run-dir": host.run,
+        "--kubelet-dir": host.kubelet,
+        "--program-dir": folder,
+    }
+    return [str(word) for pair in pairs.items() for word in pair]
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The program in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "device_plugin", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve"],
+        ["list", "more"],
+        ["--no-such-option"],
+        ["--conf", "x"],
+        ["--config"],
+        ["--rescan-seconds", "often"],
+        ["list", "--output", "yaml"],
+        ["--output", "json"],
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out) == (2, "")
+    assert err.startswith("usage: python -m device_plugin")
+
+
+def test_help_names_every_option_and_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+
+    out, _ = capsys.readouterr()
+    assert caught.value.code == 0
+    for default in ("/etc/kae/config.json", "/sys", "/run/kae", "/var/lib/kubelet", "/run/program", "30"):
+        assert f"(default: {default})" in " ".join(out.split())
+
+
+def test_without_a_config_the_program_ends_with_1_and_a_line_of_log(tmp_path: Path) -> None:
+    answer = run("--config", str(tmp_path / "none.json"))
+
+    (line,) = answer.stderr.splitlines()
+    record = json.loads(line)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert record["level"] == "critical"
+    assert record["message"].startswith(f"The config '{tmp_path}/none.json' cannot be read (No such file or directory)")
+
+
+def test_without_a_config_the_list_ends_with_1_and_a_line_for_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = cli.main(["list", "--config", str(tmp_path / "none.json")])
+
+    out, err = capsys.readouterr()
+    assert (code, out) == (1, "")
+    assert err.startswith(f"device_plugin: The config '{tmp_path}/none.json' cannot be read")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"version": 2}', '{"version": 1}'])
+def test_a_config_that_is_none_ends_the_list_with_1(
+    content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(content)
+
+    assert cli.main(["list", "--config", str(file)]) == 1
+    assert str(file) in capsys.readouterr().err
+
+
+def test_the_list_works_in_a_process_of_its_own_and_changes_nothing(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    arguments = options(host, tmp_path)
+
+    answer = run("list", *arguments)
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout.count("Healthy") == 6
+    assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "config.json"])
+
+
+def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = options(machines.bare_metal(tmp_path), tmp_path)
+
+    assert cli.main(["list", *arguments, "-o", "json"]) == 0
+    after = capsys.readouterr().out
+    assert cli.main([*arguments, "list", "-o", "json"]) == 0
+
+    assert capsys.readouterr().out == after
+    assert len(json.loads(after)["devices"]) == 6
+
+
+def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    (host.run / "dev").write_text("in the way")
+
+    answer = run(*options(host, tmp_path))
+
+    (line,) = answer.stderr.splitlines()
+    assert answer.returncode == 1
+    assert json.loads(line)["message"] == f"'{host.run}/dev' cannot be changed: File exists."

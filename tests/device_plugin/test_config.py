@@ -1,0 +1,233 @@
+"""The compiler and the device plugin mean the same by a config: the schema and the decoder agree at every place."""
+
+import copy
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+
+from compiler import configs
+from device_plugin import config
+from tests import builders
+
+ROOT = Path(__file__).parents[2]
+ANNOTATION = "device.openfuyao.com/config"
+POLICIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"operator": {"enabledHPRE": False, "enabledSEC": True, "enabledZIP": True}},
+    {
+        "operator": {"enabledSEC": True, "enabledZIP": True},
+        "devicePlugin": {
+            "sharing": {"hpre": 128, "zip": 2},
+            "allocationPolicy": "Packed",
+            "inject": {"maskSysfs": False, "libraries": True, "opensslConf": "1.1"},
+            "metrics": {"enabled": True, "port": 65535},
+        },
+    },
+)
+
+FULL: dict[str, Any] = {
+    "version": 1,
+    "cluster": "east",
+    "policy": "tls",
+    "vendor": "19e5",
+    "kinds": [
+        {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
+        {"name": "zip", "resource": "openfuyao.com/kae.zip", "pf": "a250", "vf": "a251", "module": "hisi_zip"},
+    ],
+    "sharing": {"hpre": 1, "zip": 2},
+    "allocationPolicy": "Balanced",
+    "inject": {"maskSysfs": True, "libraries": False, "opensslConf": "3.0"},
+    "metrics": {"port": 9510},
+}
+"""A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+
+# A value of every type, of every choice, and around every bound.
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, [], {}, [None], {"x": 1}),
+    *(-1, 0, 1, 2, 128, 129, 65535, 65536, 10**30, 0.5),
+    *(
+        "",
+        "x",
+        "hpre",
+        "Hpre",
+        "19e5",
+        "19E5",
+        "a/b",
+        "a b",
+        "é",
+        "x\n",
+        "1",
+        "true",
+        "Balanced",
+        "balanced",
+        "1.1",
+        "2.0",
+    ),
+)
+
+# Where the decoder reads more than the compiler writes: it takes null for an absent field.
+NULLABLE = (("metrics",), ("inject", "opensslConf"))
+
+Path_ = tuple[str | int, ...]
+
+
+@functools.cache
+def schema() -> Any:
+    """The schema that is shipped."""
+    return json.loads((ROOT / "schemas" / "device-plugin-config.json").read_text("utf-8"))
+
+
+@functools.cache
+def judge() -> jsonschema.Draft202012Validator:
+    """Who says what the schema allows."""
+    return jsonschema.Draft202012Validator(schema())
+
+
+def decoded(data: Any) -> config.Config | None:
+    """What the device plugin reads; None when it refuses."""
+    try:
+        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
+    except msgspec.ValidationError:
+        return None
+
+
+def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
+    """Every place in data, from the whole inward."""
+    yield here
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*here, key))
+
+
+def at(data: Any, place: Path_) -> Any:
+    """What stands at a place."""
+    return functools.reduce(lambda inner, key: inner[key], place, data)
+
+
+def without(place: Path_) -> Any:
+    """The full config without what stands at a place."""
+    data = copy.deepcopy(FULL)
+    del at(data, place[:-1])[place[-1]]
+    return data
+
+
+def changed(place: Path_, value: Any) -> Any:
+    """The full config with another value at a place."""
+    if not place:
+        return value
+    data = copy.deepcopy(FULL)
+    at(data, place[:-1])[place[-1]] = value
+    return data
+
+
+def mutants() -> Iterator[tuple[Path_, str, Any]]:
+    """Every config that differs from the full one in one thing, with the place and the change."""
+    for place in places(FULL):
+        if place:
+            yield place, "is absent", without(place)
+        for value in VALUES:
+            yield place, f"is {json.dumps(value)}", changed(place, value)
+        if isinstance(at(FULL, place), dict):
+            for key in ("x", "", "mask_sysfs", "Version"):
+                yield place, f"has '{key}'", changed(place, at(FULL, place) | {key: 1})
+
+
+def rendered() -> Iterator[tuple[str, str]]:
+    """The configs in every device plugin of the example fleet and of the golden cases."""
+    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
+        for file in sorted(folder.glob("**/daemonset-kae-device-plugin-*.yaml")):
+            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
+
+
+@pytest.mark.parametrize("spec", POLICIES)
+def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
+    text = configs.device_plugin(builders.policy("tls", **spec), cluster_name="east")
+
+    found = msgspec.json.decode(text, type=config.Config, strict=True)
+
+    judge().validate(json.loads(text))
+    assert without_nulls(msgspec.to_builtins(found)) == json.loads(text)
+
+
+def without_nulls(data: dict[str, Any]) -> dict[str, Any]:
+    """Data as the compiler writes it, which leaves out what is absent."""
+    return {
+        key: without_nulls(value) if isinstance(value, dict) else list(value) if isinstance(value, tuple) else value
+        for key, value in data.items()
+        if value is not None
+    }
+
+
+def test_every_config_that_is_checked_in_is_read() -> None:
+    found = dict(rendered())
+
+    assert len(found) > 10
+    for file, text in found.items():
+        judge().validate(json.loads(text))
+        assert decoded(json.loads(text)), file
+
+
+def test_the_fields_are_those_of_the_full_config() -> None:
+    found = decoded(FULL)
+
+    assert found == config.Config(
+        version=1,
+        cluster="east",
+        policy="tls",
+        vendor="19e5",
+        kinds=(
+            config.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
+            config.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
+        ),
+        sharing={"hpre": 1, "zip": 2},
+        allocation_policy="Balanced",
+        inject=config.Inject(mask_sysfs=True, libraries=False, openssl_conf="3.0"),
+        metrics=config.MetricsEndpoint(port=9510),
+    )
+
+
+def test_what_is_absent_has_the_default_of_the_schema() -> None:
+    smallest = without(("metrics",)) | {"inject": {}}
+
+    found = decoded(smallest)
+
+    properties = schema()["$defs"]["Inject"]["properties"]
+    assert found
+    assert found.metrics is None
+    assert found.inject == config.Inject(
+        mask_sysfs=properties["maskSysfs"]["default"], libraries=properties["libraries"]["default"], openssl_conf=None
+    )
+
+
+def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
+    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants()]
+
+    disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
+    assert disagreed == {(place, "is null") for place in NULLABLE}
+    assert {allowed for _, _, allowed, _ in verdicts} == {True, False}
+
+
+@pytest.mark.parametrize("place", [("version",), ("sharing", "hpre"), ("metrics", "port")])
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+    # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
+    data = changed(place, 1.0)
+
+    assert judge().is_valid(data)
+    assert decoded(data) is None
+
+
+def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
+    objects = {"Inject": FULL["inject"], "Kind": FULL["kinds"][0], "MetricsEndpoint": FULL["metrics"]}
+
+    assert FULL.keys() == schema()["properties"].keys()
+    assert objects.keys() == schema()["$defs"].keys()
+    for name, data in objects.items():
+        assert data.keys() == schema()["$defs"][name]["properties"].keys()

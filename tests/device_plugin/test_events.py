@@ -1,0 +1,188 @@
+"""What wakes the plugin: only what may matter, and only from the kernel."""
+
+import asyncio
+import os
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from device_plugin import events
+from tests.device_plugin import kernel, machines
+
+REAL = next((path for path in sorted(Path("/sys/bus/pci/devices").glob("*/uevent")) if os.access(path, os.W_OK)), None)
+"""Root may write there, unless a container shows it sysfs for reading only."""
+
+
+def may_speak() -> bool:
+    """Whether this process has CAP_NET_ADMIN, number 12 of linux/capability.h."""
+    status = Path("/proc/self/status").read_text()
+    return bool(int(status.partition("CapEff:")[2].split()[0], 16) >> 12 & 1)
+
+
+_DEADLINE_S = 2.0
+
+
+def uevent(action: str, path: str, **values: str) -> bytes:
+    """A message of the kernel."""
+    lines = [f"{action}@{path}", f"ACTION={action}", f"DEVPATH={path}", *(f"{k}={v}" for k, v in values.items())]
+    return b"".join(line.encode() + b"\0" for line in lines)
+
+
+@pytest.mark.parametrize("subsystem", ["pci", "uacce"])
+def test_devices_of_the_bus_and_of_the_class_concern_us(subsystem: str) -> None:
+    assert events.concerns(uevent("add", "/devices/pci0000:78/x", SUBSYSTEM=subsystem, SEQNUM="4"), 0)
+
+
+@pytest.mark.parametrize("path", ["/module/hisi_hpre", "/bus/pci/drivers/hisi_sec2"])
+def test_drivers_that_come_and_go_concern_us(path: str) -> None:
+    assert events.concerns(uevent("remove", path, SUBSYSTEM="module"), 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        uevent("change", "/devices/virtual/block/loop0", SUBSYSTEM="block"),
+        uevent("add", "/module/nf_tables", SUBSYSTEM="module"),
+        uevent("add", "/devices/virtual/net/hisi0", SUBSYSTEM="net"),
+        uevent("add", "/devices/x", SUBSYSTEM="pci_bus"),
+        uevent("add", "/devices/x", SUBSYSTEMS="pci"),
+        b"add@/devices/x\0SUBSYSTEM",
+        b"SUBSYSTEM=pci",
+        b"\xff\xfe\0\0=\0==",
+        b"",
+    ],
+)
+def test_everything_else_does_not(message: bytes) -> None:
+    assert not events.concerns(message, 0)
+
+
+@pytest.mark.parametrize("sender", [1, 4711, 2**32 - 1])
+def test_a_process_is_not_believed(sender: int) -> None:
+    message = uevent("add", "/devices/pci0000:78/x", SUBSYSTEM="uacce")
+
+    assert events.concerns(message, 0)
+    assert not events.concerns(message, sender)
+
+
+def test_every_event_of_a_changing_host_concerns_us(tmp_path: Path) -> None:
+    told: list[kernel.Event] = []
+    host = machines.bare_metal(tmp_path, tell=told.append)
+
+    host.renumber()
+    host.unplug("0000:79:00.0")
+
+    assert len(told) > 20
+    assert all(events.concerns(event.message(), 0) for event in told)
+
+
+@asynccontextmanager
+async def listening() -> AsyncIterator[asyncio.Event]:
+    """Set whenever the kernel tells of something."""
+    told = asyncio.Event()
+    heard = events.KernelEvents(asyncio.get_running_loop(), told.set)
+    try:
+        yield told
+    finally:
+        heard.close()
+
+
+@pytest.mark.skipif(REAL is None, reason="needs root and a PCI device")
+async def test_the_kernels_own_event_of_a_real_device_is_heard() -> None:
+    assert REAL is not None
+    async with listening() as told:
+        # The kernel says "change" of the device, and nothing changes.
+        REAL.write_text("change")
+
+        await asyncio.wait_for(told.wait(), _DEADLINE_S)
+
+
+@pytest.mark.skipif(not may_speak(), reason="needs root: speaks to the kernel's multicast group")
+async def test_a_process_that_speaks_to_the_kernels_group_is_heard_by_others_and_not_by_us() -> None:
+    loop = asyncio.get_running_loop()
+    with (
+        socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 15) as witness,
+        socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, 15) as liar,
+    ):
+        witness.bind((0, 1))
+        witness.setblocking(False)
+        lie = uevent("add", "/devices/no/such/device", SUBSYSTEM="uacce", LIE=str(os.getpid()))
+        async with listening() as told:
+            liar.sendto(lie, (0, 1))
+            async with asyncio.timeout(_DEADLINE_S):
+                while await loop.sock_recv(witness, 65536) != lie:
+                    told.clear()
+            # What has arrived there has arrived here: one more turn of the loop reads it.
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+            assert not told.is_set()
+
+
+@asynccontextmanager
+async def watching(folder: Path, prefix: str = "") -> AsyncIterator[tuple[events.FolderEvents, asyncio.Event]]:
+    """Set whenever something happens in a folder."""
+    told = asyncio.Event()
+    folders = events.FolderEvents(asyncio.get_running_loop(), told.set)
+    folders.watch(folder, prefix)
+    try:
+        yield folders, told
+    finally:
+        folders.close()
+
+
+async def heard(told: asyncio.Event) -> None:
+    """Waits for the next call, and forgets it."""
+    await asyncio.wait_for(told.wait(), _DEADLINE_S)
+    told.clear()
+
+
+async def test_names_that_come_and_go_are_heard(tmp_path: Path) -> None:
+    async with watching(tmp_path) as (_, told):
+        (tmp_path / "a").touch()
+        await heard(told)
+        (tmp_path / "a").rename(tmp_path / "b")
+        await heard(told)
+        (tmp_path / "b").unlink()
+        await heard(told)
+
+
+async def test_names_that_begin_otherwise_are_not_heard(tmp_path: Path) -> None:
+    async with watching(tmp_path, "hisi") as (_, told):
+        (tmp_path / "tty7").touch()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not told.is_set()
+
+        (tmp_path / "hisi_hpre-0").touch()
+        await heard(told)
+
+
+async def test_a_folder_that_takes_anothers_place_is_watched_once_it_is_looked_at(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with watching(folder) as (folders, told):
+        folder.rename(tmp_path / "old")
+        folder.mkdir()
+        folders.watch(folder)
+
+        (folder / "a").touch()
+        await heard(told)
+
+
+async def test_a_deleted_folder_is_heard_of_and_one_that_is_not_there_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    async with watching(folder) as (folders, told):
+        folders.watch(tmp_path / "nothing")
+        folder.rmdir()
+        await heard(told)
+        folders.watch(folder)
+
+        folder.mkdir()
+        folders.watch(folder)
+        told.clear()
+        (folder / "a").touch()
+        await heard(told)

@@ -1,0 +1,324 @@
+"""The plugin of a node: what it tells, what it answers, and what it refuses."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from device_plugin import config, damping, health, plugin
+from device_plugin.service import Refusal
+from runtime import errors
+from tests.device_plugin import hosts, machines, settings
+
+A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
+VF = "0000:79:00.1"
+HPRE = settings.kind("hpre").resource
+
+
+class Clock:
+    """Seconds that pass when a test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def looked(host: hosts.Host, stated: config.Config | None = None, clock: Clock | None = None) -> plugin.Plugin:
+    """A plugin that has looked at the host once."""
+    node = plugin.Plugin(settings.where(host), stated or settings.settings(), clock or Clock())
+    node.look()
+    return node
+
+
+def told(node: plugin.Plugin, resource: str = HPRE) -> dict[str, bool]:
+    """The shares of a resource, and whether they are healthy."""
+    return {replica.id: replica.healthy for replica in node.boards[resource].replicas}
+
+
+def reasons(node: plugin.Plugin, address: str = A) -> list[str]:
+    """What is wrong with a device, in codes."""
+    (found,) = (device.reasons for device in node.devices if device.function.address == address)
+    return [reason.code for reason in found]
+
+
+def given(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> list[str]:
+    """The addresses of the nodes that a container gets."""
+    return [Path(device.host_path).name for device in node.allocate(resource, ids).devices]
+
+
+def refused(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> str:
+    """Why a container does not get what it was given."""
+    with pytest.raises(Refusal) as caught:
+        node.allocate(resource, ids)
+    return str(caught.value)
+
+
+def test_every_resource_has_its_list(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 1, "sec": 1, "zip": 2}))
+
+    assert told(node) == {A: True, B: True}
+    assert told(node, settings.kind("zip").resource) == dict.fromkeys(
+        (ZIP, f"{ZIP}::1", "0000:b5:00.0", "0000:b5:00.0::1"), True
+    )
+
+
+def test_a_resource_without_devices_has_an_empty_list(tmp_path: Path) -> None:
+    assert told(looked(machines.virtual_machine(tmp_path)), settings.kind("zip").resource) == {}
+
+
+def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+
+    host.set_vfs(A, 2)
+    node.look()
+    assert told(node) == {VF: True, "0000:79:00.2": True, B: True}
+
+    host.set_vfs(A, 0)
+    node.look()
+    assert told(node) == {A: True, B: True}
+
+
+def test_a_virtual_function_that_a_guest_gets_is_offered_no_more(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(A, 2)
+    node = looked(host)
+
+    host.unbind(VF)
+    host.bind(VF, "vfio-pci")
+    node.look()
+
+    assert told(node) == {"0000:79:00.2": True, B: True}
+    assert refused(node, VF) == (
+        f"Device {VF} of {HPRE} is not offered: It is bound to vfio-pci, for a virtual machine."
+    )
+
+
+def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+
+    host.set_driver_changing("upgrade")
+    node.look()
+    assert told(node) == {A: False, B: False}
+    assert list(node.where.links.iterdir()) == []
+
+    host.set_driver_changing(None)
+    node.look()
+    assert told(node) == {A: True, B: True}
+    assert len(list(node.where.links.iterdir())) == 6
+
+
+def test_a_container_gets_the_nodes_of_its_devices(tmp_path: Path) -> None:
+    assert given(looked(machines.bare_metal(tmp_path)), B, A) == [A, B]
+
+
+def test_two_shares_of_a_device_are_one_node(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path), settings.settings(sharing={"hpre": 4, "sec": 1, "zip": 1}))
+
+    assert given(node, f"{A}::1", f"{A}::3") == [A]
+    assert given(node, A, A) == [A]
+    assert given(node, f"{A}::2", B) == [A, B]
+
+
+def test_the_same_devices_can_be_given_again(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path))
+
+    assert node.allocate(HPRE, [A]) == node.allocate(HPRE, [A])
+
+
+@pytest.mark.parametrize("unknown", ["0000:01:00.0", "", "::1", "../../dev/sda", "0000:79:00.0x"])
+def test_an_unknown_device_is_refused_by_name(unknown: str, tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path))
+
+    sentence = refused(node, A, unknown)
+
+    assert sentence == f"Device {unknown.partition('::')[0]} of {HPRE} is not there."
+
+
+def test_a_device_of_another_resource_is_unknown(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path))
+
+    assert refused(node, ZIP) == f"Device {ZIP} of {HPRE} is not there."
+
+
+def test_a_physical_function_with_virtual_ones_is_refused_with_the_reason(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+
+    host.set_vfs(A, 2)
+
+    assert refused(node, A) == (
+        f"Device {A} of {HPRE} is not offered: Its 2 virtual functions are offered in its place."
+    )
+
+
+def unplug(host: hosts.Host) -> None:
+    host.unplug(A)
+
+
+def isolate(host: hosts.Host) -> None:
+    host.set_isolate(A, 1)
+
+
+def remove_node(host: hosts.Host) -> None:
+    host.remove_node(A)
+
+
+def change_driver(host: hosts.Host) -> None:
+    host.set_driver_changing("upgrade")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (unplug, f"Device {A} of {HPRE} is not there."),
+        (isolate, f"Device {A} of {HPRE} is unhealthy: The kernel has isolated it after hardware errors."),
+        (remove_node, f"Device {A} of {HPRE} is unhealthy: /dev/hisi_hpre-2 is not there."),
+        (change_driver, f"Device {A} of {HPRE} is unhealthy: The driver of the node is being changed."),
+    ],
+)
+def test_what_happened_without_any_event_is_seen_when_a_device_is_given(
+    change: Callable[[hosts.Host], None], sentence: str, tmp_path: Path
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+    change(host)
+
+    assert refused(node, A) == sentence
+    assert not told(node).get(A)
+
+
+def test_a_device_that_came_without_any_event_can_be_given(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.unplug(A)
+    node = looked(host)
+
+    host.replug(A)
+
+    assert given(node, A) == [A]
+    assert told(node) == {A: True, B: True}
+
+
+def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+
+    host.renumber()
+    node.allocate(HPRE, [A])
+
+    assert str((node.where.links / A).readlink()) == f"/dev/{host.states()[A].entry}"
+
+
+def test_a_busy_device_is_no_reason_to_look_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+    before = node.devices
+
+    host.set_available_instances(A, 0)
+
+    assert given(node, A) == [A]
+    assert node.devices is before
+
+
+def test_answers_are_counted_by_resource_and_result(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path))
+    zip_ = settings.kind("zip").resource
+
+    given(node, A)
+    given(node, A, B)
+    refused(node, "x")
+    given(node, ZIP, resource=zip_)
+
+    sec = settings.kind("sec").resource
+    assert node.allocations == {
+        (HPRE, "succeeded"): 2,
+        (HPRE, "failed"): 1,
+        (zip_, "succeeded"): 1,
+        (zip_, "failed"): 0,
+        (sec, "succeeded"): 0,
+        (sec, "failed"): 0,
+    }
+
+
+def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: Path) -> None:
+    host, clock = machines.bare_metal(tmp_path), Clock()
+    node = looked(host, clock=clock)
+    for isolated in (1, 0, 1, 0, 1, 0):
+        clock.now += 10
+        host.set_isolate(A, isolated)
+        node.look()
+
+    assert reasons(node) == [health.DAMPED.code]
+    assert refused(node, A).endswith(health.DAMPED.text)
+    assert told(node)[B]
+
+    clock.now += damping.CALM_S
+    node.look()
+    assert reasons(node) == []
+
+
+def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
+    host, clock = machines.bare_metal(tmp_path), Clock()
+    node = looked(host, clock=clock)
+
+    for _ in range(5):
+        for change in (host.unload, host.load):
+            clock.now += 1
+            change()
+            node.look()
+
+    assert told(node) == {A: True, B: True}
+
+
+def test_loads_are_those_of_one_resource(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_available_instances(A, 3)
+    host.unbind(B)
+
+    loads = looked(host).loads(HPRE)
+
+    assert {name: (load.numa_node, load.free_queues) for name, load in loads.items()} == {A: (0, 3), B: (1, 0)}
+
+
+def test_what_changes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    host.set_isolate(A, 1)
+    node.look()
+    node.look()
+    host.unplug(B)
+    node.look()
+    node.look()
+
+    assert [(record.levelname, record.message) for record in caplog.records] == [
+        ("WARNING", "Device is unhealthy."),
+        ("INFO", "Device is offered no more."),
+    ]
+    assert vars(caplog.records[0])["reasons"] == ["Isolated"]
+    assert vars(caplog.records[1])["reason"] == "It is not on the PCI bus any more."
+
+
+def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+    caplog.set_level(logging.INFO)
+    caplog.clear()
+
+    host.renumber()
+    node.look()
+
+    assert [record.message for record in caplog.records] == ["Device was renumbered."] * 6
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    (host.run / "dev").write_text("in the way")
+
+    with pytest.raises(errors.Failure, match=r"^'.*run/kae/dev' cannot be changed: File exists\.$"):
+        looked(host)

@@ -1,0 +1,308 @@
+"""What sysfs says is read as it stands, in both layouts, while it changes, and where it is broken."""
+
+import os
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from compiler import devices
+from device_plugin import sysfs
+from tests.device_plugin import hosts, machines, settings
+from tests.device_plugin.functions import Function
+
+HPRE, SEC, ZIP = "0000:79:00.0", "0000:76:00.0", "0000:75:00.0"
+VM = "0000:02:00.0"
+NEEDED = ("api", "flags", "algorithms", "available_instances", "dev")
+LAYOUTS = pytest.mark.parametrize("machine", [machines.bare_metal, machines.kae_1], ids=["KAE 2", "KAE 1"])
+Machine = Callable[[Path], hosts.Host]
+
+
+def entry_folder(host: hosts.Host, address: str) -> Path:
+    """Where the entry of a function is."""
+    return host.sysfs / "bus/pci/devices" / address / "uacce" / str(host.states()[address].entry)
+
+
+def attribute(host: hosts.Host, address: str, name: str) -> Path:
+    """Where an attribute of an entry is, whatever the layout."""
+    folder = entry_folder(host, address)
+    return folder / name if (folder / name).exists() else folder / "attrs" / name
+
+
+def test_a_physical_function_is_read_in_full(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    assert settings.function(host, HPRE) == sysfs.Function(
+        address=HPRE,
+        kind=settings.kind("hpre"),
+        virtual=False,
+        driver="hisi_hpre",
+        numa_node=0,
+        vfs=0,
+        state=None,
+        entry=sysfs.Entry(
+            name="hisi_hpre-2",
+            folder=f"devices/pci0000:78/0000:78:00.0/{HPRE}/uacce/hisi_hpre-2",
+            node="hisi_hpre-2",
+            node_numbers="1:7",
+            node_state="there",
+            missing=(),
+            api="hisi_qm_v2",
+            algorithms=("rsa", "dh"),
+            isolated=0,
+            free_queues=256,
+        ),
+    )
+
+
+def test_both_layouts_say_the_same(tmp_path: Path) -> None:
+    old = settings.entry(machines.kae_1(tmp_path / "old"), SEC)
+    new = settings.entry(machines.bare_metal(tmp_path / "new"), SEC)
+
+    assert (old.name, new.name) == ("hisi_sec-0", "hisi_sec2-0")
+    assert (old.missing, old.api, old.algorithms, old.isolated) == (new.missing, new.api, new.algorithms, new.isolated)
+    assert (old.free_queues, new.free_queues) == (256, 256)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_half_made_entry_lacks_exactly_what_is_not_there(machine: Machine, name: str, tmp_path: Path) -> None:
+    host = machine(tmp_path)
+    attribute(host, HPRE, name).unlink()
+
+    assert settings.entry(host, HPRE).missing == (name,)
+
+
+def test_an_entry_without_anything_lacks_everything(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.unbind(HPRE)
+    host.half_bind(HPRE, number=2)
+
+    found = settings.entry(host, HPRE)
+
+    assert set(found.missing) == set(NEEDED)
+    assert (found.node, found.node_state, found.isolated, found.free_queues) == ("hisi_hpre-2", "missing", None, None)
+
+
+@LAYOUTS
+@pytest.mark.parametrize("content", [b"", b"many\n", b"\xff\xfe\n", b"0x10\n"])
+def test_a_number_that_is_none_is_unknown(machine: Machine, content: bytes, tmp_path: Path) -> None:
+    host = machine(tmp_path)
+    attribute(host, HPRE, "available_instances").write_bytes(content)
+    attribute(host, HPRE, "isolate").write_bytes(content)
+
+    found = settings.entry(host, HPRE)
+
+    assert (found.free_queues, found.isolated) == (None, None)
+
+
+@pytest.mark.parametrize("stated", [0, 1, -1, None])
+def test_isolation_is_told_as_the_kernel_tells_it(stated: int | None, tmp_path: Path) -> None:
+    host = hosts.Host(tmp_path)
+    host.add(Function(address=HPRE, kind=machines.KIND["hpre"], isolate=stated))
+
+    assert settings.entry(host, HPRE).isolated == stated
+
+
+def test_free_queues_are_no_difference_between_two_looks(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    before = settings.function(host, HPRE)
+    host.set_available_instances(HPRE, 3)
+
+    after = settings.function(host, HPRE)
+
+    assert settings.entry(host, HPRE).free_queues == 3
+    assert after == before
+
+
+def test_a_missing_device_node_is_known(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.remove_node(HPRE)
+
+    assert settings.entry(host, HPRE).node_state == "missing"
+
+
+def other_device(node: Path) -> None:
+    node.symlink_to("/dev/zero")
+
+
+def plain_file(node: Path) -> None:
+    node.touch()
+
+
+@pytest.mark.parametrize("replace", [other_device, plain_file, Path.mkdir])
+def test_something_else_at_the_place_of_the_device_node_is_known(
+    replace: Callable[[Path], None], tmp_path: Path
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.node(HPRE).unlink()
+    replace(host.node(HPRE))
+
+    assert settings.entry(host, HPRE).node_state == "other"
+
+
+def test_the_device_node_may_have_another_name_than_the_entry(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    attribute(host, HPRE, "uevent").write_text("MAJOR=1\nMINOR=7\nDEVNAME=uacce/hpre\n")
+    (host.dev / "uacce").mkdir()
+    host.node(HPRE).rename(host.dev / "uacce/hpre")
+
+    found = settings.entry(host, HPRE)
+
+    assert (found.node, found.node_state) == ("uacce/hpre", "there")
+
+
+def test_firmware_that_names_no_numa_node_is_no_node(tmp_path: Path) -> None:
+    host = machines.virtual_machine(tmp_path)
+
+    assert (host.sysfs / "bus/pci/devices" / VM / "numa_node").read_text() == "-1\n"
+    assert settings.function(host, VM).numa_node is None
+
+
+def test_the_nodes_of_the_machine_are_those_in_its_folder(tmp_path: Path) -> None:
+    host = machines.new_920(tmp_path)
+    for name in ("has_cpu", "nodes", "node", "node1x"):
+        (host.sysfs / "devices/system/node" / name).mkdir()
+
+    assert settings.scanned(host).numa_nodes == frozenset(range(4))
+
+
+def test_virtual_functions_are_counted_at_their_physical_one(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(HPRE, 8)
+
+    found = {item.address: (item.virtual, item.vfs) for item in settings.scanned(host, "hpre").functions}
+
+    assert found[HPRE] == (False, 8)
+    assert found["0000:79:00.1"] == (True, 0)
+    assert len(found) == 10
+
+
+def test_a_driver_that_makes_no_entry_is_told(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.unbind(HPRE)
+    host.bind(HPRE, "vfio-pci")
+
+    found = settings.function(host, HPRE)
+
+    assert (found.driver, found.entry) == ("vfio-pci", None)
+
+
+def test_debugfs_tells_the_state_where_it_can_be_read(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_status(HPRE, "stop")
+
+    assert settings.function(host, HPRE).state == "stop"
+    assert settings.function(host, SEC).state is None
+
+
+def test_functions_come_sorted_and_nothing_foreign_is_among_them(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.add_foreign("0000:01:00.0", "8086", devices.KINDS[0].pf)
+    (host.sysfs / "bus/pci/devices/not-an-address").mkdir()
+
+    found = settings.scanned(host)
+
+    assert [item.address for item in found.functions] == sorted(host.states())
+    assert found.strangers == ()
+    assert found.uacce
+
+
+def test_an_accelerator_of_a_kind_that_is_not_served_is_a_stranger(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    found = settings.scanned(host, "hpre", "zip")
+
+    assert found.strangers == (
+        sysfs.Stranger(address=SEC, device="a255", entry="hisi_sec2-0"),
+        sysfs.Stranger(address="0000:b6:00.0", device="a255", entry="hisi_sec2-1"),
+    )
+
+
+def test_without_the_module_there_are_functions_and_no_class(tmp_path: Path) -> None:
+    found = settings.scanned(machines.nothing_loaded(tmp_path))
+
+    assert not found.uacce
+    assert [(item.driver, item.entry) for item in found.functions] == [(None, None)] * 6
+
+
+def test_a_folder_that_is_no_sysfs_has_nothing(tmp_path: Path) -> None:
+    host = hosts.Host(tmp_path)
+    where = settings.where(host)
+    (host.sysfs / "bus/pci/devices").rmdir()
+
+    assert sysfs.scan(where, devices.VENDOR, settings.settings().kinds).functions == ()
+
+
+def meanwhile(file: Path, act: Callable[[], None]) -> threading.Thread:
+    """Puts a pipe in a file's place: whoever reads it gets its text once something else has happened."""
+    content = file.read_bytes()
+    file.unlink()
+    os.mkfifo(file)
+
+    def write() -> None:
+        # Opening waits for the reader.
+        with file.open("wb") as pipe:
+            act()
+            pipe.write(content)
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    return thread
+
+
+READ = ("vendor", "device", "numa_node", "sriov_numvfs", *(f"uacce/hisi_hpre-2/{name}" for name in (*NEEDED, "uevent")))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_function_that_is_unplugged_while_it_is_read_is_not_there(name: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    thread = meanwhile(host.sysfs / "bus/pci/devices" / HPRE / name, lambda: host.unplug(HPRE))
+
+    found = settings.scanned(host)
+
+    thread.join(5)
+    assert not thread.is_alive()
+    assert [item.address for item in found.functions] == sorted(host.states())
+    assert HPRE not in host.states()
+
+
+@pytest.mark.parametrize("name", READ[4:])
+def test_an_entry_that_goes_while_it_is_read_is_not_whole(name: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    thread = meanwhile(host.sysfs / "bus/pci/devices" / HPRE / name, lambda: host.unbind(HPRE))
+
+    found = settings.entry(host, HPRE)
+
+    thread.join(5)
+    assert not thread.is_alive()
+    assert found.missing or found.node_state == "missing"
+
+
+def test_a_host_that_changes_all_the_time_can_be_read_all_the_time(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    known, before = set(host.states()), settings.scanned(host)
+    done = threading.Event()
+
+    def change() -> None:
+        dice = random.Random(1)  # noqa: S311 - which device changes is no secret
+        for _ in range(10):
+            address = dice.choice(sorted(known))
+            host.unplug(address)
+            host.replug(address)
+            host.renumber()
+        done.set()
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    looks = 0
+    while not done.is_set():
+        assert {item.address for item in settings.scanned(host).functions} <= known
+        looks += 1
+    thread.join()
+
+    assert looks > 1
+    assert [item.address for item in settings.scanned(host).functions] == [item.address for item in before.functions]
+    assert all(item.entry and not item.entry.missing for item in settings.scanned(host).functions)
