@@ -9,6 +9,11 @@ READY := .venv/ready
 COUNT ?= 100000
 SEED ?= 0
 UPGRADE ?=
+IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
+TAG ?= $(shell git describe --tags --always --dirty)
+BASE_IMAGE ?=
+PLATFORM ?=
+IMAGE_FLAGS ?=
 
 .PHONY: help
 help: ## Print this list
@@ -35,6 +40,19 @@ compile: $(READY) ## Compile policies/ and inventory/ to output/
 .PHONY: test
 test: $(READY) ## Run every test that needs neither root nor a cluster
 	$(BIN)/python -m pytest -n auto
+	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
+
+.PHONY: cluster-tools
+cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, five minutes)
+	$(BIN)/python -m tests.cluster.tools
+
+.PHONY: test-cluster
+test-cluster: $(READY) ## Run the tests that need root: real kubelet, real API server, real images
+	$(BIN)/python -m pytest tests/cluster tests/images
+
+.PHONY: faults
+faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
+	$(BIN)/python -m tests.device_plugin.faults --count $(COUNT) --seed $(SEED)
 
 .PHONY: lint
 lint: $(READY) ## Check style and formatting
@@ -73,21 +91,39 @@ check: $(READY) ## Check that output/ and schemas/ are what the code produces
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
+# With podman, buildah or docker, whichever is there first. The first two give every file the time 0, so that the same
+# sources give the same layers. The name of an image is the title in its Dockerfile.
+.PHONY: images
+images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=)
+	@builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
+		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
+	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac; \
+	for file in */Dockerfile; do \
+		name=$$(sed -n 's/.*org.opencontainers.image.title="\(.*\)".*/\1/p' "$$file"); \
+		"$$builder" build --file "$$file" --tag "$(IMAGE_REGISTRY)/$$name:$(TAG)" $$epoch \
+			$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
+			$(IMAGE_FLAGS) . || exit 1; \
+	done
+
 .PHONY: bench
-bench: $(READY) ## Measure time and memory on large fleets
+bench: $(READY) ## Measure the compiler on large fleets, and the device plugin
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.plugin
 
 .PHONY: fuzz
 fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
 	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
 
+PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+
+# The image takes the versions that the tests have run with.
 .PHONY: lock
 lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
-	$(BIN)/uv pip compile pyproject.toml --group dev --output-file requirements.lock --quiet $(UPGRADE) \
-		--universal --python-version 3.11 --generate-hashes --no-annotate \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
+	$(PIN) pyproject.toml --group dev --output-file requirements.lock $(UPGRADE)
+	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	find compiler tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks compiler device_plugin runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +

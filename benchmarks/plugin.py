@@ -1,0 +1,204 @@
+"""Figures of the device plugin: `python -m benchmarks.plugin`.
+
+The plugin runs as a process of its own where its memory, processor time and start are measured, and beside a stand-in
+kubelet, with the kernel's events led to it, where reaction times are.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import tabulate
+
+from compiler import devices
+from device_plugin import config, offer, plugin, program, service
+from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from runtime import state
+from tests.device_plugin import faults, hosts, kernel, kubelets, machines
+
+SAMPLES = int(os.environ.get("SAMPLES", "300"))
+SLOW_SAMPLES = int(os.environ.get("SLOW_SAMPLES", "4"))
+IDLE_S = float(os.environ.get("IDLE_S", "60"))
+RESCAN_S = 30.0
+HPRE = devices.KINDS[0].resource
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds, of many of the same."""
+
+    seconds: Sequence[float]
+
+    def __str__(self) -> str:
+        """The median, the 99th percentile and the worst."""
+        ordered = sorted(self.seconds)
+        high = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
+        return f"median {_ms(statistics.median(ordered))}, p99 {_ms(high)}, worst {_ms(ordered[-1])}, n={len(ordered)}"
+
+
+@contextlib.asynccontextmanager
+async def together(root: Path, *, events: bool) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
+    """A host, a kubelet that has registered the plugin, and the plugin; without events it only rescans."""
+    running: list[program.Program] = []
+
+    def tell(_: kernel.Event) -> None:
+        for each in running:
+            each.wake()
+
+    host = machines.bare_metal(root, tell=tell)
+    (root / "program").mkdir()
+    node = plugin.Plugin(faults.places_of(host), faults.settings())
+    made = program.Program(node, state.ProgramDir(root / "program"), RESCAN_S)
+    if events:
+        running.append(made)
+    async with kubelets.Kubelet(host.kubelet) as kubelet:
+        task = asyncio.create_task(made.run())
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+        yield host, kubelet
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+
+async def unplug_times(root: Path, *, events: bool, count: int) -> Times:
+    """From the unplugging of a device to the list that lacks it."""
+    seconds = []
+    async with together(root, events=events) as (host, kubelet):
+        for turn in range(count):
+            began = time.perf_counter()
+            host.unplug("0000:79:00.0")
+            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 1, within_s=2 * RESCAN_S)
+            seconds.append(time.perf_counter() - began)
+            host.replug("0000:79:00.0")
+            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2, within_s=2 * RESCAN_S)
+            if not events:
+                # So that the moments are spread over the time between two rescans.
+                await asyncio.sleep(RESCAN_S * (turn + 0.5) / count)
+    return Times(seconds)
+
+
+async def allocate_times(root: Path) -> Times:
+    """From the call to its answer."""
+    seconds = []
+    async with together(root, events=True) as (_, kubelet):
+        for turn in range(SAMPLES):
+            began = time.perf_counter()
+            await kubelet.allocate(f"container-{turn}", HPRE, ("0000:79:00.0",))
+            seconds.append(time.perf_counter() - began)
+            kubelet.release(f"container-{turn}")
+    return Times(seconds)
+
+
+def largest_list() -> int:
+    """Bytes of the list of 64 devices with 128 replicas each, all on a NUMA node."""
+    replicas = tuple(
+        offer.Replica(id=offer.replica_id(f"0000:{bus:02x}:00.0", share), healthy=False, numa_node=1)
+        for bus in range(64)
+        for share in range(128)
+    )
+    return int(api.ListAndWatchResponse(devices=[service.device(replica) for replica in replicas]).ByteSize())
+
+
+@contextlib.contextmanager
+def process(root: Path, *, metrics: bool) -> Iterator[subprocess.Popen[bytes]]:
+    """The plugin as a process of its own."""
+    host = machines.bare_metal(root)
+    settings = msgspec.structs.replace(
+        faults.settings(), metrics=config.MetricsEndpoint(port=29510) if metrics else None
+    )
+    (root / "config.json").write_text(json.dumps(msgspec.to_builtins(settings)))
+    (root / "program").mkdir()
+    folders = (
+        ("--config", root / "config.json"),
+        ("--sysfs", host.sysfs),
+        ("--dev", host.dev),
+        ("--run-dir", host.run),
+        ("--kubelet-dir", host.kubelet),
+        ("--program-dir", root / "program"),
+    )
+    command = [sys.executable, "-m", "device_plugin", *(str(word) for pair in folders for word in pair)]
+    running = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    try:
+        yield running
+    finally:
+        running.terminate()
+        running.wait(timeout=10)
+
+
+async def start_times(root: Path) -> Times:
+    """From the start of the process to the kubelet's first list of every resource."""
+    seconds = []
+    for turn in range(10):
+        async with kubelets.Kubelet(root / str(turn) / "kubelet") as kubelet:
+            began = time.perf_counter()
+            with process(root / str(turn), metrics=False):
+                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in devices.KINDS))
+                seconds.append(time.perf_counter() - began)
+    return Times(seconds)
+
+
+def idle(root: Path, *, metrics: bool) -> tuple[float, float]:
+    """Resident MiB, and processor time as a share of one processor, of a plugin that has nothing to do."""
+
+    async def watched() -> tuple[float, float]:
+        with process(root, metrics=metrics) as running:
+            async with kubelets.Kubelet(root / "kubelet") as kubelet:
+                await kubelet.until(lambda: all(kubelet.allocatable(kind.resource) for kind in devices.KINDS))
+                await asyncio.sleep(3)
+                before = _processor_s(running.pid)
+                await asyncio.sleep(IDLE_S)
+                return _resident_mib(running.pid), (_processor_s(running.pid) - before) / IDLE_S
+
+    return asyncio.run(watched())
+
+
+def main() -> None:
+    """Print the table."""
+    rows: list[tuple[str, str]] = []
+
+    def measured(what: str, make: Callable[[Path], object]) -> None:
+        with tempfile.TemporaryDirectory(prefix="kae") as folder:
+            rows.append((what, str(make(Path(folder)))))
+
+    measured("start to registered", lambda root: asyncio.run(start_times(root)))
+    measured("Allocate", lambda root: asyncio.run(allocate_times(root)))
+    measured("unplug to told, events", lambda root: asyncio.run(unplug_times(root, events=True, count=SAMPLES)))
+    measured("unplug to told, rescans", lambda root: asyncio.run(unplug_times(root, events=False, count=SLOW_SAMPLES)))
+    rows.append(("64 devices x 128 replicas", f"{largest_list() / 1024:.0f} KiB of 4096"))
+    for metrics in (False, True):
+        with tempfile.TemporaryDirectory(prefix="kae") as folder:
+            resident, share = idle(Path(folder), metrics=metrics)
+        rows.append(
+            (f"idle, {'with' if metrics else 'without'} metrics", f"{resident:.1f} MiB, {share:.3%} of one CPU")
+        )
+    sys.stdout.write(tabulate.tabulate(rows, tablefmt="plain") + "\n")
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:.1f} ms"
+
+
+def _resident_mib(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("VmRSS"))
+    return int(line.split()[1]) / 1024
+
+
+def _processor_s(pid: int) -> float:
+    # utime and stime, behind the command's name in parentheses (proc(5)).
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main()
