@@ -1,0 +1,78 @@
+"""What an image is built of: the sources, a base, and wheels. The last two are made once, then kept."""
+
+import hashlib
+import posixpath
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.cluster import images, programs
+
+ROOT = Path(__file__).resolve().parents[2]
+_PACKAGES = ("libstdc++6", "python3", "python3-venv")
+"""What a Dockerfile asks of its base."""
+
+
+def sources() -> tuple[Path, ...]:
+    """Every file that a build of the images reads, from the root and in order."""
+    return tuple(sorted(path for top in _tops() for path in _files(ROOT / top)))
+
+
+def digest() -> str:
+    """Another one for other sources, and for another base."""
+    total = hashlib.sha256(f"{base()} {base().stat().st_mtime_ns}\n".encode())
+    for path in sources():
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
+    return total.hexdigest()[:16]
+
+
+def base() -> Path:
+    """A tar of the base: a minimal Debian.
+
+    Raises:
+        subprocess.CalledProcessError: mmdebstrap has said why on standard error.
+    """
+    return images.debian_root(_PACKAGES)
+
+
+def wheels(lock: Path) -> Path:
+    """A folder with the wheels of a requirements.lock for the base's Python, from wherever pip takes packages here.
+
+    Raises:
+        subprocess.CalledProcessError: pip has said why on standard error.
+    """
+    python = _python()
+    name = hashlib.sha256(lock.read_bytes() + python.encode()).hexdigest()[:16]
+    target = programs.folder().parent / "wheels" / name
+    if not target.exists():
+        fresh = target.with_suffix(".new")
+        command = (sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps")
+        choice = ("--only-binary=:all:", f"--python-version={python}", "--require-hashes", f"--requirement={lock}")
+        subprocess.run((*command, *choice, f"--dest={fresh}"), check=True, timeout=300)
+        fresh.rename(target)
+    return target
+
+
+def _python() -> str:
+    """The version of the base's Python, as in 3.11."""
+    with tarfile.open(base()) as archive:
+        link = next(member for member in archive if posixpath.normpath(member.name) == "usr/bin/python3")
+    return link.linkname.removeprefix("python")
+
+
+def _tops() -> Iterator[str]:
+    """What the root's .dockerignore lets through, and what runs the builds."""
+    yield from ("Makefile", ".dockerignore")
+    for line in (ROOT / ".dockerignore").read_text().splitlines():
+        if line.startswith("!"):
+            yield line.removeprefix("!")
+
+
+def _files(top: Path) -> Iterator[Path]:
+    if top.is_file():
+        yield top
+    else:
+        yield from (path for path in top.rglob("*") if path.is_file() and "__pycache__" not in path.parts)

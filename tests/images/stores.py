@@ -1,0 +1,92 @@
+"""A store of images that is thrown away: what is built and run in it, the machine's own podman never sees."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import places
+from tests.images import inputs
+
+REGISTRY = "localhost"
+"""The first part of every name, whose last one is the tag."""
+
+COMMANDS = ("make", "mmdebstrap", "podman", "runc")
+"""What a store is worked with. Each is the name of its Debian package, too."""
+
+_BASE = f"{REGISTRY}/kae-base:1"
+# Without CAP_SYS_RESOURCE no limit can be raised, which podman would do.
+_LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
+# As a DaemonSet asks the kubelet to run a program that needs no privilege.
+_CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A store that holds the base. Its methods raise AssertionError with what a program said that failed."""
+
+    folder: Path
+
+    def build(self, sources: Path, tag: str) -> None:
+        """Runs `make images` in a folder of sources, without any network and without a layer of an earlier build."""
+        wheels = inputs.wheels(sources / "device_plugin/requirements.lock")
+        flags = ("--no-cache", "--network=none", f"--volume={wheels}:/wheels:ro")
+        arguments = ("--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels")
+        self._work(
+            *("make", "--no-print-directory", f"--directory={sources}", "images"),
+            *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            f"IMAGE_FLAGS={' '.join(flags + arguments)}",
+        )
+
+    def take_base(self) -> None:
+        """Takes the base in."""
+        self._work("podman", "import", "--quiet", str(inputs.base()), _BASE)
+
+    def inspected(self, name: str) -> str:
+        """What podman knows of an image, as JSON: a list of one object."""
+        return self._work("podman", "image", "inspect", name)
+
+    def save(self, name: str, archive: Path) -> None:
+        """Writes an image as Docker's archive, whose layers are not compressed: containerd takes it in sooner."""
+        self._work("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
+
+    def run(self, name: str, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a container that has neither network nor capabilities, and cannot write its root.
+
+        It sees the folder, if there is one, at the folder's own path. It may fail.
+        """
+        mounted = () if folder is None else (f"--volume={folder}:{folder}",)
+        words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted)
+        return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))
+
+    def _work(self, *command: str) -> str:
+        done = self._run(command)
+        assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf")}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+@contextmanager
+def opened() -> Iterator[Store]:
+    """A new store with the base, beside the cluster's state, as overlayfs can lie upon that file system."""
+    parent = places.chosen().state.parent
+    parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="images-", dir=parent))
+    try:
+        # Podman would mount the store upon itself, and leave it so.
+        (folder / "storage.conf").write_text(
+            f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
+            '[storage.options.overlay]\nskip_mount_home = "true"\n'
+        )
+        store = Store(folder=folder)
+        store.take_base()
+        yield store
+    finally:
+        shutil.rmtree(folder)
