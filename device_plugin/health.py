@@ -39,14 +39,15 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 
     A device whose queues are all in use is busy, not broken.
     """
-    found = [CHANGING] if changing else []
+    found: list[Reason] = []
     if function.entry is None:
         found.append(_without_entry(function))
     else:
         found += _of_entry(function.entry)
     if function.state in _STOPPED:
         found.append(Reason(code="Stopped", text=f"The driver says '{function.state}' of it in debugfs.", fault=True))
-    return tuple(found)
+    # Last, as all devices share it, and it must not hide what one of them has.
+    return (*found, CHANGING) if changing else tuple(found)
 
 
 def usable(function: sysfs.Function) -> bool:
@@ -57,7 +58,7 @@ def usable(function: sysfs.Function) -> bool:
 
 def _without_entry(function: sysfs.Function) -> Reason:
     if function.driver is None:
-        return Reason(code="NoDriver", text="No driver is bound to it.")
+        return Reason(code="NoDriver", text=f"No driver is bound to it; {function.kind.module} should be.")
     return Reason(
         code="NoEntry",
         text=f"Driver {function.driver} made no entry for it in /sys/class/uacce: loaded with uacce_mode=0?",
@@ -67,7 +68,13 @@ def _without_entry(function: sysfs.Function) -> Reason:
 def _of_entry(entry: sysfs.Entry) -> list[Reason]:
     found = []
     if entry.missing:
-        found.append(Reason(code="EntryIncomplete", text=f"Its entry {entry.name} lacks {', '.join(entry.missing)}."))
+        lacking = ", ".join(entry.missing)
+        found.append(
+            Reason(
+                code="EntryIncomplete",
+                text=f"Its entry {entry.name} lacks {lacking}: still being made, or its driver failed (dmesg).",
+            )
+        )
     if entry.node_state == "missing":
         found.append(Reason(code="NoDeviceNode", text=f"/dev/{entry.node} is not there."))
     elif entry.node_state == "other":
@@ -75,5 +82,11 @@ def _of_entry(entry: sysfs.Entry) -> list[Reason]:
     if entry.isolated == 1:
         found.append(Reason(code="Isolated", text="The kernel has isolated it after hardware errors.", fault=True))
     elif entry.isolated is not None and entry.isolated != 0:
-        found.append(Reason(code="IsolationUnknown", text="The driver cannot say whether it is isolated.", fault=True))
+        found.append(
+            Reason(
+                code="IsolationUnknown",
+                text="The driver cannot say whether it is isolated (dmesg may tell why).",
+                fault=True,
+            )
+        )
     return found

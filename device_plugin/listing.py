@@ -24,8 +24,8 @@ class Report:
     """The functions of the node, the lists that the kubelet would be told, and what else is worth knowing."""
 
     rows: tuple[Row, ...]
-    offered: tuple[tuple[str, int, int], ...]
-    """Resource, capacity and allocatable."""
+    offered: tuple[tuple[str, int, int, int, int], ...]
+    """Resource, devices, shares of each, capacity and allocatable."""
     notes: tuple[str, ...]
 
 
@@ -46,8 +46,8 @@ def as_json(made: Report) -> str:
     data = {
         "version": 1,
         "resources": [
-            {"name": resource, "capacity": capacity, "allocatable": allocatable}
-            for resource, capacity, allocatable in made.offered
+            dict(zip(("name", "devices", "shares", "capacity", "allocatable"), values, strict=True))
+            for values in made.offered
         ],
         "devices": [_json_row(row) for row in made.rows],
         "notes": list(made.notes),
@@ -66,7 +66,9 @@ def as_table(made: Report) -> str:
         parts.append(
             tabulate([_cells(row) for row in made.rows], headers=header, tablefmt="plain", disable_numparse=True)
         )
-    parts.append(tabulate(made.offered, headers=("RESOURCE", "CAPACITY", "ALLOCATABLE"), tablefmt="plain"))
+    parts.append(
+        tabulate(made.offered, headers=("RESOURCE", "DEVICES", "SHARES", "CAPACITY", "ALLOCATABLE"), tablefmt="plain")
+    )
     if made.notes:
         parts.append("\n".join(made.notes))
     return "\n\n".join(parts)
@@ -84,17 +86,17 @@ def _row(function: sysfs.Function, *, changing: bool) -> Row:
     )
 
 
-def _offered(kind: config.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int]:
+def _offered(kind: config.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int, int, int]:
     share = settings.sharing.get(kind.name, 1)
     ours = [row for row in rows if row.function.kind == kind and row.health != "Withheld"]
-    return kind.resource, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
+    return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
 
 
 def _notes(where: places.Places, settings: config.Config, found: sysfs.Scan) -> Iterator[str]:
     if not found.functions:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
-            " Is the accelerator licensed and enabled in the BIOS?"
+            " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
         )
     elif not found.uacce:
         yield "/sys/class/uacce is not there: the module uacce is not loaded."
@@ -108,9 +110,11 @@ def _notes(where: places.Places, settings: config.Config, found: sysfs.Scan) -> 
             f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
             f" is of no kind that policy '{settings.policy}' serves."
         )
-    nodes = {function.numa_node for function in found.functions if health.withheld(function) is None}
-    if nodes - found.numa_nodes:
-        yield "Not every device has a NUMA node that the machine knows, so resources with such a device tell none."
+    for kind in settings.kinds:
+        ours = [each for each in found.functions if each.kind == kind and health.withheld(each) is None]
+        placeless = [each.address for each in ours if each.numa_node not in found.numa_nodes]
+        if placeless:
+            yield f"The kubelet is told no NUMA node for {kind.resource}, as {', '.join(placeless)} has none."
 
 
 def _cells(row: Row) -> tuple[str, ...]:

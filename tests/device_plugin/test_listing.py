@@ -106,7 +106,7 @@ def test_shares_are_counted_in_capacity_and_not_listed_one_by_one(tmp_path: Path
 
     found = reported("one-isolated", tmp_path, stated)
 
-    assert found.offered == (("openfuyao.com/kae.hpre", 32, 16),)
+    assert found.offered == (("openfuyao.com/kae.hpre", 2, 16, 32, 16),)
     assert len(found.rows) == 2
 
 

@@ -1,0 +1,88 @@
+"""The cluster's own certificate authority, what it issues, and the kubeconfigs that carry it.
+
+The extensions are those that RFC 5280 demands and that Python's `ssl` insists on since 3.13.
+"""
+
+import json
+import subprocess
+from base64 import b64encode
+from pathlib import Path
+
+from tests.cluster import places
+
+_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+_DAYS = ("-days", "2")
+
+
+def write(place: places.Place) -> Path:
+    """Writes the authority, all certificates and all kubeconfigs, and returns the folder of the certificates."""
+    folder = place.state / "pki"
+    folder.mkdir(mode=0o700)
+    _make_authority(folder)
+    # This command writes SEC 1 ("EC PRIVATE KEY"), the only form out of which the API server takes the public half.
+    _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(folder / "service-account.key"))
+    _issue(folder, "server", "/CN=kube-apiserver", names=f"IP:{place.address},DNS:kubernetes.default.svc")
+    _issue(folder, "kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
+    for name, subject in {
+        "admin": "/O=system:masters/CN=admin",
+        "kube-controller-manager": "/CN=system:kube-controller-manager",
+        "kube-scheduler": "/CN=system:kube-scheduler",
+        "kubelet": f"/O=system:nodes/CN=system:node:{places.NODE}",
+    }.items():
+        _issue(folder, name, subject)
+        _write_kubeconfig(place, folder, name)
+    return folder
+
+
+def _make_authority(folder: Path) -> None:
+    _openssl(
+        *("req", "-x509", *_KEY, *_DAYS, "-subj", "/CN=kae-cluster"),
+        *("-addext", "keyUsage=critical,keyCertSign,cRLSign"),
+        *("-keyout", str(folder / "ca.key"), "-out", str(folder / "ca.crt")),
+    )
+
+
+def _issue(folder: Path, name: str, subject: str, names: str = "") -> None:
+    request, extensions = folder / f"{name}.csr", folder / f"{name}.ext"
+    lines = ["subjectKeyIdentifier=hash", "authorityKeyIdentifier=keyid", "extendedKeyUsage=serverAuth,clientAuth"]
+    extensions.write_text("\n".join([*lines, *([f"subjectAltName={names}"] if names else ())]))
+    _openssl("req", "-new", *_KEY, "-subj", subject, "-keyout", str(folder / f"{name}.key"), "-out", str(request))
+    _openssl(
+        *(
+            "x509",
+            "-req",
+            *_DAYS,
+            "-in",
+            str(request),
+            "-extfile",
+            str(extensions),
+            "-out",
+            str(folder / f"{name}.crt"),
+        ),
+        *("-CA", str(folder / "ca.crt"), "-CAkey", str(folder / "ca.key"), "-CAcreateserial"),
+    )
+
+
+def _write_kubeconfig(place: places.Place, folder: Path, name: str) -> None:
+    def data(file: str) -> str:
+        return b64encode((folder / file).read_bytes()).decode()
+
+    cluster = {"server": f"https://{place.address}", "certificate-authority-data": data("ca.crt")}
+    user = {"client-certificate-data": data(f"{name}.crt"), "client-key-data": data(f"{name}.key")}
+    text = json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "kae",
+            "clusters": [{"name": "kae", "cluster": cluster}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": "kae", "context": {"cluster": "kae", "user": name}}],
+        }
+    )
+    path = place.state / f"{name}.kubeconfig"
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def _openssl(*arguments: str) -> None:
+    subprocess.run(("openssl", *arguments), check=True, capture_output=True, timeout=60)

@@ -1,0 +1,69 @@
+"""The cluster as fixtures: one control plane and one node a session, a namespace a test."""
+
+import os
+from collections.abc import Generator, Iterator
+
+import pytest
+
+from tests.cluster import control_plane as control_planes
+from tests.cluster import images as image_store
+from tests.cluster import node as nodes
+from tests.cluster import ownership, places, pods, programs
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Shows the end of the kubelet's log below a test that failed on the node."""
+    report = yield
+    node = getattr(item, "funcargs", {}).get("node")
+    if report.failed and isinstance(node, nodes.Node):
+        report.sections.append(("The end of the kubelet's log", node.kubelet.log_tail(lines=40)))
+    return report
+
+
+@pytest.fixture(scope="session")
+def place() -> Iterator[places.Place]:
+    """The place of the session's cluster, which this process owns; or the reason why there can be none."""
+    reason = " ".join(programs.obstacles())
+    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
+        pytest.fail(reason, pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        pytest.fail("There is one cluster for all of tests/cluster: run these tests without -n.", pytrace=False)
+    chosen = places.chosen()
+    with ownership.of(chosen):
+        yield chosen
+
+
+@pytest.fixture(scope="session")
+def control_plane(place: places.Place) -> Iterator[control_planes.ControlPlane]:
+    """The API server with its controllers and its scheduler."""
+    with control_planes.running(place) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def node(control_plane: control_planes.ControlPlane) -> Iterator[nodes.Node]:
+    """The node, with the real kubelet."""
+    with nodes.running(control_plane) as ready:
+        yield ready
+
+
+@pytest.fixture(scope="session")
+def images(node: nodes.Node) -> image_store.Images:
+    """The images of the node, to which a test adds its own."""
+    return image_store.Images(node.plane.place)
+
+
+@pytest.fixture(scope="session")
+def debian(images: image_store.Images) -> str:
+    """The image of a minimal Debian with Python and kmod."""
+    return images.debian()
+
+
+@pytest.fixture
+def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Namespace]:
+    """A namespace of the test's own."""
+    with pods.namespace(control_plane) as made:
+        yield made

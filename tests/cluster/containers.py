@@ -1,0 +1,87 @@
+"""containerd: its configuration, and the mount namespace in which it and the kubelet see this machine as their node."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.cluster import places, processes, programs
+
+PAUSE = "localhost/pause:1"
+"""The image of every sandbox."""
+
+HOST_FOLDERS = {"/var/lib/kubelet": "kubelet", "/var/log": "log", "/run": "run"}
+"""What the node sees in folders of the state, so that it writes nowhere else. (The kubelet's device-plugins folder and
+the sockets of containerd's shims have fixed paths, in /var/lib/kubelet and /run.)"""
+
+_ENTER = (
+    # Shared, as on a machine that systemd started: else a pod may not ask for mount propagation.
+    "mount --make-rshared /"
+    ' && while [ "$1" != -- ]; do mount --bind "$1" "$2" && shift 2 || exit; done'
+    ' && shift && exec "$@"'
+)
+
+
+def containerd(place: places.Place) -> processes.Program:
+    """The program, not yet started, with its configuration written."""
+    (place.state / "cni").mkdir()
+    (place.state / "cni" / "10-kae.conflist").write_text(json.dumps(_network(place)))
+    configuration = place.state / "containerd.toml"
+    configuration.write_text(_configuration(place))
+    binds: list[str] = []
+    for path, name in HOST_FOLDERS.items():
+        (place.state / name).mkdir(exist_ok=True)
+        Path(path).mkdir(parents=True, exist_ok=True)
+        binds += [str(place.state / name), path]
+    # A namespace of its own, private towards the machine: no mount of it shows outside or outlives its processes.
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _ENTER, "sh", *binds, "--"]
+    return processes.Program(place, "containerd", [*command, programs.path("containerd"), "-c", str(configuration)])
+
+
+def socket(place: places.Place) -> Path:
+    """Where containerd listens."""
+    return place.state / "containerd.sock"
+
+
+def ctr(place: places.Place, *arguments: str) -> list[str]:
+    """The command of containerd's own client, for the images and containers of the kubelet."""
+    return [programs.path("ctr"), "--address", str(socket(place)), "--namespace", "k8s.io", *arguments]
+
+
+def answers(place: places.Place) -> bool:
+    """Whether containerd takes commands."""
+    asked = subprocess.run(ctr(place, "version"), capture_output=True, timeout=30, check=False)
+    return asked.returncode == 0
+
+
+def _configuration(place: places.Place) -> str:
+    return f"""\
+version = 2
+root = "{place.state}/containerd"
+state = "/run/containerd"
+[grpc]
+  address = "{socket(place)}"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{PAUSE}"
+  # Without CAP_SYS_RESOURCE no process may lower its OOM score, and runc fails where it tries.
+  restrict_oom_score_adj = true
+[plugins."io.containerd.grpc.v1.cri".cni]
+  conf_dir = "{place.state}/cni"
+  bin_dir = "/usr/lib/cni"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{place.state}/containerd/opt"
+"""
+
+
+def _network(place: places.Place) -> dict[str, object]:
+    """A pair of interfaces a pod. It ends with the pod's network namespace, unlike a bridge."""
+    addresses = {
+        "type": "host-local",
+        "dataDir": f"{place.state}/addresses",
+        "ranges": [[{"subnet": place.pods}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+    }
+    return {
+        "cniVersion": "0.4.0",  # The newest that containerd 1.6 knows.
+        "name": "kae",
+        "plugins": [{"type": "ptp", "ipMasq": False, "ipam": addresses}],
+    }

@@ -1,0 +1,137 @@
+"""The control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler."""
+
+import contextlib
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cluster import api, certificates, places, processes, programs, waiting
+
+_START_S = 60
+
+
+class KubectlFailed(Exception):  # noqa: N818 - It is named for what happened.
+    """kubectl ended with an error; the text is what it printed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlPlane:
+    """A control plane that is at work."""
+
+    place: places.Place
+    api: api.Api
+    programs: Sequence[processes.Program]
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig, for programs under test."""
+        return self.place.kubeconfig
+
+    def kubectl(self, *arguments: str, text: str | None = None, timeout_s: float = 60) -> str:
+        """What kubectl prints, given this text as its standard input.
+
+        Raises:
+            KubectlFailed: With what it printed to standard error.
+            subprocess.TimeoutExpired: It did not end.
+        """
+        done = subprocess.run(
+            (programs.path("kubectl"), *arguments),
+            input=text or "",
+            capture_output=True,
+            encoding="utf-8",
+            env=processes.environment(self.place),
+            timeout=timeout_s,
+            check=False,
+        )
+        if done.returncode:
+            raise KubectlFailed(f"kubectl {' '.join(arguments)}: {done.stderr.strip()}")
+        return done.stdout
+
+
+@contextlib.contextmanager
+def running(place: places.Place) -> Iterator[ControlPlane]:
+    """A control plane, from nothing: the API server is ready and the controllers have begun.
+
+    Raises:
+        TimedOut: A program ended or is not ready in time; the end of its log is quoted.
+    """
+    pki = certificates.write(place)
+    client = api.Api(place.address, pki)
+    with contextlib.ExitStack() as stack:
+        etcd = stack.enter_context(processes.Program(place, "etcd", _etcd(place)))
+        server = stack.enter_context(processes.Program(place, "kube-apiserver", _api_server(place, pki)))
+        waiting.until("kube-apiserver", client.is_ready, timeout_s=_START_S, programs=(etcd, server))
+        controllers = processes.Program(place, "kube-controller-manager", _controller_manager(place, pki))
+        stack.enter_context(controllers)
+        scheduler = stack.enter_context(processes.Program(place, "kube-scheduler", _scheduler(place)))
+        waiting.until(
+            "the service account 'default', which the controllers make",
+            lambda: client.get("/api/v1/namespaces/default/serviceaccounts/default"),
+            timeout_s=_START_S,
+            programs=(controllers, scheduler),
+        )
+        yield ControlPlane(place=place, api=client, programs=(etcd, server, controllers, scheduler))
+
+
+def _etcd_url(place: places.Place) -> str:
+    return f"http://{place.address}:2379"
+
+
+def _etcd(place: places.Place) -> list[str]:
+    return [
+        programs.path("etcd"),
+        f"--data-dir={place.state}/etcd",
+        "--unsafe-no-fsync",  # Nothing here outlives the machine.
+        f"--listen-client-urls={_etcd_url(place)}",
+        f"--advertise-client-urls={_etcd_url(place)}",
+        "--listen-peer-urls=http://127.0.0.1:0",
+    ]
+
+
+def _api_server(place: places.Place, pki: Path) -> list[str]:
+    return [
+        programs.path("kube-apiserver"),
+        f"--etcd-servers={_etcd_url(place)}",
+        f"--bind-address={place.address}",
+        "--secure-port=443",  # The port of the service `kubernetes`, whose address this is.
+        f"--advertise-address={place.address}",
+        "--endpoint-reconciler-type=none",  # Nobody reads the endpoints: no kube-proxy runs.
+        f"--service-cluster-ip-range={place.services}",
+        f"--tls-cert-file={pki}/server.crt",
+        f"--tls-private-key-file={pki}/server.key",
+        f"--client-ca-file={pki}/ca.crt",
+        f"--kubelet-client-certificate={pki}/kubelet-client.crt",
+        f"--kubelet-client-key={pki}/kubelet-client.key",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        f"--service-account-key-file={pki}/service-account.key",
+        f"--service-account-signing-key-file={pki}/service-account.key",
+        "--authorization-mode=Node,RBAC",
+        "--enable-admission-plugins=NodeRestriction",
+        "--allow-privileged=true",
+    ]
+
+
+def _controller_manager(place: places.Place, pki: Path) -> list[str]:
+    return [
+        programs.path("kube-controller-manager"),
+        f"--kubeconfig={place.state}/kube-controller-manager.kubeconfig",
+        "--use-service-account-credentials",
+        f"--service-account-private-key-file={pki}/service-account.key",
+        f"--root-ca-file={pki}/ca.crt",
+        "--leader-elect=false",
+        f"--bind-address={place.address}",
+        # At the default, 20 a second, its own start takes five seconds.
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+    ]
+
+
+def _scheduler(place: places.Place) -> list[str]:
+    return [
+        programs.path("kube-scheduler"),
+        f"--kubeconfig={place.state}/kube-scheduler.kubeconfig",
+        "--leader-elect=false",
+        f"--bind-address={place.address}",
+    ]

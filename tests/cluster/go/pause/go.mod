@@ -1,0 +1,3 @@
+module kae.test/pause
+
+go 1.26.0

@@ -1,0 +1,50 @@
+"""What a cluster changes of the machine itself, and how that is undone: one address, and a few kernel settings."""
+
+import json
+import subprocess
+from pathlib import Path
+
+from tests.cluster import places
+
+_CHANGED = (
+    "net/ipv4/ip_forward",  # The network plugin ptp switches it on.
+    # The kubelet sets these on every node (pkg/kubelet/cm: setupKernelTunables).
+    *("vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"),
+    *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
+)
+_SETTINGS = Path("/proc/sys")
+
+
+def prepare(place: places.Place) -> None:
+    """Notes what is, then adds the cluster's address to the loopback interface."""
+    values = {name: (_SETTINGS / name).read_text() for name in _CHANGED if (_SETTINGS / name).exists()}
+    (place.state / "settings.json").write_text(json.dumps(values))
+    _ip("address", "add", f"{place.address}/32", "dev", "lo")
+
+
+def restore(place: places.Place) -> None:
+    """Undoes `prepare`, and what happened since. Does nothing where nothing was done."""
+    if place.address in _ip("-oneline", "address", "show", "dev", "lo"):
+        _ip("address", "delete", f"{place.address}/32", "dev", "lo")
+    notes = place.state / "settings.json"
+    if notes.exists():
+        for name, value in json.loads(notes.read_text() or "{}").items():
+            if (_SETTINGS / name).read_text() != value:
+                (_SETTINGS / name).write_text(value)
+
+
+def mounts(folder: Path) -> tuple[str, ...]:
+    """The mount points at or below this folder, innermost first."""
+    # The fifth field is the mount point, see proc_pid_mountinfo(5).
+    points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
+    return tuple(sorted((point for point in points if Path(point).is_relative_to(folder)), reverse=True))
+
+
+def unmount(folder: Path) -> None:
+    """Unmounts everything at or below this folder, so that its deletion touches nothing else."""
+    for point in mounts(folder):
+        subprocess.run(("umount", "--lazy", point), check=True, capture_output=True, timeout=30)
+
+
+def _ip(*arguments: str) -> str:
+    return subprocess.run(("ip", *arguments), check=True, capture_output=True, text=True, timeout=30).stdout

@@ -1,0 +1,193 @@
+"""The node: containerd and the real kubelet."""
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.cluster import containers, control_plane, images, places, processes, programs, waiting
+
+_START_S = 60
+_HEALTH_PORT = 10248
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    """How long a restart of the kubelet took."""
+
+    stopped_s: float
+    """From SIGTERM to the process's end."""
+
+    healthy_s: float
+    """From SIGTERM until the new process said that it is healthy."""
+
+    settled_s: float
+    """From SIGTERM until the new process knew its pods again, and so could be asked for their logs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node that is Ready and takes pods."""
+
+    plane: control_plane.ControlPlane
+    containerd: processes.Program
+    kubelet: processes.Program
+    name: str = places.NODE
+
+    def restart_kubelet(self) -> Restart:
+        """Ends the kubelet politely and starts it again with the same flags; pods go on.
+
+        Raises:
+            TimedOut: It does not end, or does not come back.
+        """
+        began_s = time.monotonic()
+        self.kubelet.stop(timeout_s=30)
+        stopped_s = time.monotonic() - began_s
+        self.kubelet.start()
+        waiting.until("the kubelet's health", self._is_healthy, timeout_s=_START_S, programs=(self.kubelet,))
+        healthy_s = time.monotonic() - began_s
+        waiting.until("the kubelet's pods", self._knows_its_pods, timeout_s=_START_S, programs=(self.kubelet,))
+        return Restart(stopped_s=stopped_s, healthy_s=healthy_s, settled_s=time.monotonic() - began_s)
+
+    def describe(self) -> Any:
+        """The node's object, as the API server has it; None before the kubelet has made it."""
+        return self.plane.api.get(f"/api/v1/nodes/{self.name}")
+
+    def capacity(self, resource: str) -> int | None:
+        """How many devices of a resource the node has told of; None without such a resource."""
+        return self._count("capacity", resource)
+
+    def allocatable(self, resource: str) -> int | None:
+        """How many devices of a resource pods can have; None without such a resource."""
+        return self._count("allocatable", resource)
+
+    def wait_for_allocatable(self, resource: str, count: int | None, timeout_s: float = 20) -> None:
+        """Waits until pods can have this many devices.
+
+        Raises:
+            TimedOut: With the number that it is instead, and the end of the kubelet's log.
+        """
+        waiting.until(
+            f"{count} allocatable {resource}",
+            lambda: self.allocatable(resource) == count,
+            timeout_s=timeout_s,
+            programs=(self.kubelet,),
+            explain=lambda: f"It is {self.allocatable(resource)}.",
+        )
+
+    def path(self, path: str) -> Path:
+        """Where this machine has what the node has at this absolute path."""
+        for folder, name in containers.HOST_FOLDERS.items():
+            if Path(path).is_relative_to(folder):
+                return self.plane.place.state / name / Path(path).relative_to(folder)
+        return Path(path)
+
+    def run(self, *command: str) -> str:
+        """What a command prints that runs as root in the node's mount namespace. Mounts that it makes pods can see.
+
+        Raises:
+            AssertionError: With what it printed to standard error.
+        """
+        enter = ("nsenter", f"--target={self.containerd.pid}", "--mount")
+        done = subprocess.run((*enter, *command), capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
+        return done.stdout
+
+    def is_ready(self) -> bool:
+        """Whether the node says that it is Ready, and repels no pods."""
+        data = self.describe() or {"spec": {}, "status": {}}
+        conditions = {entry["type"]: entry["status"] for entry in data["status"].get("conditions", ())}
+        return conditions.get("Ready") == "True" and not data["spec"].get("taints")
+
+    def _is_healthy(self) -> bool:
+        try:
+            with urllib.request.urlopen(
+                f"http://{self.plane.place.address}:{_HEALTH_PORT}/healthz", timeout=5
+            ) as answer:
+                return bool(answer.status == 200)
+        except (urllib.error.URLError, OSError):
+            return False
+
+    def _knows_its_pods(self) -> bool:
+        bound = self.plane.api.get(f"/api/v1/pods?fieldSelector=spec.nodeName={self.name}")
+        told = self.plane.api.request("GET", f"/api/v1/nodes/{self.name}/proxy/pods")
+        return told.status == 200 and _uids(bound) <= _uids(told.body)
+
+    def _count(self, field: str, resource: str) -> int | None:
+        value = (self.describe() or {"status": {}})["status"].get(field, {}).get(resource)
+        return None if value is None else int(value)
+
+
+def _uids(pods: Any) -> set[str]:
+    # A list without entries is null in the kubelet's answer.
+    return {str(pod["metadata"]["uid"]) for pod in pods["items"] or ()}
+
+
+@contextlib.contextmanager
+def running(plane: control_plane.ControlPlane) -> Iterator[Node]:
+    """The node, from nothing: Ready, and the image of the sandboxes is there.
+
+    Raises:
+        TimedOut: A program ended or is not ready in time; the end of its log is quoted.
+    """
+    place = plane.place
+    with containers.containerd(place) as containerd:
+        waiting.until("containerd", lambda: containers.answers(place), timeout_s=_START_S, programs=(containerd,))
+        with tempfile.TemporaryDirectory() as scratch:
+            images.Images(place).build(containers.PAUSE, images.pause_root(Path(scratch) / "root"), command=("/pause",))
+        with processes.Program(place, "kubelet", _kubelet(place, containerd.pid)) as kubelet:
+            node = Node(plane=plane, containerd=containerd, kubelet=kubelet)
+            waiting.until("a Ready node", node.is_ready, timeout_s=_START_S, programs=(kubelet, containerd))
+            yield node
+
+
+def _kubelet(place: places.Place, containerd: int) -> list[str]:
+    (place.state / "resolv.conf").write_text("# No name servers.\n")
+    configuration = place.state / "kubelet.json"
+    configuration.write_text(json.dumps(_configuration(place)))
+    return [
+        *("nsenter", f"--target={containerd}", "--mount"),
+        programs.path("kubelet"),
+        "-v=2",
+        f"--config={configuration}",
+        f"--kubeconfig={place.state}/kubelet.kubeconfig",
+        f"--cert-dir={place.state}/pki/kubelet",
+        f"--hostname-override={places.NODE}",
+        f"--node-ip={place.address}",
+    ]
+
+
+def _configuration(place: places.Place) -> dict[str, object]:
+    return {
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "address": place.address,
+        "authentication": {
+            "anonymous": {"enabled": False},
+            "webhook": {"enabled": True},
+            "x509": {"clientCAFile": f"{place.state}/pki/ca.crt"},
+        },
+        "authorization": {"mode": "Webhook"},
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": f"/{place.cgroup}",
+        "clusterDNS": [place.address],  # Nobody answers there, and says so at once.
+        "containerRuntimeEndpoint": f"unix://{containers.socket(place)}",
+        "eventRecordQPS": 0,  # No limit: tests read events.
+        "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
+        "failCgroupV1": False,
+        "failSwapOn": False,
+        "healthzBindAddress": place.address,
+        "healthzPort": _HEALTH_PORT,
+        "imageGCHighThresholdPercent": 100,  # Never: there is nowhere to fetch an image again.
+        "makeIPTablesUtilChains": False,  # They would stay.
+        "nodeStatusUpdateFrequency": "1s",
+        "oomScoreAdj": -100,  # As low as it may go without CAP_SYS_RESOURCE.
+        "resolvConf": f"{place.state}/resolv.conf",
+    }

@@ -1,0 +1,89 @@
+"""One process owns a cluster at a time, and nothing of the cluster outlives it."""
+
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from tests.cluster import cgroups, machine, places, waiting
+
+_LOCK_S = 20
+"""Time for the keeper of a run that was just killed."""
+
+_END_S = 20
+
+
+@contextlib.contextmanager
+def of(place: places.Place) -> Iterator[None]:
+    """Owns the cluster at this place: an empty state, the cgroup and the address are there; at the end nothing is.
+
+    Raises:
+        TimedOut: Another process owns it; or something could not be ended.
+    """
+    place.lock.parent.mkdir(parents=True, exist_ok=True)
+    with place.lock.open("a+") as lock, tempfile.TemporaryFile("w+") as complaints:
+        _take(lock)
+        clear(place)
+        keeper = _keeper(place, lock, complaints)
+        try:
+            (place.state / "log").mkdir(parents=True)
+            cgroups.make(place.cgroup)
+            machine.prepare(place)
+            yield
+        finally:
+            keeper.communicate(timeout=3 * _END_S)
+        complaints.seek(0)
+        assert keeper.returncode == 0, f"The cluster was not cleared up:\n{complaints.read()}"
+
+
+def clear(place: places.Place) -> None:
+    """Ends and removes whatever there is of a cluster. Its mounts are in a namespace that goes with the processes.
+
+    Raises:
+        TimedOut: Something does not end.
+    """
+    cgroups.destroy(place.cgroup, timeout_s=_END_S)
+    machine.unmount(place.state)
+    machine.restore(place)
+    if place.state.exists():
+        shutil.rmtree(place.state)
+
+
+def _take(lock: IO[str]) -> None:
+    def taken() -> bool:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def holder() -> str:
+        lock.seek(0)
+        return f"Process {lock.read().strip()} uses the cluster; one test run at a time can."
+
+    waiting.until(f"the lock {lock.name}", taken, timeout_s=_LOCK_S, explain=holder)
+    lock.truncate(0)
+    lock.write(f"{os.getpid()}\n")
+    lock.flush()
+
+
+def _keeper(place: places.Place, lock: IO[str], complaints: IO[str]) -> subprocess.Popen[bytes]:
+    """A process that clears up once its standard input ends, which it does however this process ends.
+
+    It inherits the lock, and so holds it until it is done.
+    """
+    return subprocess.Popen(
+        (sys.executable, "-m", "tests.cluster.keeper", str(place.number)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=complaints,
+        cwd=Path(__file__).resolve().parents[2],
+        pass_fds=(lock.fileno(),),
+        start_new_session=True,  # Ctrl-C is not meant for it.
+    )

@@ -1,0 +1,112 @@
+"""The node with KAE devices: a fake sysfs and its device nodes, and the DaemonSet as the compiler renders it."""
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import project
+from tests.cluster import node as nodes
+from tests.device_plugin import hosts, kernel, machines
+
+IMAGE = "localhost/kae-device-plugin:1"
+
+_POLICY = f"""\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAEPolicy
+metadata:
+  name: tls
+spec:
+  operator: {{enabledHPRE: true, enabledSEC: true, enabledZIP: true}}
+  driver: {{enabled: false}}
+  devicePlugin:
+    repository: ""
+    image: {IMAGE}
+    version: ""
+    sharing: {{sec: 2}}
+    inject: {{opensslConf: "3.0"}}
+"""
+
+_CLUSTER = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata:
+  name: test
+spec:
+  kubernetesVersion: "1.36"
+  nfd: {enabled: false}
+"""
+
+
+class Devices:
+    """A fake host whose device nodes stand in /dev of the node, and whose events the kernel tells.
+
+    Links in /dev lead to the fake host's nodes. An event is a real one: a PCI device of this machine is asked to
+    tell of itself, which every listener hears as it would hear of ours.
+    """
+
+    def __init__(self, root: Path, node: nodes.Node) -> None:
+        self._node = node
+        self._spokesman = next(iter(sorted(Path("/sys/bus/pci/devices").iterdir()))) / "uevent"
+        self._ready = False
+        self.host: hosts.Host = machines.bare_metal(root, mknod=True, tell=self._tell)
+        self._ready = True
+        self._show()
+
+    def close(self) -> None:
+        """Take the links out of /dev."""
+        for path in Path("/dev").glob("hisi_*"):
+            path.unlink()
+
+    def tell(self) -> None:
+        """Have the kernel tell of something."""
+        self._spokesman.write_text("change")
+
+    def _tell(self, _: kernel.Event) -> None:
+        if self._ready:
+            self._show()
+            self.tell()
+
+    def _show(self) -> None:
+        wanted = {path.name: path for path in self.host.dev.iterdir()}
+        for path in Path("/dev").glob("hisi_*"):
+            if path.name not in wanted:
+                path.unlink()
+        for name, target in wanted.items():
+            if not os.path.lexists(f"/dev/{name}"):
+                Path("/dev", name).symlink_to(target)
+
+
+def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
+    """The compiled DaemonSet; its mounts of /dev and of sysfs are those of the fake host, and nothing else differs."""
+    project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": _CLUSTER})
+    answer = project.kae(folder, "compile")
+    assert answer.code == 0, answer.err
+    (path,) = folder.glob("output/test/device-plugin/daemonset-*.yaml")
+    found: dict[str, Any] = yaml.safe_load(path.read_text())
+    pod = found["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    container["command"] += ["--sysfs", "/host/sys"]
+    container["volumeMounts"].append({"name": "sysfs", "mountPath": "/host/sys", "readOnly": True})
+    for volume in pod["volumes"]:
+        if volume["name"] == "dev":
+            volume["hostPath"]["path"] = str(host.dev)
+    pod["volumes"].append({"name": "sysfs", "hostPath": {"path": str(host.sysfs), "type": "Directory"}})
+    return found
+
+
+def others(folder: Path) -> list[Mapping[str, Any]]:
+    """What else the DaemonSet needs: its namespace and its ServiceAccount, as compiled."""
+    paths = [
+        *folder.glob("output/test/namespace/*.yaml"),
+        *folder.glob("output/test/device-plugin/serviceaccount-*.yaml"),
+    ]
+    return [yaml.safe_load(path.read_text()) for path in paths]
+
+
+def text(*objects: Mapping[str, Any]) -> str:
+    """Objects as kubectl reads them."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

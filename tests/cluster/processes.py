@@ -1,0 +1,84 @@
+"""A program of the cluster: a process with a name, a log, and a place in the cluster's cgroup."""
+
+import os
+import subprocess
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from tests.cluster import cgroups, places, programs, waiting
+
+_JOIN = 'echo $$ > "$0" && exec "$@"'
+"""Enters the cgroup before the program's first instruction, so that no child of it can stand outside."""
+
+
+class Program:
+    """A running program. As a context it starts at the beginning and is killed at the end."""
+
+    def __init__(self, place: places.Place, name: str, command: Sequence[str]) -> None:
+        self.name = name
+        self._place = place
+        self._command = tuple(command)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        """Kills: the state is thrown away, and a polite end takes the API server seconds."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=10)
+
+    @property
+    def pid(self) -> int:
+        """The number of the process."""
+        assert self._process is not None, f"{self.name} was never started"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Starts the process, with the same words each time. The log goes on."""
+        entrance = str(cgroups.entrance(self._place.cgroup))
+        with self._place.log(self.name).open("ab") as log:
+            self._process = subprocess.Popen(
+                ("sh", "-c", _JOIN, entrance, *self._command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=environment(self._place),
+                cwd="/",
+                start_new_session=True,  # Ctrl-C is for the tests; they end the programs in order.
+            )
+
+    def stop(self, timeout_s: float) -> None:
+        """Asks the process to end (SIGTERM) and waits for it.
+
+        Raises:
+            TimedOut: It goes on.
+        """
+        assert self._process is not None, f"{self.name} was never started"
+        self._process.terminate()
+        try:
+            self._process.wait(timeout=timeout_s)
+        except subprocess.TimeoutExpired as error:
+            raise waiting.TimedOut(f"{self.name} goes on {timeout_s:g} s after SIGTERM.\n{self.log_tail()}") from error
+
+    def ended(self) -> int | None:
+        """The exit code, or None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines that it has written."""
+        text = self._place.log(self.name).read_text(encoding="utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:])
+
+
+def environment(place: places.Place) -> dict[str, str]:
+    """What the programs see of ours: no proxies, no one's configuration, and our programs first."""
+    return {
+        "HOME": str(place.state / "home"),
+        "KUBECONFIG": str(place.kubeconfig),
+        "LANG": "C.UTF-8",
+        "PATH": os.pathsep.join((str(programs.folder()), os.environ["PATH"], "/usr/sbin", "/sbin")),
+    }

@@ -1,0 +1,172 @@
+"""However the owner of a cluster ends, nothing of the cluster stays: here with a second cluster beside the first."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import cgroups, control_plane, machine, ownership, places, programs, waiting
+
+ROOT = Path(__file__).resolve().parents[2]
+SECOND = places.Place(number=(places.chosen().number + 1) % 256)
+
+IDLE = """
+import signal, subprocess
+from tests.cluster import cgroups, ownership, places, processes, waiting
+
+place = places.chosen()
+with ownership.of(place), processes.Program(place, "sleep", ["sleep", "600"]):
+    (place.state / "mounted").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(place.state / "mounted")], check=True)
+    waiting.until("sleep", lambda: cgroups.processes(place.cgroup), timeout_s=10)
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+BUSY = """
+import signal
+from tests.cluster import containers, control_plane, node, ownership, places, pods
+
+place = places.chosen()
+with ownership.of(place), control_plane.running(place) as plane, node.running(plane), pods.namespace(plane) as made:
+    made.apply(pods.pod("pod", containers.PAUSE, ["/pause"]))
+    made.wait_for_ready("pod")
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+
+@contextlib.contextmanager
+def owner(program: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs a program, from its word that it is ready."""
+    environment = {**os.environ, "KAE_CLUSTER_NUMBER": str(SECOND.number)}
+    command = (sys.executable, "-c", program)
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def keeper(process: subprocess.Popen[str]) -> int:
+    """The number of the process that watches over an owner."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    (found,) = (child for child in children if b"tests.cluster.keeper" in Path(f"/proc/{child}/cmdline").read_bytes())
+    return int(found)
+
+
+def traces(place: places.Place) -> list[str]:
+    """What shows of a cluster on this machine."""
+    network = subprocess.run(("ip", "-oneline", "address"), check=True, capture_output=True, text=True).stdout
+    return [
+        *(f"process {process}" for process in cgroups.processes(place.cgroup)),
+        *(f"cgroup {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{place.cgroup}")),
+        *(f"mount {path}" for path in machine.mounts(place.state)),
+        *(f"state {path}" for path in (place.state,) if path.exists()),
+        *re.findall(rf"198\.1[89]\.{place.number}\.\d+", network),
+    ]
+
+
+@pytest.mark.usefixtures("place")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda end: end.name)
+def test_nothing_stays_of_a_cluster_whose_owner_is_ended(end: signal.Signals) -> None:
+    with owner(IDLE) as process:
+        while_it_ran = traces(SECOND)
+        process.send_signal(end)
+        process.wait(timeout=20)
+
+        waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
+
+    assert {trace.split()[0] for trace in while_it_ran} == {"process", "cgroup", "mount", "state", SECOND.address}
+
+
+@pytest.mark.usefixtures("place")
+def test_the_next_run_clears_what_is_left_when_the_keeper_was_killed_too() -> None:
+    with owner(BUSY) as process:
+        os.kill(keeper(process), signal.SIGKILL)
+        process.kill()
+        process.wait(timeout=20)
+    left = set(cgroups.processes(SECOND.cgroup))
+    names = {Path(f"/proc/{process}/comm").read_text().strip() for process in left}
+
+    with ownership.of(SECOND), control_plane.running(SECOND) as plane:
+        among_us = left.intersection(cgroups.processes(SECOND.cgroup))
+        is_ready = plane.api.is_ready()
+
+    assert names >= {"etcd", "kube-apiserver", "kubelet", "containerd", "containerd-shim", "pause"}
+    assert is_ready
+    assert not among_us
+    waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
+
+
+@pytest.mark.usefixtures("place")
+def test_a_second_owner_is_told_who_the_first_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "_LOCK_S", 0)
+
+    with owner(IDLE) as process, pytest.raises(waiting.TimedOut, match=f"Process {process.pid} uses the cluster"):
+        ownership.of(SECOND).__enter__()
+
+
+def pytest_without_programs(**settings: str) -> subprocess.CompletedProcess[str]:
+    """A test run on a machine where nothing was built."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "KAE_REQUIRE_CLUSTER")}
+    first = "tests/cluster/test_cluster.py::test_the_node_is_ready_and_runs_the_pinned_kubelet"
+    return subprocess.run(
+        (sys.executable, "-m", "pytest", "-rs", "-p", "no:cacheprovider", first),
+        cwd=ROOT,
+        env={**kept, "KAE_CLUSTER_BIN": "/nonexistent", **settings},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_without_the_programs_a_test_is_skipped_and_says_what_to_run() -> None:
+    done = pytest_without_programs()
+
+    assert done.returncode == 0
+    assert "1 skipped" in done.stdout
+    assert re.search(r"SKIPPED.*kubelet.*make cluster-tools", done.stdout)
+
+
+@pytest.mark.parametrize("setting", ["CI", "KAE_REQUIRE_CLUSTER"])
+def test_without_the_programs_a_test_fails_where_the_cluster_is_required(setting: str) -> None:
+    done = pytest_without_programs(**{setting: "1"})
+
+    assert done.returncode == 1
+    assert "make cluster-tools" in done.stdout
+
+
+def test_a_program_of_another_version_counts_as_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pause = programs.SETS[-1]
+    monkeypatch.setenv("KAE_CLUSTER_BIN", str(tmp_path))
+    (tmp_path / "pause").touch()
+    programs.stamp_file("pause").write_text(pause.stamp())
+
+    assert pause.lacking() == ()
+
+    programs.stamp_file("pause").write_text("of another go.mod")
+
+    assert pause.lacking() == ("pause",)
+
+
+def test_the_programs_of_kubebuilder_assets_are_taken_where_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
+    monkeypatch.setenv("KAE_CLUSTER_BIN", str(tmp_path / "empty"))
+    (tmp_path / "etcd").touch(mode=0o755)
+    (tmp_path / "kube-apiserver").touch(mode=0o755)
+
+    assert programs.path("etcd") == str(tmp_path / "etcd")
+    assert "kube-apiserver" not in programs.SETS[0].lacking()
+    assert "kubelet" in programs.SETS[0].lacking()

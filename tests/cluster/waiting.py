@@ -1,0 +1,52 @@
+"""Waits for conditions, each with a deadline, and says what was seen instead."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+_PAUSE_S = 0.05
+
+T = TypeVar("T")
+
+
+class TimedOut(Exception):  # noqa: N818 - It is named for what happened, as TimeoutError is.
+    """What was waited for did not come about in time, or never can."""
+
+
+class Watched(Protocol):
+    """A program without which the condition can never hold."""
+
+    name: str
+
+    def ended(self) -> int | None:
+        """Its exit code, or None while it runs."""
+
+    def log_tail(self) -> str:
+        """The last lines of its log."""
+
+
+def until(
+    what: str,
+    probe: Callable[[], T | None],
+    *,
+    timeout_s: float,
+    programs: Sequence[Watched] = (),
+    explain: Callable[[], str] = str,
+) -> T:
+    """The first answer of the probe that is true.
+
+    Raises:
+        TimedOut: With the last lines of the programs' logs and the explanation. At once when a program has ended.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        answer = probe()
+        if answer:
+            return answer
+        gone = [program for program in programs if program.ended() is not None]
+        if gone:
+            raise TimedOut(f"{what}: {gone[0].name} has ended with {gone[0].ended()}.\n{gone[0].log_tail()}")
+        if time.monotonic() > deadline_s:
+            logs = (f"The end of {program.name}'s log:\n{program.log_tail()}" for program in programs)
+            raise TimedOut("\n".join(filter(None, (f"{what}: not after {timeout_s:g} s.", explain(), *logs))))
+        time.sleep(_PAUSE_S)
