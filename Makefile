@@ -6,7 +6,7 @@ MAKEFLAGS += --no-builtin-rules
 
 BIN := .venv/bin
 READY := .venv/ready
-COUNT ?= 100000
+COUNT ?=
 SEED ?= 0
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
@@ -52,7 +52,7 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, real API s
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
-	$(BIN)/python -m tests.device_plugin.faults --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
 
 .PHONY: lint
 lint: $(READY) ## Check style and formatting
@@ -112,7 +112,7 @@ bench: $(READY) ## Measure the compiler on large fleets, and the device plugin
 
 .PHONY: fuzz
 fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
-	$(BIN)/python -m tests.fuzz --count $(COUNT) --seed $(SEED)
+	$(BIN)/python -m tests.fuzz --count $(or $(COUNT),100000) --seed $(SEED)
 
 PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
