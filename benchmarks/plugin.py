@@ -27,7 +27,6 @@ from runtime import state
 from tests.device_plugin import faults, hosts, kernel, kubelets, machines
 
 SAMPLES = int(os.environ.get("SAMPLES", "300"))
-SLOW_SAMPLES = int(os.environ.get("SLOW_SAMPLES", "4"))
 IDLE_S = float(os.environ.get("IDLE_S", "60"))
 RESCAN_S = 30.0
 HPRE = devices.KINDS[0].resource
@@ -47,8 +46,8 @@ class Times:
 
 
 @contextlib.asynccontextmanager
-async def together(root: Path, *, events: bool) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
-    """A host, a kubelet that has registered the plugin, and the plugin; without events it only rescans."""
+async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
+    """A host, a kubelet that has registered the plugin, and the plugin."""
     running: list[program.Program] = []
 
     def tell(_: kernel.Event) -> None:
@@ -59,8 +58,7 @@ async def together(root: Path, *, events: bool) -> AsyncIterator[tuple[hosts.Hos
     (root / "program").mkdir()
     node = plugin.Plugin(faults.places_of(host), faults.settings())
     made = program.Program(node, state.ProgramDir(root / "program"), RESCAN_S)
-    if events:
-        running.append(made)
+    running.append(made)
     async with kubelets.Kubelet(host.kubelet) as kubelet:
         task = asyncio.create_task(made.run())
         await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
@@ -70,27 +68,38 @@ async def together(root: Path, *, events: bool) -> AsyncIterator[tuple[hosts.Hos
             await task
 
 
-async def unplug_times(root: Path, *, events: bool, count: int) -> Times:
+async def unplug_times(root: Path) -> Times:
     """From the unplugging of a device to the list that lacks it."""
     seconds = []
-    async with together(root, events=events) as (host, kubelet):
-        for turn in range(count):
+    async with together(root) as (host, kubelet):
+        for _ in range(SAMPLES):
             began = time.perf_counter()
             host.unplug("0000:79:00.0")
-            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 1, within_s=2 * RESCAN_S)
+            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 1)
             seconds.append(time.perf_counter() - began)
             host.replug("0000:79:00.0")
-            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2, within_s=2 * RESCAN_S)
-            if not events:
-                # So that the moments are spread over the time between two rescans.
-                await asyncio.sleep(RESCAN_S * (turn + 0.5) / count)
+            await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+    return Times(seconds)
+
+
+async def isolation_times(root: Path) -> Times:
+    """From the isolation of a device, of which no event tells, to the list in which it is unhealthy."""
+    seconds = []
+    async with together(root) as (host, kubelet):
+        for left, address in ((1, "0000:79:00.0"), (0, "0000:b9:00.0")):
+            # Not at the moment of a rescan.
+            await asyncio.sleep(RESCAN_S / 3 if left else 0.0)
+            began = time.perf_counter()
+            host.set_isolate(address, 1)
+            await kubelet.until(lambda: len(kubelet.healthy(HPRE)) <= left, within_s=2 * RESCAN_S)  # noqa: B023 - at once
+            seconds.append(time.perf_counter() - began)
     return Times(seconds)
 
 
 async def allocate_times(root: Path) -> Times:
     """From the call to its answer."""
     seconds = []
-    async with together(root, events=True) as (_, kubelet):
+    async with together(root) as (_, kubelet):
         for turn in range(SAMPLES):
             began = time.perf_counter()
             await kubelet.allocate(f"container-{turn}", HPRE, ("0000:79:00.0",))
@@ -172,8 +181,8 @@ def main() -> None:
 
     measured("start to registered", lambda root: asyncio.run(start_times(root)))
     measured("Allocate", lambda root: asyncio.run(allocate_times(root)))
-    measured("unplug to told, events", lambda root: asyncio.run(unplug_times(root, events=True, count=SAMPLES)))
-    measured("unplug to told, rescans", lambda root: asyncio.run(unplug_times(root, events=False, count=SLOW_SAMPLES)))
+    measured("unplug to told, by an event", lambda root: asyncio.run(unplug_times(root)))
+    measured("isolation to told, by a rescan", lambda root: asyncio.run(isolation_times(root)))
     rows.append(("64 devices x 128 replicas", f"{largest_list() / 1024:.0f} KiB of 4096"))
     for metrics in (False, True):
         with tempfile.TemporaryDirectory(prefix="kae") as folder:

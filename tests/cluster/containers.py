@@ -9,9 +9,9 @@ from tests.cluster import places, processes, programs
 PAUSE = "localhost/pause:1"
 """The image of every sandbox."""
 
-HOST_FOLDERS = {"/var/lib/kubelet": "kubelet", "/var/log": "log", "/run": "run"}
-"""What the node sees in folders of the state, so that it writes nowhere else. (The kubelet's device-plugins folder and
-the sockets of containerd's shims have fixed paths, in /var/lib/kubelet and /run.)"""
+HOST_FOLDERS = {"/run": "run", "/var/lib/cni": "cni-results", "/var/lib/kubelet": "kubelet", "/var/log": "log"}
+"""What the node sees in folders of the state, so that it writes nowhere else: each of them holds paths that are fixed,
+as of the sockets of containerd's shims, of what the network plugins said, and of the kubelet's device-plugins."""
 
 _ENTER = (
     # Shared, as on a machine that systemd started: else a pod may not ask for mount propagation.

@@ -109,7 +109,8 @@ def obstacles() -> Iterator[str]:
     """What keeps the cluster from running here: sentences, each of which says what to do."""
     if os.geteuid() != 0:
         yield "The cluster's tests need root: its containers, mounts and cgroups are real."
-    yield from missing_tools()
+    else:
+        yield from missing_tools()
 
 
 def missing_tools() -> Iterator[str]:
