@@ -1,5 +1,6 @@
 """The node with KAE devices: a fake sysfs and its device nodes, and the DaemonSet as the compiler renders it."""
 
+import fcntl
 import json
 import os
 from collections.abc import Mapping
@@ -49,7 +50,9 @@ class Devices:
     """
 
     def __init__(self, root: Path, node: nodes.Node) -> None:
-        self._node = node
+        # There is one /dev for all clusters of the machine.
+        self._lock = (node.plane.place.state.parent / "dev.lock").open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._spokesman = next(iter(sorted(Path("/sys/bus/pci/devices").iterdir()))) / "uevent"
         self._ready = False
         self.host: hosts.Host = machines.bare_metal(root, mknod=True, tell=self._tell)
@@ -60,6 +63,7 @@ class Devices:
         """Take the links out of /dev."""
         for path in Path("/dev").glob("hisi_*"):
             path.unlink()
+        self._lock.close()
 
     def tell(self) -> None:
         """Have the kernel tell of something."""
