@@ -52,11 +52,12 @@ def places_of(host: hosts.Host) -> places.Places:
 class Rig:
     """A host, a kubelet and a plugin, with the kernel's events led from the first to the last."""
 
-    def __init__(self, root: Path, seed: int) -> None:
+    def __init__(self, root: Path, seed: int, quiet_s: float = QUIET_S) -> None:
         self.random = random.Random(seed)  # noqa: S311 - a test's choice
         self.counts: Counter[str] = Counter()
         self.slowest_s = 0.0
         self._root = root
+        self._quiet_s = quiet_s
         self._unplugged: list[str] = []
         self._program: program.Program | None = None
         self._task: asyncio.Task[None] | None = None
@@ -103,7 +104,7 @@ class Rig:
         began = time.monotonic()
         expected = self.expected()
         try:
-            await self.kubelet.until(lambda: self._registered() and self.seen() == expected, within_s=QUIET_S)
+            await self.kubelet.until(lambda: self._registered() and self.seen() == expected, within_s=self._quiet_s)
         except TimeoutError as error:
             raise TimeoutError(
                 f"After {self._history[-5:]}: expected {expected}, saw {self.seen()}. {error}"
