@@ -21,9 +21,9 @@ import msgspec
 import tabulate
 
 from compiler import devices
-from device_plugin import config, offer, plugin, program, service
+from device_plugin import offer, plugin, program, service
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from runtime import state
+from runtime import shapes, state
 from tests.device_plugin import faults, hosts, kernel, kubelets, machines
 
 SAMPLES = int(os.environ.get("SAMPLES", "300"))
@@ -123,7 +123,7 @@ def process(root: Path, *, metrics: bool) -> Iterator[subprocess.Popen[bytes]]:
     """The plugin as a process of its own."""
     host = machines.bare_metal(root)
     settings = msgspec.structs.replace(
-        faults.settings(), metrics=config.MetricsEndpoint(port=29510) if metrics else None
+        faults.settings(), metrics=shapes.MetricsEndpoint(port=29510) if metrics else None
     )
     (root / "config.json").write_text(json.dumps(msgspec.to_builtins(settings)))
     (root / "program").mkdir()

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from device_plugin import config, health, places, sysfs
+from runtime import shapes
 
 _NOTHING = "-"
 
@@ -86,7 +87,7 @@ def _row(function: sysfs.Function, *, changing: bool) -> Row:
     )
 
 
-def _offered(kind: config.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int, int, int]:
+def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int, int, int]:
     share = settings.sharing.get(kind.name, 1)
     ours = [row for row in rows if row.function.kind == kind and row.health != "Withheld"]
     return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share

@@ -8,8 +8,8 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
-from device_plugin import config, endpoint, events, plugin, service
-from runtime import errors, state
+from device_plugin import endpoint, events, plugin, service
+from runtime import errors, shapes, state
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +104,7 @@ class Program:
             self._directory.beat()
             await asyncio.sleep(_BEAT_S)
 
-    def _endpoint(self, kind: config.Kind) -> endpoint.Endpoint:
+    def _endpoint(self, kind: shapes.Kind) -> endpoint.Endpoint:
         shown = self._node.boards[kind.resource]
         answers = service.DevicePlugin(kind, self._node.settings, shown, self._node)
         place = endpoint.Endpoint(self._node.where, kind.name, kind.resource, answers, shown)

@@ -17,6 +17,7 @@ from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
+from runtime import shapes
 
 LOG = logging.getLogger(__name__)
 API_VERSION = "v1beta1"
@@ -63,7 +64,7 @@ class Registration(registry_grpc.RegistrationServicer):
 class DevicePlugin(api_grpc.DevicePluginServicer):
     """Offers the devices of one resource."""
 
-    def __init__(self, kind: config.Kind, settings: config.Config, shown: board.Board, node: Node) -> None:
+    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: board.Board, node: Node) -> None:
         self._resource = kind.resource
         self._packed = settings.allocation_policy == "Packed"
         self._board = shown

@@ -4,7 +4,6 @@ Attributes: Documentation/ABI/testing/sysfs-driver-uacce and sysfs-bus-pci of th
 keeps those of uacce in a folder attrs/. Anything here may vanish between two reads, so every read may answer with None.
 """
 
-import contextlib
 import os
 import re
 import stat
@@ -12,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from device_plugin import config, places
+from device_plugin import places
+from runtime import readings, shapes
 
 # KAE 1 calls SEC's entries hisi_sec, KAE 2 hisi_sec2.
 _ENTRY = re.compile(r"[a-z][a-z0-9_]*-[0-9]+")
@@ -49,7 +49,7 @@ class Function:
     """A PCI function of a served kind."""
 
     address: str
-    kind: config.Kind
+    kind: shapes.Kind
     virtual: bool
     driver: str | None
     numa_node: int | None
@@ -80,11 +80,11 @@ class Scan:
     """Whether the class uacce is there, hence the module loaded."""
 
 
-def scan(where: places.Places, vendor: str, kinds: tuple[config.Kind, ...]) -> Scan:
+def scan(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
     """Everything of the vendor that the PCI bus shows."""
     functions: list[Function] = []
     strangers: list[Stranger] = []
-    for address in sorted(_names(where.sysfs / "bus/pci/devices")):
+    for address in sorted(readings.names(where.sysfs / "bus/pci/devices")):
         found = read(where, vendor, kinds, address)
         if isinstance(found, Function):
             functions.append(found)
@@ -98,12 +98,12 @@ def scan(where: places.Places, vendor: str, kinds: tuple[config.Kind, ...]) -> S
     )
 
 
-def read(where: places.Places, vendor: str, kinds: tuple[config.Kind, ...], address: str) -> Function | Stranger | None:
+def read(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
     """The function at an address; None where none of the vendor's devices is."""
     folder = where.sysfs / "bus/pci/devices" / address
-    if not places.is_address(address) or _hex(folder / "vendor") != vendor:
+    if not places.is_address(address) or readings.hexadecimal(folder / "vendor") != vendor:
         return None
-    device = _hex(folder / "device")
+    device = readings.hexadecimal(folder / "device")
     if device is None:
         return None
     for kind in kinds:
@@ -113,30 +113,33 @@ def read(where: places.Places, vendor: str, kinds: tuple[config.Kind, ...], addr
     return Stranger(address=address, device=device, entry=entry) if entry else None
 
 
-def _function(where: places.Places, folder: Path, address: str, kind: config.Kind) -> Function | None:
+def _function(where: places.Places, folder: Path, address: str, kind: shapes.Kind) -> Function | None:
     entry = next(iter(_entries(folder)), None)
-    driver = _link_name(folder / "driver")
-    numa_node = _integer(folder / "numa_node")
+    driver = readings.link_name(folder / "driver")
+    numa_node = readings.integer(folder / "numa_node")
     function = Function(
         address=address,
         kind=kind,
-        virtual=_hex(folder / "device") == kind.vf,
+        virtual=readings.hexadecimal(folder / "device") == kind.vf,
         driver=driver,
         # -1: the firmware did not say.
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
         # While they are made, the links come first and sriov_numvfs last (drivers/pci/iov.c).
-        vfs=max(_integer(folder / "sriov_numvfs") or 0, sum(name.startswith("virtfn") for name in _names(folder))),
+        vfs=max(
+            readings.integer(folder / "sriov_numvfs") or 0,
+            sum(name.startswith("virtfn") for name in readings.names(folder)),
+        ),
         entry=_entry(where, folder / "uacce" / entry) if entry else None,
-        state=_text(where.sysfs / "kernel/debug" / (driver or kind.module) / address / "qm/status"),
+        state=readings.text(where.sysfs / "kernel/debug" / (driver or kind.module) / address / "qm/status"),
     )
     # Unplugged while it was read: what was read is worth nothing.
     return function if folder.exists() else None
 
 
 def _entry(where: places.Places, folder: Path) -> Entry:
-    event = dict(line.partition("=")[::2] for line in (_text(folder / "uevent") or "").splitlines())
+    event = dict(line.partition("=")[::2] for line in (readings.text(folder / "uevent") or "").splitlines())
     node = event.get("DEVNAME", folder.name)
-    numbers = _text(folder / "dev") or ""
+    numbers = readings.text(folder / "dev") or ""
     attributes = {name: _attribute(folder, name) for name in _NEEDED}
     isolated = _attribute(folder, "isolate")
     return Entry(
@@ -148,8 +151,8 @@ def _entry(where: places.Places, folder: Path) -> Entry:
         missing=tuple(name for name, value in attributes.items() if value is None) + (() if numbers else ("dev",)),
         api=attributes["api"],
         algorithms=tuple((attributes["algorithms"] or "").split()),
-        isolated=_number(isolated),
-        free_queues=_number(attributes["available_instances"]),
+        isolated=readings.number(isolated),
+        free_queues=readings.number(attributes["available_instances"]),
     )
 
 
@@ -163,49 +166,15 @@ def _node_state(node: Path, numbers: str) -> str:
 
 
 def _entries(folder: Path) -> list[str]:
-    return sorted(name for name in _names(folder / "uacce") if _ENTRY.fullmatch(name))
+    return sorted(name for name in readings.names(folder / "uacce") if _ENTRY.fullmatch(name))
 
 
 def _attribute(folder: Path, name: str) -> str | None:
-    text = _text(folder / name)
-    return _text(folder / "attrs" / name) if text is None else text
+    text = readings.text(folder / name)
+    return readings.text(folder / "attrs" / name) if text is None else text
 
 
 def _numa_nodes(sysfs: Path) -> Iterator[int]:
-    for name in _names(sysfs / "devices/system/node"):
+    for name in readings.names(sysfs / "devices/system/node"):
         if re.fullmatch(r"node[0-9]+", name):
             yield int(name.removeprefix("node"))
-
-
-def _names(folder: Path) -> list[str]:
-    with contextlib.suppress(OSError):
-        return [path.name for path in folder.iterdir()]
-    return []
-
-
-def _link_name(link: Path) -> str | None:
-    with contextlib.suppress(OSError):
-        return link.readlink().name
-    return None
-
-
-def _text(path: Path) -> str | None:
-    # Not only a missing file: reading an attribute of a device that goes gives ENODEV.
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        return path.read_text("ascii").strip()
-    return None
-
-
-def _hex(path: Path) -> str | None:
-    text = _text(path)
-    return text.removeprefix("0x") if text else None
-
-
-def _integer(path: Path) -> int | None:
-    return _number(_text(path))
-
-
-def _number(text: str | None) -> int | None:
-    with contextlib.suppress(ValueError, TypeError):
-        return int(text or "")
-    return None

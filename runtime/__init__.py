@@ -1,5 +1,5 @@
 """What the node programs and the watcher share: config file, logs, probes, metrics, signals and their last word.
 
-It knows nothing of devices, drivers or git, and imports nothing else of this repository. What goes wrong in the
+It decides nothing about devices, drivers or git, and imports nothing else of this repository. What goes wrong in the
 world leaves it as `errors.Failure`; nothing here ends a process, but a second signal.
 """

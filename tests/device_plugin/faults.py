@@ -18,7 +18,7 @@ from pathlib import Path
 
 from compiler import devices
 from device_plugin import config, places, plugin, program
-from runtime import state
+from runtime import shapes, state
 from tests.device_plugin import containers, hosts, kubelets, machines
 
 QUIET_S = 2.0
@@ -35,7 +35,7 @@ def settings() -> config.Config:
         policy="tls",
         vendor=devices.VENDOR,
         kinds=tuple(
-            config.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
+            shapes.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
             for kind in devices.KINDS
         ),
         sharing={"hpre": 1, "sec": 2, "zip": 1},

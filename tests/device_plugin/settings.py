@@ -7,13 +7,14 @@ import msgspec
 
 from compiler import devices
 from device_plugin import config, health, offer, places, sysfs
+from runtime import shapes
 from tests.device_plugin import hosts
 
 
-def kind(name: str = "hpre") -> config.Kind:
+def kind(name: str = "hpre") -> shapes.Kind:
     """A kind as the compiler tells it."""
     (found,) = (item for item in devices.KINDS if item.name == name)
-    return config.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
+    return shapes.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
 
 
 def settings(*names: str, **changes: Any) -> config.Config:

@@ -14,6 +14,7 @@ import yaml
 
 from compiler import configs
 from device_plugin import config
+from runtime import shapes
 from tests import builders
 
 ROOT = Path(__file__).parents[2]
@@ -184,13 +185,13 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         policy="tls",
         vendor="19e5",
         kinds=(
-            config.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
-            config.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
+            shapes.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
+            shapes.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
         ),
         sharing={"hpre": 1, "zip": 2},
         allocation_policy="Balanced",
         inject=config.Inject(mask_sysfs=True, libraries=False, openssl_conf="3.0"),
-        metrics=config.MetricsEndpoint(port=9510),
+        metrics=shapes.MetricsEndpoint(port=9510),
     )
 
 
