@@ -1,8 +1,13 @@
-"""How an asyncio program learns that it is to end."""
+"""How a program learns that it is to end."""
 
 import asyncio
 import os
 import signal
+import threading
+from types import FrameType
+
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
@@ -20,6 +25,21 @@ def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
             os._exit(128 + number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _SIGNALS:
         loop.add_signal_handler(number, on_signal, number)
     return stop
+
+
+def set_on_signals(stop: threading.Event) -> None:
+    """The same for a program without asyncio: the first signal sets the event, the second ends the process.
+
+    To be called in the main thread. Whoever clears the event again hears of the next signal.
+    """
+
+    def on_signal(number: int, _: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    for number in _SIGNALS:
+        signal.signal(number, on_signal)

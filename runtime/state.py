@@ -8,6 +8,9 @@ from runtime import errors
 READY = "ready"
 """There while the program is ready; the readiness probe looks for it."""
 
+UNREADY = "unready"
+"""Says why the program is not ready, for the events that the kubelet makes of a probe's words."""
+
 ALIVE = "alive"
 """Holds the moment of the last beat; `runtime.probe` reads it."""
 
@@ -27,13 +30,13 @@ class ProgramDir:
     def set_ready(self, reason: str = "") -> None:
         """The program does its work from now on; the reason is what `cat` prints to a person."""
         self._write(READY, reason)
+        self._remove(UNREADY)
 
-    def set_unready(self) -> None:
-        """The program does not do its work; nothing happens if that is known."""
-        try:
-            (self._path / READY).unlink(missing_ok=True)
-        except OSError as error:
-            raise self._failure(READY, error) from error
+    def set_unready(self, reason: str = "") -> None:
+        """The program does not do its work; the reason, if there is one, is what the probe says."""
+        if reason:
+            self._write(UNREADY, reason)
+        self._remove(READY)
 
     def beat(self) -> None:
         """The program still runs; to be called often enough for `runtime.probe`, best every ten seconds.
@@ -42,6 +45,12 @@ class ProgramDir:
         (clock_gettime(2)). Its mtime would not do: the wall clock jumps, back as well as forth.
         """
         self._write(ALIVE, f"{time.monotonic():.3f}")
+
+    def _remove(self, name: str) -> None:
+        try:
+            (self._path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failure(name, error) from error
 
     def _write(self, name: str, text: str) -> None:
         fresh = self._path / f".{name}.new"

@@ -1,0 +1,151 @@
+"""What comes before a driver may be touched: the right to swap, the announcement, and nobody who uses a device."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from installer import config, leases, observation, outline, places, record, store, users, wish
+from installer import host as hosts
+from runtime import errors
+
+
+class Queued(errors.Failure):
+    """Others are changing their driver, or nobody can say; the right to swap is asked for again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """A change that is being tried."""
+
+    seen: observation.Seen
+    before: record.Change
+    """What it has, or had when the change was begun by one that was killed."""
+    held: tuple[str, ...]
+    """Who holds a device."""
+    target: record.Driver | None = None
+    """What the host is to have, once that is in the store; None: no driver."""
+
+
+class Approach:
+    """The steps before a driver is touched."""
+
+    def __init__(
+        self, host: hosts.Host, settings: config.Config, drivers: store.Store, devices: users.Users, right: leases.Right
+    ) -> None:
+        """Nothing is asked yet."""
+        self._host = host
+        self._settings = settings
+        self._drivers = drivers
+        self._users = devices
+        self._right = right
+
+    def attempt(self, seen: observation.Seen, *, disturbs: bool) -> Attempt:
+        """What is known when a change is begun."""
+        installed = seen.record.installed
+        before = seen.record.change or record.Change(
+            kept=installed,
+            loaded=tuple(seen.loaded),
+            served=tuple(found.address for found in seen.entries()),
+            vfs={found.address: found.vfs for found in seen.functions if found.vfs},
+            packages=installed.packages if installed else (),
+        )
+        return Attempt(seen=seen, before=before, held=self._users.present(seen) if disturbs else ())
+
+    def steps(self, attempt: Attempt, reason: str) -> tuple[outline.Step, ...]:
+        """Have the host to ourselves."""
+        seen = attempt.seen
+        if attempt.held and self._is_unasked(seen):
+            return (self._sparing(attempt, reason),)
+        others = seen.record.installed is None and seen.record.change is None and (seen.loaded or seen.options)
+        return (
+            *(self._keeping(attempt) if others else ()),
+            *(self._queueing() if attempt.held else ()),
+            outline.Step(
+                name="announce-change",
+                reason=f"Writes '{places.CHANGING}': the device plugin gives nobody a device any more.",
+                act=lambda: self._announce(reason),
+            ),
+            *(self._draining(attempt) if attempt.held else ()),
+            outline.Step(
+                name="begin-change",
+                reason="Notes what the host has now; from here on a failure puts that back.",
+                act=lambda: self._begin(attempt),
+            ),
+        )
+
+    def leave(self) -> None:
+        """Let go of everything: nothing was touched."""
+        self._host.remove(places.CHANGING)
+        self.give_back()
+
+    def give_back(self) -> None:
+        """Let another host have its turn, if this one has the right; nothing is lost where nobody answers now."""
+        if record.read(self._host).lease is not None and self._right.give_back():
+            record.update(self._host, lease=None)
+
+    def _is_unasked(self, seen: observation.Seen) -> bool:
+        known = seen.record
+        same = (known.asked, known.boot) == (wish.of_settings(self._settings), seen.boot)
+        return same and known.installed is not None and known.change is None
+
+    def _sparing(self, attempt: Attempt, reason: str) -> outline.Step:
+        def wait() -> None:
+            raise users.Blocked(
+                f"{reason} Nothing new was asked for, so nobody is evicted to mend it; it is mended once nobody holds a"
+                f" device: {', '.join(attempt.held)}."
+            )
+
+        return outline.Step(
+            name="spare-users",
+            reason="Leaves those alone who use a device: this driver was proved, and the config has not changed since.",
+            act=wait,
+        )
+
+    def _keeping(self, attempt: Attempt) -> Iterable[outline.Step]:
+        yield outline.Step(
+            name="keep-driver",
+            reason="Copies what others had installed to the store, so that it can come back.",
+            act=lambda: self._keep(attempt),
+        )
+
+    def _queueing(self) -> Iterable[outline.Step]:
+        names = ", ".join(self._settings.leases.names)
+        yield outline.Step(
+            name="take-lease",
+            reason=f"Takes the right to swap, as devices are in use: the first free one of {names}.",
+            act=self._take,
+        )
+
+    def _draining(self, attempt: Attempt) -> Iterable[outline.Step]:
+        what = "Evicts" if self._settings.drain.enabled else "Waits for"
+        limit = self._settings.drain.timeout_seconds
+        yield outline.Step(
+            name="drain-devices",
+            reason=f"{what} those who hold a device, for at most {limit} s: {', '.join(attempt.held)}.",
+            act=lambda: self._users.drain(attempt.seen),
+        )
+
+    def _keep(self, attempt: Attempt) -> None:
+        attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.seen))
+
+    def _take(self) -> None:
+        try:
+            taken = self._right.take()
+        except errors.Failure as failure:
+            raise Queued(f"The right to swap cannot be had, and devices are in use: {failure}") from failure
+        if not taken:
+            raise Queued(f"It is not this host's turn: {' '.join(self._right.others)}")
+        record.update(self._host, lease=self._right.name)
+
+    def _announce(self, reason: str) -> None:
+        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self._host.write(places.CHANGING, f"{json.dumps({'reason': reason, 'since': since})}\n")
+
+    def _begin(self, attempt: Attempt) -> None:
+        if attempt.held and not self._right.is_safe():
+            raise Queued("The Lease was lost before anything was unloaded; the host is as it was.")
+        packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
+        record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))

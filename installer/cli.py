@@ -1,0 +1,146 @@
+"""The command line: `python -m installer` works; `plan` and `status` look, `remove` takes the driver away."""
+
+import argparse
+import contextlib
+import logging
+import os
+import sys
+from pathlib import Path
+
+import msgspec
+
+from installer import config, program, report, standing, workshop
+from installer import host as hosts
+from runtime import configfile, errors, logs, signals, termination
+
+LOG = logging.getLogger(__name__)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The exit code: 0 after a signal or an answer, 1 for a bad config, 2 for a wrong call, 3 where the host fails."""
+    options = _parser().parse_args(arguments)
+    host = hosts.Host(options.host_root)
+    signals.set_on_signals(host.stop)
+    if options.command != "serve":
+        return _answer(options, host)
+    logs.start("installer")
+    try:
+        settings = configfile.load(options.config, config.Config)
+        _serve(options, host, settings)
+    except errors.Failure as failure:
+        LOG.critical("%s", failure)
+        termination.report(str(failure))
+        return 1 if isinstance(failure, errors.ConfigError) else 3
+    LOG.info("Ended as told.")
+    return 0
+
+
+def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> None:
+    # gRPC's own remarks on connections are no lines of JSON, and what matters of them is logged here.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
+
+    shown = standing.Standing()
+    tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
+    with contextlib.ExitStack() as stack:
+        stack.callback(tools.close)
+        if settings.metrics is not None:
+            # Five megabytes that an installer without metrics does without.
+            from installer import measures  # noqa: PLC0415 - see above
+
+            registry = measures.registry_of(shown, lambda: tools.right.held_s)
+            stack.callback(metrics.serve(registry, settings.metrics.port).close)
+        running = program.Program(host, settings, tools.changer, tools.digest, shown)
+        tools.resume()
+        running.run(state.ProgramDir(options.program_dir))
+        if settings.enabled_cleanup and tools.is_going():
+            _clean_up(options, host, settings)
+        if not shown.ready:
+            termination.report(shown.reason)
+
+
+def _clean_up(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> None:
+    LOG.info("The DaemonSet goes, and enabledCleanup is set: the driver is removed.")
+    host.stop.clear()  # The next signal breaks it off; the one after that kills.
+    absent = msgspec.structs.replace(settings, state="Absent")
+    tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
+    shown = standing.Standing()
+    with contextlib.closing(tools), program.lock(host):
+        tools.resume()
+        running = program.Program(host, absent, tools.changer, tools.digest, shown)
+        while not shown.ready and not host.stop.is_set():
+            host.stop.wait(running.cycle())
+
+
+def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
+    try:
+        settings = configfile.load(options.config, config.Config)
+        if options.command == "remove":
+            return _remove(options, host, settings)
+        tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
+        with contextlib.closing(tools):
+            found = tools.report()
+    except errors.Failure as failure:
+        print(f"installer: {failure}", file=sys.stderr)
+        return 1 if isinstance(failure, errors.ConfigError) else 3
+    if options.output == "json":
+        print(report.as_json(found))
+    else:
+        print(report.as_plan(found) if options.command == "plan" else report.as_status(found))
+    return 0
+
+
+def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> int:
+    absent = msgspec.structs.replace(settings, state="Absent")
+    tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
+    shown = standing.Standing()
+    with contextlib.closing(tools), program.lock(host, wait=False):
+        tools.resume()
+        running = program.Program(host, absent, tools.changer, tools.digest, shown)
+        running.cycle()
+        if shown.state == "Changing":
+            running.cycle()
+        found = tools.report()
+    print(report.as_json(found) if options.output == "json" else f"{shown.state}: {shown.reason}")
+    return 0 if shown.ready else 3
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
+    _add_places(parser, defaults=True)
+    parser.set_defaults(command="serve")
+    commands = parser.add_subparsers(metavar="")
+    for name, meaning in (
+        ("plan", "show what would be done, and why; nothing is changed"),
+        ("status", "show what is on the host"),
+        ("remove", "remove the driver that we installed, with the same care as driver.state Absent"),
+    ):
+        command = commands.add_parser(name, help=meaning, allow_abbrev=False)
+        _add_places(command, defaults=False)
+        command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
+        command.set_defaults(command=name)
+    return parser
+
+
+def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
+    # The same options before and after a command; those after it must not bring back the defaults.
+    for name, default, metavar, meaning in (
+        ("--config", Path("/etc/kae/config.json"), "FILE", "what the policy asks for"),
+        ("--host-root", Path("/host"), "DIR", "the host's root"),
+        ("--image-root", Path("/"), "DIR", "the root of the image, which brings the driver"),
+        ("--program-dir", Path("/run/program"), "DIR", "what the probes look at"),
+    ):
+        parser.add_argument(
+            name,
+            type=Path,
+            metavar=metavar,
+            default=default if defaults else argparse.SUPPRESS,
+            help=f"{meaning} (default: {default})",
+        )
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        default=None if defaults else argparse.SUPPRESS,
+        help="how the API server is reached (default: KUBECONFIG, else as a pod does)",
+    )

@@ -1,0 +1,121 @@
+"""What the installer is told: the shape of its config file, as schemas/driver-config.json states it."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from runtime import shapes
+
+Repository = Annotated[str, msgspec.Meta(pattern=r"^(https?://|file:///)[^ ]+$", max_length=500)]
+
+
+class Build(shapes.Shape, frozen=True, kw_only=True):
+    """The modules are compiled on the node against the kernel-devel package of its running kernel."""
+
+    repositories: tuple[Repository, ...] = ()
+    """None means the node's own; file:// is a path of the host."""
+
+
+class Packages(shapes.Shape, frozen=True, kw_only=True):
+    """The modules come as rpm packages."""
+
+    names: Annotated[
+        tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._+${}~-]+$", max_length=250)], ...],
+        msgspec.Meta(min_length=1),
+    ]
+    """In the order of installation; `${DRIVER_VERSION}` stands for the driver's version."""
+    repositories: tuple[Repository, ...] = ()
+    """None means the node's own; file:// is a path of the host."""
+    gpg_check: bool = True
+    """Refuse packages without a trusted signature."""
+
+
+class Prebuilt(shapes.Shape, frozen=True, kw_only=True):
+    """The image holds the modules, below /opt/lib/modules/<kernel>/."""
+
+
+class InTree(shapes.Shape, frozen=True, kw_only=True):
+    """The modules of the kernel itself."""
+
+
+class Source(shapes.Shape, frozen=True, kw_only=True):
+    """Where the driver's modules come from: exactly one of the four."""
+
+    build: Build | None = None
+    packages: Packages | None = None
+    prebuilt: Prebuilt | None = None
+    in_tree: InTree | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses none and several."""
+        if sum(part is not None for part in (self.build, self.packages, self.prebuilt, self.in_tree)) != 1:
+            raise ValueError("Expected exactly one of `build`, `packages`, `prebuilt` and `inTree`")
+
+    @property
+    def name(self) -> str:
+        """The one source's field, as policies name it."""
+        parts = {"build": self.build, "packages": self.packages, "prebuilt": self.prebuilt, "inTree": self.in_tree}
+        return next(name for name, part in parts.items() if part is not None)
+
+
+class Drain(shapes.Shape, frozen=True, kw_only=True):
+    """What happens to pods that hold a device when a module has to be unloaded."""
+
+    enabled: bool = True
+    """Evict them; false waits for them to go by themselves."""
+    timeout_seconds: Annotated[int, msgspec.Meta(ge=1, le=86400)] = 300
+    """After this long the old driver stays."""
+
+
+class Leases(shapes.Shape, frozen=True, kw_only=True):
+    """The right to swap a driver: the first free one of these Leases is taken."""
+
+    namespace: str
+    names: tuple[str, ...]
+
+
+class DaemonSet(shapes.Shape, frozen=True, kw_only=True):
+    """The installer's own DaemonSet, which it asks for before it cleans up."""
+
+    namespace: str
+    name: str
+
+
+class Kernels(shapes.Shape, frozen=True, kw_only=True):
+    """The kernels that the pool is for."""
+
+    pattern: str
+    """RE2, unanchored, against the full release of the running kernel."""
+    unless: tuple[str, ...] = ()
+    """Patterns of mappings that come first; a kernel that one of them matches belongs to another pool."""
+
+
+class Config(shapes.Shape, frozen=True, kw_only=True):
+    """What the installer brings its host to."""
+
+    version: Literal[1] = 1
+    """The config's own format."""
+    cluster: str
+    policy: str
+    pool: str
+    vendor: shapes.PciId
+    """PCI vendor id of the devices."""
+    kinds: Annotated[tuple[shapes.Kind, ...], msgspec.Meta(min_length=1)]
+    """Every kind, as the driver is loaded as a whole."""
+    daemon_set: DaemonSet
+    state: Literal["Present", "Absent"]
+    driver_version: str
+    install_policy: Literal["IfNotPresent", "Always"]
+    enabled_cleanup: bool
+    kernels: Kernels | None = None
+    """The pool's mapping; absent: every kernel."""
+    source: Source
+    modules: Annotated[tuple[shapes.Module, ...], msgspec.Meta(min_length=1)]
+    """In the order of loading; unloaded in reverse."""
+    module_parameters: dict[shapes.Module, dict[str, int]] = msgspec.field(default_factory=dict)
+    sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
+    """Kind and virtual functions for each physical function; an absent kind is left alone."""
+    drain: Drain
+    leases: Leases
+    metrics: shapes.MetricsEndpoint | None = None
+    """Nothing is served without it."""

@@ -1,0 +1,222 @@
+"""The host: files below its root, and its own programs, which run in it by chroot."""
+
+import contextlib
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from runtime import errors
+
+_ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LC_ALL": "C",  # Their words are read.
+    "HOME": "/root",
+}
+
+_POLL_S = 0.2
+_SAID = 2000  # characters of what a program said that stand in an error
+
+
+class CommandFailed(errors.Failure):
+    """A program of the host, or of the image, ended with an error; `said` is what it printed, both streams in one."""
+
+    def __init__(self, command: Sequence[str], code: int, said: str) -> None:
+        self.command = tuple(command)
+        self.code = code
+        self.said = said.strip()
+        last = self.said[-_SAID:].splitlines()
+        super().__init__(f"'{' '.join(self.command)}' ended with {code}: {'; '.join(filter(None, last[-3:]))}")
+
+
+class TooSlow(errors.Failure):
+    """A program did not end in its time."""
+
+
+class Cancelled(errors.Failure):
+    """The installer is to end, so what it was doing was broken off."""
+
+
+class Host:
+    """A host whose root is mounted at a folder.
+
+    Methods take the host's own absolute paths. `enter` is what stands before a command that is to run in it: chroot,
+    unless a test has other means. Setting `stop` breaks off what `run` is waiting for, save where it is told to finish.
+    """
+
+    def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
+        self.root = root
+        self.stop = threading.Event()
+        self._enter = ("chroot", str(root)) if enter is None else tuple(enter)
+
+    def path(self, absolute: str) -> Path:
+        """Where the host's path lies here; links below the host's root that are absolute are not followed."""
+        return self.root / absolute.lstrip("/")
+
+    def resolved(self, absolute: str, *, depth: int = 8) -> Path:
+        """Where the host's path leads when it is itself a link, as the host would follow it."""
+        here = self.path(absolute)
+        while depth and here.is_symlink():
+            target = here.readlink()
+            here = self.path(str(target)) if target.is_absolute() else here.parent / target
+            depth -= 1
+        return here
+
+    def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
+        """What a program of the host prints, both streams in one.
+
+        Raises:
+            CommandFailed: It ended with an error, or there is no such program (127).
+            TooSlow: It was ended after `timeout_s`.
+            Cancelled: `stop` was set, and the program was ended; not with `finish`, when it must come to its end.
+        """
+        return execute((*self._enter, *command), command, self.stop, timeout_s=timeout_s, finish=finish)
+
+    def has(self, program: str) -> bool:
+        """Whether the host has a program of this name."""
+        folders = _ENVIRONMENT["PATH"].split(":")
+        return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
+
+    def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
+        """Gives a file its text, whole or not at all, also when the power fails.
+
+        Raises:
+            errors.Failure: The disk did not take it.
+        """
+        target = self.path(absolute)
+        fresh = target.with_name(f".{target.name}.new")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with fresh.open("w", encoding="utf-8") as file:
+                os.fchmod(file.fileno(), mode)
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(target)
+        except OSError as error:
+            raise failure(absolute, error) from error
+
+    def copy(self, source: Path, absolute: str, *, mode: int = 0o644) -> None:
+        """Puts a file, or a link as it is, to its place: whole or not at all, also when the power fails.
+
+        Raises:
+            errors.Failure: The disk did not take it.
+        """
+        target = self.path(absolute)
+        fresh = target.with_name(f".{target.name}.new")
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fresh.unlink(missing_ok=True)
+            if source.is_symlink():
+                fresh.symlink_to(source.readlink())
+            else:
+                with source.open("rb") as old, fresh.open("wb") as new:
+                    shutil.copyfileobj(old, new, 1 << 20)
+                    os.fchmod(new.fileno(), mode)
+                    new.flush()
+                    os.fsync(new.fileno())
+            fresh.replace(target)
+        except OSError as error:
+            raise failure(absolute, error) from error
+
+    def write_attribute(self, absolute: str, text: str) -> None:
+        """Writes to an attribute of sysfs, which the kernel acts upon before the write returns.
+
+        Raises:
+            errors.Failure: With the kernel's answer.
+        """
+        try:
+            with self.path(absolute).open("r+", encoding="ascii") as file:
+                file.write(text)
+        except OSError as error:
+            raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {error.strerror}.") from error
+
+    def permit(self, absolute: str, mode: int) -> None:
+        """Gives a file these permissions.
+
+        Raises:
+            errors.Failure: It is not there, or the file system has none.
+        """
+        try:
+            self.path(absolute).chmod(mode)
+        except OSError as error:
+            raise failure(absolute, error) from error
+
+    def remove_folder(self, absolute: str) -> None:
+        """Removes a folder with all that is in it; it need not be there.
+
+        Raises:
+            errors.Failure: Something of it stays.
+        """
+        try:
+            shutil.rmtree(self.path(absolute))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise failure(absolute, error) from error
+
+    def remove(self, absolute: str) -> None:
+        """Removes a file; it need not be there.
+
+        Raises:
+            errors.Failure: It stays.
+        """
+        try:
+            self.path(absolute).unlink(missing_ok=True)
+        except OSError as error:
+            raise failure(absolute, error) from error
+
+
+def failure(absolute: str, error: OSError) -> errors.Failure:
+    """A sentence about a path of the host that could not be changed."""
+    if error.errno == errno.ENOSPC:
+        return errors.Failure(f"The disk of '{absolute}' on the host is full.")
+    return errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.")
+
+
+def execute(  # noqa: PLR0913 - four of them are options
+    arguments: Sequence[str],
+    shown: Sequence[str],
+    stop: threading.Event,
+    *,
+    timeout_s: float,
+    finish: bool = False,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> str:
+    """Runs a program to its end, as `Host.run` says; `shown` is the command as people know it."""
+    with subprocess.Popen(  # noqa: S603 - no shell, and the words are ours
+        list(arguments),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**_ENVIRONMENT, **environment},
+        start_new_session=True,  # Its children end with it.
+    ) as process:
+        waited_s = 0.0
+        while True:
+            try:
+                output, _ = process.communicate(timeout=_POLL_S)
+                break
+            except subprocess.TimeoutExpired:
+                waited_s += _POLL_S
+                if waited_s >= timeout_s:
+                    _end(process)
+                    raise TooSlow(f"'{' '.join(shown)}' did not end within {timeout_s:g} seconds.") from None
+                if stop.is_set() and not finish:
+                    _end(process)
+                    raise Cancelled(f"'{' '.join(shown)}' was broken off, as the installer is to end.") from None
+    said = output.decode(errors="replace")
+    if process.returncode != 0:
+        raise CommandFailed(shown, process.returncode, said)
+    return said
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()

@@ -1,0 +1,110 @@
+"""Looks at the host: everything that the installer decides by, in one value."""
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from installer import config, kmod, pci, places, record
+from installer import host as hosts
+from runtime import errors, readings
+
+RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
+"""Whoever may open a device is decided by who is given it: in a container the device cgroup, not the mode."""
+
+_EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI specification 3.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A host as it is."""
+
+    kernel: str
+    boot: str
+    """Another boot has another one."""
+    system: str
+    """The operating system, as it calls itself."""
+    secure_boot: bool
+    free_bytes: int
+    """Of the disk that the store of drivers is on."""
+    functions: tuple[pci.Function, ...]
+    loaded: Mapping[str, kmod.Module]
+    files: Mapping[str, kmod.File]
+    """What modprobe would load, by module."""
+    options: Mapping[str, str]
+    """Texts of the modules' options files, as far as there are any."""
+    rule: bool
+    """Whether our udev rule is there."""
+    record: record.Record
+    changing: bool
+    """Whether driver-changing is there."""
+
+    def entries(self) -> tuple[pci.Function, ...]:
+        """The functions that user space can work with."""
+        return tuple(function for function in self.functions if function.entry is not None)
+
+
+def look(host: hosts.Host, settings: config.Config) -> Seen:
+    """The host of this moment.
+
+    Raises:
+        errors.Failure: It is no host, or its record cannot be read.
+    """
+    running = kernel(host)
+    return Seen(
+        kernel=running,
+        boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
+        system=_system(host),
+        secure_boot=_secure_boot(host),
+        free_bytes=_free_bytes(host),
+        functions=pci.found(host, settings.vendor, settings.kinds),
+        loaded=MappingProxyType(kmod.loaded(host, settings.modules)),
+        files=MappingProxyType(kmod.chosen(host, running, settings.modules)),
+        options=MappingProxyType(_options(host, settings)),
+        rule=_text(host, places.RULE) == RULE,
+        record=record.read(host),
+        changing=host.path(places.CHANGING).exists(),
+    )
+
+
+def kernel(host: hosts.Host) -> str:
+    """The release of the running kernel.
+
+    Raises:
+        errors.Failure: It is no host.
+    """
+    release = readings.text(host.path("/proc/sys/kernel/osrelease"))
+    if not release:
+        raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/osrelease.")
+    return release
+
+
+def _system(host: hosts.Host) -> str:
+    text = _text(host, "/etc/os-release") or _text(host, "/usr/lib/os-release") or ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
+    return match[1] if match else "unknown"
+
+
+def _secure_boot(host: hosts.Host) -> bool:
+    with contextlib.suppress(OSError):
+        # Four bytes of attributes, then the value; Documentation/filesystems/efivarfs.rst.
+        return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
+    return False
+
+
+def _free_bytes(host: hosts.Host) -> int:
+    found = os.statvfs(host.path("/var/lib"))
+    return found.f_bavail * found.f_frsize
+
+
+def _options(host: hosts.Host, settings: config.Config) -> dict[str, str]:
+    texts = {module: _text(host, places.options(module)) for module in settings.modules}
+    return {module: text for module, text in texts.items() if text is not None}
+
+
+def _text(host: hosts.Host, absolute: str) -> str | None:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return host.resolved(absolute).read_text("utf-8")
+    return None

@@ -1,0 +1,184 @@
+"""The running program: looks at its host, changes it where it is not as told, and says how it stands."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import time
+import zlib
+from collections.abc import Iterator
+
+from installer import approach, change, config, observation, outline, places, record, standing, users, verdict, wish
+from installer import host as hosts
+from runtime import errors, state
+
+LOG = logging.getLogger(__name__)
+
+_LOOK_S = 60.0
+"""How often a host that is right is looked at."""
+
+_TURN_S = 10.0
+"""How often the right to swap is asked for; each node a little differently, so that they do not ask together."""
+
+_AGAIN_S = 600.0
+"""The least time between two tries that disturb somebody."""
+
+_STAGING_S = 60.0
+"""The first pause after a failure before anything was disturbed, such as a mirror that is down."""
+
+_LONGEST_S = 7200.0
+_LOCK_S = 0.2
+
+
+class Program:
+    """An installer at work."""
+
+    def __init__(
+        self, host: hosts.Host, settings: config.Config, changer: change.Changer, digest: str, shown: standing.Standing
+    ) -> None:
+        """`digest` is the wanted driver's."""
+        self._host = host
+        self._settings = settings
+        self._changer = changer
+        self._digest = digest
+        self._shown = shown
+        self._mended_s: float | None = None
+
+    def run(self, directory: state.ProgramDir) -> None:
+        """Works until `host.stop` is set; raises `errors.Failure` when the host cannot even be looked at."""
+        with lock(self._host):
+            while not self._host.stop.is_set():
+                pause_s = self.cycle()
+                if self._shown.ready:
+                    directory.set_ready(self._shown.reason)
+                else:
+                    directory.set_unready(self._shown.reason)
+                self._host.stop.wait(pause_s)
+            directory.set_unready("The installer has ended.")
+
+    def cycle(self) -> float:
+        """Looks once, and does what is to be done; the seconds until the next look."""
+        seen = observation.look(self._host, self._settings)
+        self._shown.seen(seen)
+        judged = verdict.judge(self._settings, seen, self._digest, matches)
+        if judged.kind is verdict.Kind.CHANGE:
+            return self._change(seen, judged)
+        if judged.kind is verdict.Kind.WAIT:
+            return self._stand("Waiting", judged.reasons[0], _LOOK_S)
+        try:
+            self._changer.settle(seen)
+        except errors.Failure as failure:
+            # The Lease expires by itself where nobody answers; the host is right all the same.
+            LOG.warning("%s", failure)
+        name = "Ready" if judged.kind is verdict.Kind.RIGHT else "Foreign"
+        return self._stand(name, judged.reasons[0], _LOOK_S)
+
+    def _change(self, seen: observation.Seen, judged: verdict.Verdict) -> float:
+        asked = wish.of_settings(self._settings)
+        last = seen.record.attempt
+        if last is not None and (last.digest, last.boot) == (asked, seen.boot):
+            left_s = last.until_s - _since_boot_s()
+            if left_s > 0:
+                return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
+        if judged.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
+            reason = f"It was put in order a moment ago, and is not again: {judged.reasons[0]}"
+            return self._stand("Failed", reason, _LOOK_S)
+        self._stand("Changing", judged.reasons[0], 0)
+        try:
+            self._changer.run(seen, judged, self._digest, self._told)
+        except approach.Queued as queued:
+            turn_s = _TURN_S * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
+            return self._stand("Queued", str(queued), turn_s)
+        except users.Blocked as blocked:
+            self._shown.count("abandoned")
+            return self._failed(seen, "Blocked", str(blocked), _AGAIN_S)
+        except hosts.Cancelled:
+            return 0
+        except errors.Failure as failure:
+            self._shown.count("failed")
+            least_s = _AGAIN_S if judged.disturbs and record.read(self._host).lease else _STAGING_S
+            return self._failed(seen, "Failed", str(failure), least_s)
+        self._shown.count("succeeded")
+        self._mended_s = time.monotonic()
+        return 0
+
+    def _failed(self, seen: observation.Seen, name: str, reason: str, least_s: float) -> float:
+        LOG.error("%s", reason)
+        asked = wish.of_settings(self._settings)
+        last = seen.record.attempt
+        failures = 1 + (last.failures if last is not None and last.digest == asked else 0)
+        pause_s = min(least_s * 2 ** (failures - 1), _LONGEST_S)
+        attempt = record.Attempt(
+            digest=asked,
+            state=name,
+            reason=reason,
+            failures=failures,
+            boot=seen.boot,
+            until_s=_since_boot_s() + pause_s,
+        )
+        record.update(self._host, attempt=attempt)
+        return self._stand(name, reason, min(pause_s, _LOOK_S))
+
+    def _stand(self, name: str, reason: str, pause_s: float) -> float:
+        if self._shown.stand(name, reason):
+            LOG.info("%s: %s", name, reason, extra={"state": name})
+        return pause_s
+
+    def _told(self, step: outline.Step, event: str, seconds: float) -> None:
+        self._shown.step(step.name, event, seconds)
+        fields = {"step": step.name, "seconds": round(seconds, 3)}
+        if event == "begun":
+            LOG.info("%s", step.reason, extra={"step": step.name})
+        else:
+            LOG.info("The step %s is %s.", step.name, event, extra=fields)
+
+
+def matches(pattern: str, kernel: str) -> bool:
+    """Whether a pattern of RE2 is found in a kernel's release; by the engine that the compiler judged it with."""
+    import re2  # noqa: PLC0415 - only pools with mappings need it
+
+    return re2.search(pattern, kernel) is not None
+
+
+@contextlib.contextmanager
+def lock(host: hosts.Host, *, wait: bool = True) -> Iterator[None]:
+    """Be the only installer of the host: a deletion by force starts the next one beside the one before.
+
+    Raises:
+        errors.Failure: Another one is at work, and it was not to be waited for; or the lock cannot be made.
+        hosts.Cancelled: The end came first.
+    """
+    path = host.path(places.LOCK)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise hosts.failure(places.LOCK, error) from error
+    try:
+        told = False
+        while not _locked(descriptor):
+            if not wait:
+                raise errors.Failure(
+                    "The installer of this host is at work: to remove the driver, set driver.state to Absent in its"
+                    " policy."
+                )
+            if not told:
+                LOG.warning("Another installer is at work on this host; waiting for its end.")
+                told = True
+            if host.stop.wait(_LOCK_S):
+                raise hosts.Cancelled("The installer is to end; another one is at work on this host.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _since_boot_s() -> float:
+    """Seconds since boot, which no change of the clock moves, and which go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,0 +1,109 @@
+"""Modules compiled on the node, against the kernel-devel package of exactly its running kernel.
+
+The driver's source lies in the image, at /opt/src/kae or, for several kernels, at /opt/src/kae/<major.minor>; its
+Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does.
+"""
+
+import os
+import re
+import shutil
+from pathlib import Path
+
+from installer import digests, outline, places, rpm
+from installer import host as hosts
+from installer.sources import Context
+from runtime import errors, readings
+
+_COMPILE_S = 1800
+_SHOWN = 5
+"""Lines of the compiler's words that stand in an error."""
+
+
+class Build:
+    """The source build."""
+
+    def __init__(self, context: Context) -> None:
+        """Looks for the source tree of the running kernel."""
+        self._context = context
+        self._host = context.host
+        tree = context.image / "opt/src/kae"
+        match = re.match(r"\d+\.\d+", context.kernel)
+        line = tree / match[0] if match else tree
+        self._tree = line if line.is_dir() else tree
+
+    def fingerprint(self) -> str:
+        """The source's content."""
+        return digests.of_folder(self._tree)
+
+    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+        """Get the headers, compile."""
+        kernel = self._context.kernel
+        return (
+            outline.Step(
+                name="install-kernel-devel",
+                reason=f"Has the host's package manager install kernel-devel-{kernel}, unless it is there.",
+                act=self._install_headers,
+            ),
+            outline.Step(
+                name="compile-modules",
+                reason=f"Compiles the driver's source against it, for {kernel}.",
+                act=lambda: self._compile(folder),
+            ),
+        )
+
+    def _headers(self) -> Path:
+        """The kernel's build folder; only what says of itself that it is this kernel's."""
+        return self._host.resolved(f"/lib/modules/{self._context.kernel}/build")
+
+    def _release(self) -> str | None:
+        return readings.text(self._headers() / "include/config/kernel.release")
+
+    def _install_headers(self) -> None:
+        kernel = self._context.kernel
+        if self._release() == kernel:
+            return
+        source = self._context.settings.source.build
+        repositories = source.repositories if source is not None else ()
+        rpm.install_from(self._host, f"kernel-devel-{kernel}", repositories)
+        release = self._release()
+        if release != kernel:
+            found = f"'{self._headers()}' is for {release}" if release else "there are no headers for it"
+            raise errors.Failure(
+                f"kernel-devel-{kernel} is installed, and still {found}: give the node a repository with exactly this"
+                " package."
+            )
+
+    def _compile(self, folder: str) -> None:
+        if not (self._tree / "Makefile").is_file():
+            raise errors.Failure("The image has no driver source at /opt/src/kae: build one from it that has.")
+        scratch = self._host.path(places.BUILD)
+        try:
+            shutil.rmtree(scratch, ignore_errors=True)
+            shutil.copytree(self._tree, scratch / "source", symlinks=True)
+            (scratch / "tmp").mkdir()
+        except (OSError, shutil.Error) as error:
+            raise errors.Failure(f"The driver's source cannot be copied to '{places.BUILD}': {error}.") from error
+        self._make(scratch)
+        found = {path.name: path for path in scratch.rglob("*.ko")}
+        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in found]
+        if missing:
+            raise errors.Failure(f"The driver's source was compiled, and there is no {', '.join(missing)}.ko.")
+        for name in self._context.settings.modules:
+            self._host.copy(found[f"{name}.ko"], f"{folder}/modules/{name}.ko")
+
+    def _make(self, scratch: Path) -> None:
+        command = ("make", f"--jobs={os.cpu_count() or 1}", f"KERNEL_PATH={self._headers()}")
+        try:
+            hosts.execute(
+                ("make", "-C", str(scratch / "source"), *command[1:]),
+                command,
+                self._host.stop,
+                timeout_s=_COMPILE_S,
+                # The root of the container is read-only, /tmp too.
+                environment={"TMPDIR": str(scratch / "tmp"), "PATH": os.environ["PATH"]},
+            )
+        except hosts.CommandFailed as error:
+            said = [line for line in error.said.splitlines() if "rror" in line] or error.said.splitlines()
+            raise errors.Failure(
+                f"The driver's source cannot be compiled for {self._context.kernel}: {'; '.join(said[:_SHOWN])}"
+            ) from error

@@ -1,0 +1,95 @@
+"""Modules that come as rpm packages, such as KAE's own kae-driver, and whatever comes with them."""
+
+import re
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+
+from installer import outline, pci, record, refusals, rpm, wish
+from installer.sources import Context
+from runtime import errors
+
+_MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
+
+
+class Packages:
+    """The source packages."""
+
+    def __init__(self, context: Context) -> None:
+        """Asks nobody yet."""
+        self._context = context
+        self._host = context.host
+        self._names = wish.packages(context.settings)
+        source = context.settings.source.packages
+        self._repositories = source.repositories if source is not None else ()
+        self._gpg_check = source is None or source.gpg_check
+
+    def fingerprint(self) -> str:
+        """The names: what a repository holds under them is not known before it is asked."""
+        return "\n".join(self._names)
+
+    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+        """Download, look inside."""
+        asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"
+        checked = "checks their signatures" if self._gpg_check else "does not check their signatures"
+        return (
+            outline.Step(
+                name="download-packages",
+                reason=f"Has the host's dnf download {', '.join(self._names)}, with what they need, from {asked}, and"
+                f" {checked}.",
+                act=lambda: self._download(folder),
+            ),
+            outline.Step(
+                name="inspect-packages",
+                reason=f"Makes sure that they hold modules for {self._context.kernel}, and replace nothing unasked.",
+                act=lambda: self._inspect(folder),
+            ),
+        )
+
+    def _download(self, folder: str) -> None:
+        rpm.download(self._host, self._names, self._repositories, self._gpg_check, f"{folder}/packages")
+
+    def _inspect(self, folder: str) -> None:
+        found = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))
+        brought = rpm.described(self._host, [f"{folder}/packages/{path.name}" for path in found])
+        self._refuse_replacements(brought)
+        modules = {nvra: self._modules(f"{folder}/packages/{nvra}.rpm") for nvra in brought.values()}
+        settings, kernel = self._context.settings, self._context.kernel
+        needed = wish.modules(settings, pci.found(self._host, settings.vendor, settings.kinds))
+        held = set().union(*(kernels.get(kernel, set()) for kernels in modules.values()))
+        missing = [name for name in needed if name not in held]
+        if not missing:
+            return
+        for package, kernels in modules.items():
+            for other, names in sorted(kernels.items()):
+                if other != kernel and names.intersection(missing):
+                    raise errors.Failure(
+                        f"The package {package} holds modules for kernel {other}; the node runs {kernel}."
+                    )
+        raise errors.Failure(
+            f"No module {', '.join(missing)} for kernel {kernel} is in {', '.join(modules)}: name the package that"
+            " holds it in source.packages.names, too."
+        )
+
+    def _refuse_replacements(self, brought: dict[str, str]) -> None:
+        """A driver that fails must be able to go again, which a replaced package of the host's own could not."""
+        known = record.read(self._host)
+        ours = set(known.installed.packages) if known.installed is not None else set()
+        present = rpm.installed(self._host, tuple(brought))
+        for name, nvra in sorted(brought.items()):
+            old = present.get(name, nvra)
+            if old != nvra and old not in ours and not _is_named(name, nvra, self._names):
+                raise refusals.Replaces(nvra, old)
+
+    def _modules(self, path: str) -> dict[str, set[str]]:
+        """The modules in a package, by the kernel that they are for."""
+        found: dict[str, set[str]] = {}
+        for match in filter(None, map(_MODULE.fullmatch, rpm.files_of(self._host, path))):
+            found.setdefault(match[1], set()).add(match[2].replace("-", "_"))
+        return found
+
+
+def _is_named(name: str, nvra: str, names: Iterable[str]) -> bool:
+    """Whether a package was asked for, in one of the ways that dnf understands (dnf(8), Specifying Packages)."""
+    full = PurePosixPath(nvra)
+    without_release = full.stem.rpartition("-")[0]
+    return not {name, f"{name}{full.suffix}", without_release, full.stem, nvra}.isdisjoint(names)

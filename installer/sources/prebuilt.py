@@ -1,0 +1,41 @@
+"""Modules that the image holds, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
+
+from installer import digests, outline
+from installer.sources import Context
+from runtime import errors
+
+
+class Prebuilt:
+    """The source prebuilt."""
+
+    def __init__(self, context: Context) -> None:
+        """Looks for the running kernel's folder when asked."""
+        self._context = context
+        self._folder = context.image / "opt/lib/modules" / context.kernel
+
+    def fingerprint(self) -> str:
+        """The content of the modules for this kernel: a tag may be pushed twice."""
+        return digests.of_folder(self._folder)
+
+    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+        """Copy them."""
+        return (
+            outline.Step(
+                name="copy-modules",
+                reason=f"Copies the modules for {self._context.kernel} out of the image.",
+                act=lambda: self._copy(folder),
+            ),
+        )
+
+    def _copy(self, folder: str) -> None:
+        modules = {path.name: path for path in self._folder.rglob("*.ko")}
+        if not modules:
+            held = sorted(path.name for path in self._folder.parent.glob("*")) or ["none"]
+            raise errors.Failure(
+                f"The image holds no modules for the running kernel {self._context.kernel}; it has: {', '.join(held)}."
+            )
+        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in modules]
+        if missing:
+            raise errors.Failure(f"The image lacks {', '.join(missing)} for kernel {self._context.kernel}.")
+        for name in self._context.settings.modules:
+            self._context.host.copy(modules[f"{name}.ko"], f"{folder}/modules/{name}.ko")

@@ -1,0 +1,215 @@
+"""The steps that exchange the host's driver: unload, files, load. They work from the store alone."""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from installer import config, digests, kmod, observation, outline, pci, places, record, rpm, store
+from installer import host as hosts
+
+
+class Swap:
+    """Steps towards a driver of the store; towards None, a host without a driver.
+
+    Nothing is looked up again while they are made, so that they can be shown; each looks at the host when it acts.
+    """
+
+    def __init__(self, host: hosts.Host, settings: config.Config, drivers: store.Store) -> None:
+        """Does nothing yet."""
+        self._host = host
+        self._settings = settings
+        self._drivers = drivers
+
+    def unload(self, seen: observation.Seen) -> tuple[outline.Step, ...]:
+        """Take the driver out of the kernel, as far as there is one."""
+        steps = list(self.disable(seen))
+        if seen.loaded:
+            names = ", ".join(reversed([name for name in self._settings.modules if name in seen.loaded]))
+            steps.append(
+                outline.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
+            )
+        return tuple(steps)
+
+    def disable(self, seen: observation.Seen) -> tuple[outline.Step, ...]:
+        """Take virtual functions away, as far as there are any."""
+        counts = {found.address: found.vfs for found in seen.functions if found.vfs}
+        if not counts:
+            return ()
+        what = ", ".join(f"{count} of {address}" for address, count in counts.items())
+        return (
+            outline.Step(
+                name="disable-virtual-functions",
+                reason=f"Takes the virtual functions away ({what}): a number changes by way of 0 only.",
+                act=self._disable,
+            ),
+        )
+
+    def files(self, target: record.Driver | None, erased: Collection[str]) -> tuple[outline.Step, ...]:
+        """Put the driver's files in place of whatever is there, and have the host without these packages."""
+        steps = []
+        if target is not None and target.packages:
+            steps.append(
+                outline.Step(
+                    name="install-packages",
+                    reason=f"Has the host's rpm put in {', '.join(target.packages)}.",
+                    act=lambda: self._install_packages(target),
+                )
+            )
+        if erased:
+            steps.append(
+                outline.Step(
+                    name="erase-packages",
+                    reason=f"Has the host's rpm remove {', '.join(sorted(erased))}, as far as they are there.",
+                    act=lambda: rpm.erase(self._host, sorted(erased)),
+                )
+            )
+        what = f"those of {target.version}" if target else "none"
+        steps += [
+            outline.Step(
+                name="place-modules",
+                reason=f"Has '{places.modules('<kernel>')}' hold {what}.",
+                act=lambda: self._place_modules(target),
+            ),
+            outline.Step(
+                name="place-libraries",
+                reason=f"Has '{places.LIBRARIES}' hold {what}, changed in place, as it is mounted into containers.",
+                act=lambda: self._place_libraries(target),
+            ),
+            outline.Step(name="index-modules", reason="Tells modprobe of the new files (depmod).", act=self._index),
+        ]
+        return tuple(steps)
+
+    def options(self, texts: Mapping[str, str], reason: str) -> tuple[outline.Step, ...]:
+        """Give the modules these options files, and no others."""
+        return (outline.Step(name="write-options", reason=reason, act=lambda: self._write_options(texts)),)
+
+    def load(self, needed: tuple[str, ...]) -> tuple[outline.Step, ...]:
+        """Load the modules, with the parameters of the options files."""
+        return (
+            outline.Step(
+                name="load-modules",
+                reason=f"Loads {', '.join(needed)}, in this order.",
+                act=lambda: self._load(needed),
+            ),
+        )
+
+    def permit(self) -> tuple[outline.Step, ...]:
+        """Let others than root use the device nodes."""
+        return (
+            outline.Step(
+                name="permit-device-nodes",
+                reason=f"Gives the device nodes mode 0666, and '{places.RULE}' for those that come later.",
+                act=self._permit,
+            ),
+        )
+
+    def enable(self, counts: Mapping[str, int]) -> tuple[outline.Step, ...]:
+        """Make virtual functions: address and number."""
+        wanted = {address: count for address, count in sorted(counts.items()) if count}
+        if not wanted:
+            return ()
+        what = ", ".join(f"{count} of {address}" for address, count in wanted.items())
+        return (
+            outline.Step(
+                name="enable-virtual-functions",
+                reason=f"Makes virtual functions: {what}.",
+                act=lambda: self._enable(wanted),
+            ),
+        )
+
+    def forget_rule(self) -> tuple[outline.Step, ...]:
+        """Take the udev rule away."""
+        return (
+            outline.Step(
+                name="remove-rule",
+                reason=f"Removes '{places.RULE}'.",
+                act=lambda: self._host.remove(places.RULE),
+            ),
+        )
+
+    def _functions(self) -> tuple[pci.Function, ...]:
+        return pci.found(self._host, self._settings.vendor, self._settings.kinds)
+
+    def _unload(self) -> None:
+        # Where the device plugin is dead nobody else takes them away, and a container that starts meanwhile would get
+        # whichever device has the number by then.
+        links = self._host.path(places.LINKS)
+        for link in sorted(links.iterdir()) if links.is_dir() else ():
+            self._host.remove(f"{places.LINKS}/{link.name}")
+        kmod.unload(self._host, reversed(self._settings.modules))
+
+    def _disable(self) -> None:
+        for found in self._functions():
+            if found.vfs:
+                self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
+
+    def _enable(self, counts: Mapping[str, int]) -> None:
+        for found in self._functions():
+            wanted = counts.get(found.address, 0)
+            if wanted and found.vfs != wanted:
+                if found.vfs:
+                    self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
+                self._host.write_attribute(f"{found.folder}/sriov_numvfs", str(wanted))
+
+    def _install_packages(self, driver: record.Driver) -> None:
+        folder = f"{places.DRIVERS}/{driver.id}/packages"
+        rpm.install(self._host, [f"{folder}/{name}.rpm" for name in driver.packages])
+
+    def _place_modules(self, target: record.Driver | None) -> None:
+        wanted = dict(target.modules) if target else {}
+        for name, place in wanted.items():
+            assert target is not None  # noqa: S101 - else nothing is wanted
+            self._host.copy(self._drivers.folder(target) / "modules" / name, place)
+        # Without a driver no kernel of the host keeps one; with one, a kernel to which people may go back does.
+        for path in sorted(self._host.path("/lib/modules").glob(f"{target.kernel if target else '*'}/updates/kae/*")):
+            absolute = f"/{path.relative_to(self._host.root)}"
+            if absolute not in wanted.values():
+                self._host.remove(absolute)
+
+    def _place_libraries(self, target: record.Driver | None) -> None:
+        wanted = target.libraries if target else {}
+        root = self._host.path(places.LIBRARIES)
+        for name, digest in wanted.items():
+            assert target is not None  # noqa: S101 - else nothing is wanted
+            place = root / name
+            if not (place.is_symlink() or place.is_file()) or digests.of_file(place) != digest:
+                source = self._drivers.folder(target) / "libraries" / name
+                self._host.copy(source, f"{places.LIBRARIES}/{name}", mode=_mode(source))
+        for path in list(digests.files(root)):
+            if str(path.relative_to(root)) not in wanted:
+                self._host.remove(f"{places.LIBRARIES}/{path.relative_to(root)}")
+
+    def _index(self) -> None:
+        kmod.index(self._host, observation.kernel(self._host))
+
+    def _write_options(self, texts: Mapping[str, str]) -> None:
+        for module in self._settings.modules:
+            if module in texts:
+                self._host.write(places.options(module), texts[module])
+            else:
+                self._host.remove(places.options(module))
+
+    def _load(self, needed: tuple[str, ...]) -> None:
+        # A package's own scripts may have loaded the modules, with its own parameters.
+        kmod.unload(self._host, reversed(self._settings.modules))
+        for name in needed:
+            kmod.load(self._host, name)
+
+    def _permit(self) -> None:
+        # udev notices a new rule by itself, at the next event (udev(7)).
+        self._host.write(places.RULE, observation.RULE)
+        for found in self._functions():
+            if found.entry is not None and found.entry.mode is not None:
+                self._host.permit(f"/dev/{found.entry.name}", 0o666)
+
+
+def _mode(path: Path) -> int:
+    return 0o644 if path.is_symlink() else path.stat().st_mode & 0o777
+
+
+def counts(settings: config.Config, seen: observation.Seen, before: Mapping[str, int]) -> dict[str, int]:
+    """How many virtual functions each function is to have: as asked for, else as many as before."""
+    return {
+        found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
+        for found in seen.functions
+        if not found.virtual
+    }
