@@ -1,6 +1,7 @@
 """What comes before a driver may be touched: the right to swap, the announcement, and nobody who uses a device."""
 
 import json
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,7 +10,15 @@ import msgspec
 
 from installer import config, leases, observation, outline, places, record, store, users, wish
 from installer import host as hosts
-from runtime import errors
+from runtime import errors, readings
+
+_WITHDRAWN_S = 5.0
+"""How long a device plugin that is alive may take to see the announcement."""
+
+_ADMITTED_S = 1.0
+"""Until a pod that was being admitted meanwhile shows among the kubelet's holders."""
+
+_POLL_S = 0.05
 
 
 class Queued(errors.Failure):
@@ -68,7 +77,7 @@ class Approach:
                 reason=f"Writes '{places.CHANGING}': the device plugin gives nobody a device any more.",
                 act=lambda: self._announce(reason),
             ),
-            *(self._draining(attempt) if attempt.held else ()),
+            *(self._draining(attempt) if seen.entries() else ()),
             outline.Step(
                 name="begin-change",
                 reason="Notes what the host has now; from here on a failure puts that back.",
@@ -120,12 +129,13 @@ class Approach:
         )
 
     def _draining(self, attempt: Attempt) -> Iterable[outline.Step]:
-        what = "Evicts" if self._settings.drain.enabled else "Waits for"
+        what = "evicts" if self._settings.drain.enabled else "waits for"
         limit = self._settings.drain.timeout_seconds
+        who = f", for at most {limit} s: {', '.join(attempt.held)}" if attempt.held else "; nobody does now"
         yield outline.Step(
             name="drain-devices",
-            reason=f"{what} those who hold a device, for at most {limit} s: {', '.join(attempt.held)}.",
-            act=lambda: self._users.drain(attempt.seen),
+            reason=f"Waits until the device plugin has withdrawn its devices, and {what} those who hold one{who}.",
+            act=lambda: self._drain(attempt),
         )
 
     def _keep(self, attempt: Attempt) -> None:
@@ -143,6 +153,28 @@ class Approach:
     def _announce(self, reason: str) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         self._host.write(places.CHANGING, f"{json.dumps({'reason': reason, 'since': since})}\n")
+
+    def _drain(self, attempt: Attempt) -> None:
+        self._wait_for_plugin()
+        if not attempt.held:
+            # Somebody may have been given a device in the moment before the announcement.
+            attempt.held = self._users.present(attempt.seen)
+            if attempt.held:
+                self._take()
+        if attempt.held:
+            self._users.drain(attempt.seen)
+
+    def _wait_for_plugin(self) -> None:
+        links = self._host.path(places.LINKS)
+        if not readings.names(links):
+            return
+        # It takes its links away as it withdraws the devices. One that is dead does neither; then the kubelet gives
+        # nobody a device either.
+        end_s = time.monotonic() + _WITHDRAWN_S
+        while readings.names(links) and time.monotonic() < end_s:
+            if self._host.stop.wait(_POLL_S):
+                raise hosts.Cancelled("The change was broken off, as the installer is to end.")
+        self._host.stop.wait(_ADMITTED_S)
 
     def _begin(self, attempt: Attempt) -> None:
         if attempt.held and not self._right.is_safe():

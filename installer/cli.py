@@ -40,6 +40,7 @@ def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Confi
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
+    _check_name()
     shown = standing.Standing()
     tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
     with contextlib.ExitStack() as stack:
@@ -54,6 +55,7 @@ def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Confi
         tools.resume()
         running.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and tools.is_going():
+            tools.close()  # Another one goes on with the Lease.
             _clean_up(options, host, settings)
         if not shown.ready:
             termination.report(shown.reason)
@@ -91,6 +93,7 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
 
 
 def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> int:
+    _check_name()
     absent = msgspec.structs.replace(settings, state="Absent")
     tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
     shown = standing.Standing()
@@ -103,6 +106,11 @@ def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Conf
         found = tools.report()
     print(report.as_json(found) if options.output == "json" else f"{shown.state}: {shown.reason}")
     return 0 if shown.ready else 3
+
+
+def _check_name() -> None:
+    if not os.environ.get(workshop.NODE):
+        raise errors.Failure(f"The environment variable {workshop.NODE}, the node's name, is not set.")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,7 +1,8 @@
 """The kernel's modules, by the host's own modprobe, modinfo and depmod."""
 
+import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -71,20 +72,22 @@ def _module(host: hosts.Host, name: str) -> Module | None:
     )
 
 
-def chosen(host: hosts.Host, kernel: str, names: Iterable[str]) -> dict[str, File]:
+def chosen(host: hosts.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
     """What modprobe would load for each of these names; a name without a file is left out."""
-    return {name: found for name in names if (found := _file(host, kernel, name)) is not None}
-
-
-def _file(host: hosts.Host, kernel: str, name: str) -> File | None:
     try:
-        said = host.run("modinfo", "-k", kernel, name)
-    except hosts.CommandFailed:
-        return None
-    fields = dict(re.findall(r"^(filename|version|srcversion):\s+(\S.*)$", said, re.MULTILINE))
-    if not fields.get("filename", "").startswith("/"):
-        return None  # (builtin)
-    return File(path=fields["filename"], version=fields.get("version"), build=fields.get("srcversion"))
+        said = host.run("modinfo", "-k", kernel, *names)
+    except hosts.CommandFailed as error:
+        # It goes on after a name that it does not know; a host without the program knows none.
+        said = error.said
+    files = {}
+    for part in re.split(r"^(?=filename:)", said, flags=re.MULTILINE):
+        fields = dict(re.findall(r"^(filename|version|srcversion):\s+(\S.*)$", part, re.MULTILINE))
+        path = fields.get("filename", "")
+        # The kernel takes a hyphen in a file's name for an underscore; what is built in has no path.
+        name = posixpath.basename(path).partition(".ko")[0].replace("-", "_")
+        if path.startswith("/") and name in names:
+            files[name] = File(path=path, version=fields.get("version"), build=fields.get("srcversion"))
+    return files
 
 
 def differ(one: Module, file: File) -> bool:
@@ -121,11 +124,12 @@ def unload(host: hosts.Host, names: Iterable[str]) -> None:
         if _module(host, name) is None:
             continue
         try:
-            host.run("modprobe", "-r", name, timeout_s=_LOAD_S, finish=True)
+            # Not modprobe -r: it does not know a module whose file has gone, and takes others away too.
+            host.run("rmmod", name, timeout_s=_LOAD_S, finish=True)
         except hosts.CommandFailed as error:
             raise errors.Failure(f"Module {name} cannot be unloaded: {_users(host, name, error.said)}.") from error
         if _module(host, name) is not None:
-            raise errors.Failure(f"Module {name} is still loaded, although modprobe -r says that it is not.")
+            raise errors.Failure(f"Module {name} is still loaded, although rmmod says that it is not.")
 
 
 def index(host: hosts.Host, kernel: str) -> None:

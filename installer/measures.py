@@ -57,7 +57,7 @@ class Collector(registry.Collector):
         host = self._shown.host
         info = core.GaugeMetricFamily(
             "kae_driver_info",
-            "1, with what is known of the driver that was installed; all empty for one of others.",
+            "1, with the driver that was installed; version and source are empty where that is none of ours.",
             labels=["version", "source", "kernel"],
         )
         installed = host.record.installed if host else None

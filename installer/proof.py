@@ -40,20 +40,19 @@ def faults(
     """
     needed = wish.modules(settings, seen.functions)
     return (
-        *working(settings, seen, driver, served),
+        *in_place(settings, seen, driver),
         *_parameters(settings, needed, seen),
+        *_entries(settings, seen, served),
         *_options(settings, seen),
         *_virtual_functions(settings, seen),
         *_nodes(seen),
     )
 
 
-def working(
-    settings: config.Config, seen: observation.Seen, driver: record.Driver, served: Collection[str] = ()
-) -> tuple[Fault, ...]:
-    """What keeps this driver from being at work, however it is set."""
+def in_place(settings: config.Config, seen: observation.Seen, driver: record.Driver) -> tuple[Fault, ...]:
+    """What keeps this driver from being the one whose modules are loaded, whatever it is good for."""
     needed = wish.modules(settings, seen.functions)
-    return (*_files(needed, seen, driver), *_loaded(needed, seen), *_entries(settings, seen, served))
+    return (*_files(needed, seen, driver), *_loaded(needed, seen))
 
 
 def _files(needed: Collection[str], seen: observation.Seen, driver: record.Driver) -> Iterator[Fault]:

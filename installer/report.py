@@ -1,36 +1,38 @@
-"""What `status` and `plan` say: a value, and its text for people or for programs."""
+"""What `status` and `plan` say: what is there, is it right, what would happen, why, and what people can do."""
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+import textwrap
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from installer import config, observation, outline, pci, verdict
+from installer import advice, config, kmod, observation, outline, pci, places, record, verdict
 
-_TABLE = "plain"
+_WIDTH = 110
+"""Of texts; tables are as wide as what they hold."""
+
+_MARGIN = 10
+"""Of the facts, for their names."""
+
+_NOTHING = "-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """How a host stands, and what would be done."""
 
-    kernel: str
-    system: str
-    secure_boot: bool
-    changing: bool
-    driver: str
-    modules: tuple[tuple[str, str, str, str], ...]
-    """Name, version, parameters, the file that modprobe would take."""
-    devices: tuple[tuple[str, str, str, str, str], ...]
-    """Address, kind, entry, mode of its device node, virtual functions."""
+    settings: config.Config
+    seen: observation.Seen
+    judged: verdict.Verdict
+    steps: tuple[outline.Step, ...]
     holders: tuple[str, ...]
-    verdict: str
-    reasons: tuple[str, ...]
-    steps: tuple[tuple[str, str], ...]
-    """Name and reason."""
-    last: str
-    """The last try that did not succeed."""
+    """Who holds a device, each in words."""
+    pause_s: float
+    """Until the next try."""
+    coming: tuple[str, ...]
+    """What becomes of it, and what people can do, in sentences."""
 
 
 def report(
@@ -41,90 +43,187 @@ def report(
     holders: Sequence[str],
 ) -> Report:
     """Everything about a host that people ask for."""
-    attempt = seen.record.attempt
+    outlined = tuple(steps)
+    pause_s = advice.pause_s(settings, seen, time.clock_gettime(time.CLOCK_BOOTTIME))
     return Report(
-        kernel=seen.kernel,
-        system=seen.system,
-        secure_boot=seen.secure_boot,
-        changing=seen.changing,
-        driver=_driver(seen),
-        modules=tuple(_module(seen, name) for name in settings.modules),
-        devices=tuple(_device(found) for found in seen.functions),
+        settings=settings,
+        seen=seen,
+        judged=judged,
+        steps=outlined,
         holders=tuple(holders),
-        verdict=judged.kind.value,
-        reasons=judged.reasons,
-        steps=tuple((step.name, step.reason) for step in steps),
-        last=f"{attempt.state}: {attempt.reason}" if attempt else "",
+        pause_s=pause_s,
+        coming=tuple(advice.coming(settings, judged, outlined, len(holders), pause_s)),
     )
 
 
 def as_json(found: Report) -> str:
-    """One object, with `version` 1."""
-    data = {"version": 1, **asdict(found)}
-    data["modules"] = [dict(zip(("name", "version", "parameters", "file"), row, strict=True)) for row in found.modules]
-    keys = ("address", "kind", "entry", "mode", "vfs")
-    data["devices"] = [dict(zip(keys, row, strict=True)) for row in found.devices]
-    data["steps"] = [{"name": name, "reason": reason} for name, reason in found.steps]
-    return json.dumps(data, indent=2)
+    """The report for programs."""
+    settings, seen, known = found.settings, found.seen, found.seen.record
+    wanted = {"state": settings.state, "source": settings.source.name, "version": settings.driver_version}
+    data = {
+        "version": 1,
+        "policy": settings.policy,
+        "pool": settings.pool,
+        "wanted": {**wanted, "installPolicy": settings.install_policy},
+        "system": seen.system,
+        "kernel": seen.kernel,
+        "secureBoot": seen.secure_boot,
+        "driverChanging": seen.changing,
+        "installed": _json_driver(known.installed, known.since),
+        "changeBegun": known.change is not None,
+        "lease": known.lease,
+        "verdict": found.judged.kind.value,
+        "reasons": list(found.judged.reasons),
+        "disturbs": found.judged.disturbs,
+        "steps": [{"name": step.name, "reason": step.reason} for step in found.steps],
+        "next": list(found.coming),
+        "lastTry": _json_try(found),
+        "modules": [_json_module(seen, name) for name in settings.modules],
+        "devices": [_json_device(function) for function in seen.functions],
+        "holders": list(found.holders),
+    }
+    return json.dumps(data, indent=2, ensure_ascii=False)
 
 
 def as_status(found: Report) -> str:
     """The host, for people."""
-    facts = [
-        ("Kernel", found.kernel),
-        ("System", found.system),
-        ("Secure boot", "on: modules need a signature that the kernel trusts" if found.secure_boot else "off"),
-        ("Driver", found.driver),
-        ("Verdict", found.verdict),
-    ]
-    if found.changing:
-        facts.append(("Changing", "driver-changing is there: the device plugin gives nobody a device"))
-    if found.last:
-        facts.append(("Last try", found.last))
-    parts = [tabulate([(f"{name}:", value) for name, value in facts], tablefmt=_TABLE)]
-    parts.append("\n".join(f"  {reason}" for reason in found.reasons))
-    headers = ("MODULE", "VERSION", "PARAMETERS", "FILE")
-    parts.append(tabulate(found.modules, headers=headers, tablefmt=_TABLE, disable_numparse=True))
-    headers_of_devices = ("DEVICE", "KIND", "ENTRY", "MODE", "VFS")
-    devices = tabulate(found.devices, headers=headers_of_devices, tablefmt=_TABLE, disable_numparse=True)
-    parts.append(devices if found.devices else "There is no KAE device.")
+    facts = [(name, _wrapped(sentences, _WIDTH - _MARGIN)) for name, sentences in _facts(found)]
+    parts = [tabulate(facts, tablefmt="plain", disable_numparse=True), _modules(found), _devices(found)]
     if found.holders:
-        parts.append("\n".join(["Devices are held by", *(f"  {holder}" for holder in found.holders)]))
-    return "\n\n".join(parts)
+        parts.append("\n".join(["HELD BY", *found.holders]))
+    return _joined(parts)
 
 
 def as_plan(found: Report) -> str:
     """What would be done, for people."""
-    lines = [*found.reasons]
-    if not found.steps:
-        return "\n".join([*lines, "Nothing is to be done."])
-    numbered = [(f"{number}.", name, reason) for number, (name, reason) in enumerate(found.steps, start=1)]
-    width = max(len(name) for _, name, _ in numbered)
-    lines += [f"{number:>4} {name:<{width}}  {reason}" for number, name, reason in numbered]
-    if found.last:
-        lines.append(f"The last try did not succeed. {found.last}")
-    return "\n".join(lines)
+    last = (f"The last try: {said}",) if (said := advice.last_try(found.seen)) else ()
+    margin = max((len(step.name) for step in found.steps), default=0) + 6
+    steps = (
+        _filled(f"{number:>3} {step.name}".ljust(margin) + step.reason, _WIDTH, margin)
+        for number, step in enumerate(found.steps, start=1)
+    )
+    parts = (_wrapped(found.judged.reasons), "\n".join(steps), _wrapped(last), _wrapped(found.coming))
+    return _joined(filter(None, parts))
 
 
-def _driver(seen: observation.Seen) -> str:
-    installed = seen.record.installed
-    if seen.record.change is not None:
-        return "a change was begun, and has not ended"
-    if installed is not None:
-        return f"{installed.version}, by us from {installed.source}, since {seen.record.since}"
-    return "one that others installed" if seen.loaded else "none"
+def _facts(found: Report) -> Iterator[tuple[str, Sequence[str]]]:
+    settings, seen = found.settings, found.seen
+    secure = "on (modules need a signature that the kernel trusts)" if seen.secure_boot else "off"
+    yield "Host", (f"{seen.system}, kernel {seen.kernel}, secure boot {secure}",)
+    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {advice.wanted(settings)}",)
+    yield "Driver", (advice.driver(seen),)
+    yield "Verdict", (found.judged.kind.value.upper(), *found.judged.reasons)
+    if seen.changing:
+        yield "Devices", (f"'{places.CHANGING}' is there: the device plugin gives nobody a device.",)
+    if seen.record.lease is not None:
+        yield "Lease", (f"{seen.record.lease} is kept: another host of the policy may have to wait for this one.",)
+    if last := advice.last_try(seen):
+        yield "Last try", (last,)
+    yield "Next", found.coming
 
 
-def _module(seen: observation.Seen, name: str) -> tuple[str, str, str, str]:
+def _modules(found: Report) -> str:
+    seen, settings = found.seen, found.settings
+    rows = [_module_row(seen, name, settings.module_parameters.get(name, {})) for name in settings.modules]
+    headers = ("MODULE", "LOADED", "PARAMETERS", "ON DISK", f"BELOW {_home(seen)}")
+    return tabulate(rows, headers=headers, tablefmt="plain", disable_numparse=True)
+
+
+def _module_row(seen: observation.Seen, name: str, asked: Iterable[str]) -> tuple[str, ...]:
     module, file = seen.loaded.get(name), seen.files.get(name)
-    if module is None:
-        return (name, "not loaded", "", file.path if file else "none")
-    parameters = " ".join(f"{key}={value}" for key, value in module.parameters.items())
-    return (name, module.version or module.build or "loaded", parameters, file.path if file else "none")
+    in_force = dict(module.parameters) if module is not None else {}
+    return (
+        name,
+        _identity(module),
+        " ".join(f"{key}={in_force[key]}" for key in sorted(asked) if key in in_force) or _NOTHING,
+        _identity(file),
+        file.path.removeprefix(_home(seen)) if file is not None else _NOTHING,
+    )
 
 
-def _device(found: pci.Function) -> tuple[str, str, str, str, str]:
-    entry = found.entry
-    mode = "missing" if entry is None or entry.mode is None else f"{entry.mode:04o}"
-    vfs = "virtual" if found.virtual else f"{found.vfs} of {found.total_vfs}"
-    return (found.address, found.kind.name, entry.name if entry else "none", mode if entry else "", vfs)
+def _home(seen: observation.Seen) -> str:
+    return f"/lib/modules/{seen.kernel}/"
+
+
+def _identity(found: kmod.Module | kmod.File | None) -> str:
+    """By which one module is told from another of its name; the kernel's own have no version."""
+    if found is None:
+        return _NOTHING
+    return found.version or (f"srcversion {found.build[:7]}" if found.build else "unknown")
+
+
+def _devices(found: Report) -> str:
+    if not found.seen.functions:
+        return "No KAE device is on the PCI bus: is it licensed, enabled in the BIOS, or passed to this guest?"
+    rows = [_device_row(function) for function in found.seen.functions]
+    headers = ("DEVICE", "KIND", "DRIVER", "ENTRY", "MODE", "VIRTUAL FUNCTIONS")
+    return tabulate(rows, headers=headers, tablefmt="plain", disable_numparse=True)
+
+
+def _device_row(function: pci.Function) -> tuple[str, ...]:
+    entry = function.entry
+    return (
+        function.address,
+        function.kind.name,
+        function.driver or _NOTHING,
+        entry.name if entry is not None else _NOTHING,
+        _mode(entry) or ("no node" if entry is not None else _NOTHING),
+        "is one" if function.virtual else f"{function.vfs} of {function.total_vfs}",
+    )
+
+
+def _mode(entry: pci.Entry | None) -> str | None:
+    return f"{entry.mode:04o}" if entry is not None and entry.mode is not None else None
+
+
+def _json_driver(driver: record.Driver | None, since: str) -> dict[str, object] | None:
+    if driver is None:
+        return None
+    return {"source": driver.source, "version": driver.version, "kernel": driver.kernel, "since": since}
+
+
+def _json_try(found: Report) -> dict[str, object] | None:
+    last = found.seen.record.attempt
+    if last is None:
+        return None
+    said = {"state": last.state, "reason": last.reason, "failures": last.failures}
+    return {**said, "nextTrySeconds": round(found.pause_s)}
+
+
+def _json_module(seen: observation.Seen, name: str) -> dict[str, object]:
+    module, file = seen.loaded.get(name), seen.files.get(name)
+    loaded = module and {
+        "version": module.version,
+        "srcversion": module.build,
+        "parameters": dict(module.parameters),
+        "users": module.users,
+    }
+    on_disk = file and {"path": file.path, "version": file.version, "srcversion": file.build}
+    return {"name": name, "loaded": loaded, "file": on_disk}
+
+
+def _json_device(function: pci.Function) -> dict[str, object]:
+    return {
+        "address": function.address,
+        "kind": function.kind.name,
+        "virtual": function.virtual,
+        "driver": function.driver,
+        "entry": function.entry.name if function.entry is not None else None,
+        "mode": _mode(function.entry),
+        "virtualFunctions": function.vfs,
+        "totalVirtualFunctions": function.total_vfs,
+    }
+
+
+def _wrapped(sentences: Iterable[str], width: int = _WIDTH) -> str:
+    return "\n".join(_filled(sentence, width) for sentence in sentences)
+
+
+def _filled(text: str, width: int, margin: int = 0) -> str:
+    """In lines of so many characters; paths and releases stay in one piece, to be copied."""
+    indent = " " * margin
+    return textwrap.fill(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _joined(parts: Iterable[str]) -> str:
+    return "\n\n".join("\n".join(line.rstrip() for line in part.splitlines()) for part in parts)

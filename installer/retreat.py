@@ -56,7 +56,8 @@ class Retreat:
 
     def _prove(self, kept: record.Driver | None, before: record.Change) -> None:
         seen = observation.look(self._host, self._settings)
-        found = [fault.text for fault in proof.working(self._settings, seen, kept, before.served)] if kept else []
+        # It need not be good for anything: it may have been a dead one.
+        found = [fault.text for fault in proof.in_place(self._settings, seen, kept)] if kept else []
         lost = sorted(set(before.served) - {function.address for function in seen.entries()})
         if lost:
             found.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")

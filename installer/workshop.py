@@ -25,6 +25,9 @@ from installer import (
 from installer import host as hosts
 from installer.sources import build, intree, packages, prebuilt
 
+NODE = "NODE_NAME"
+"""The environment variable with the node's name: by it the host holds a Lease."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
@@ -58,8 +61,9 @@ class Workshop:
         return self.api.daemon_set_is_going(own.namespace, own.name) is True
 
     def close(self) -> None:
-        """Ends what runs beside."""
+        """Ends what runs beside, and the connections."""
         self.right.close()
+        self.api.close()
 
 
 def open_(host: hosts.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Workshop:
@@ -73,7 +77,7 @@ def open_(host: hosts.Host, settings: config.Config, image: Path, kubeconfig: Pa
     source = _source(context)
     drivers = store.Store(context, source)
     api = cluster.Cluster(kubeconfig)
-    right = leases.Right(api, settings.leases, os.environ.get("NODE_NAME", "unknown"))
+    right = leases.Right(api, settings.leases, os.environ.get(NODE, ""))
     devices = users.Users(host, settings, api)
     near = approach.Approach(host, settings, drivers, devices, right)
     brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"

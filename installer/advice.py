@@ -1,0 +1,99 @@
+"""What a host's situation means for people: what it has, what comes, whom that concerns, what they can do."""
+
+import math
+from collections.abc import Iterator
+
+from installer import config, observation, outline, verdict, wish
+
+_LOOK_S = 60
+"""Within so many seconds a running installer looks again."""
+
+
+def wanted(settings: config.Config) -> str:
+    """What the policy asks for."""
+    present = settings.state == "Present"
+    what = f"driver {settings.driver_version} from {settings.source.name}" if present else "no driver"
+    return f"{what}, INSTALL_POLICY {settings.install_policy}"
+
+
+def driver(seen: observation.Seen) -> str:
+    """The driver that the host has."""
+    installed = seen.record.installed
+    ours = "none of ours"
+    if installed is not None:
+        kernel = "" if installed.kernel == seen.kernel else f" for kernel {installed.kernel}"
+        ours = f"{installed.version} from {installed.source}{kernel}, installed by us at {seen.record.since}"
+    if seen.record.change is not None:
+        return f"a change was begun and did not end; before it: {ours}"
+    if installed is not None:
+        return ours
+    if not seen.loaded:
+        return "none is loaded"
+    versions = sorted({module.version for module in seen.loaded.values() if module.version})
+    which = f"{', '.join(versions)}, installed by others" if versions else "the kernel's own"
+    return f"{which}, at work" if seen.entries() else f"{which}, loaded, but no device works with it"
+
+
+def pause_s(settings: config.Config, seen: observation.Seen, since_boot_s: float) -> float:
+    """How long the installer waits before it tries again; another wish and another boot are tried at once."""
+    last = seen.record.attempt
+    if last is None or (last.digest, last.boot) != (wish.of_settings(settings), seen.boot):
+        return 0
+    return max(0.0, last.until_s - since_boot_s)
+
+
+def last_try(seen: observation.Seen) -> str:
+    """The last try that did not succeed; empty where there was none."""
+    last = seen.record.attempt
+    if last is None:
+        return ""
+    times = "once" if last.failures == 1 else f"{last.failures} times in a row"
+    return f"{last.state}, {times}: {last.reason}"
+
+
+def coming(
+    settings: config.Config, judged: verdict.Verdict, steps: tuple[outline.Step, ...], held: int, wait_s: float
+) -> Iterator[str]:
+    """What becomes of the host, and what people can do; `held` is how many hold a device."""
+    if judged.kind is verdict.Kind.RIGHT:
+        yield "Nothing is to be done."
+    elif judged.kind is verdict.Kind.FOREIGN:
+        what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
+        yield (
+            f"Nothing is done. To have it {what}, set INSTALL_POLICY to Always in driver.env of the policy"
+            f" '{settings.policy}'."
+        )
+    elif judged.kind is verdict.Kind.WAIT:
+        yield (
+            "The labels are new once the NFD worker of this node has run, mostly within a minute. If they are not, look"
+            " at that worker, and at the node's label feature.node.kubernetes.io/kernel-version.full."
+        )
+    else:
+        yield _disturbance(settings, judged, steps, held)
+        yield _when(wait_s)
+
+
+def _disturbance(settings: config.Config, judged: verdict.Verdict, steps: tuple[outline.Step, ...], held: int) -> str:
+    if not judged.disturbs:
+        return "Nobody who uses a device notices it."
+    if not held:
+        return "Nobody holds a device, so nobody is evicted, and no Lease is needed."
+    who = "Who holds a device" if held == 1 else f"The {held} who hold a device"
+    if any(step.name == "spare-users" for step in steps):
+        return f"{who} may stay. To have it mended sooner, end them yourself."
+    limit = f"at most {settings.drain.timeout_seconds} s"
+    if not settings.drain.enabled:
+        return f"{who}: waited for, {limit}, and nobody is evicted. If one stays, the driver stays as it is."
+    return (
+        f"{who}: pods are evicted, as their disruption budgets allow, and processes of the host are waited for,"
+        f" {limit}. If one stays, the driver stays as it is."
+    )
+
+
+def _when(wait_s: float) -> str:
+    if not wait_s:
+        return f"A running installer begins within {_LOOK_S} s."
+    return (
+        f"Mend what the last try names. The next one is in {math.ceil(wait_s / 60)} min, and at once when the policy"
+        " changes or the host boots."
+    )
