@@ -117,13 +117,14 @@ fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no 
 PIN := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'
 
-# The image takes the versions that the tests have run with.
+# The images take the versions that the tests have run with.
 .PHONY: lock
 lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) pyproject.toml --group dev --output-file requirements.lock $(UPGRADE)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
+	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	find benchmarks compiler device_plugin runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks compiler device_plugin installer runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -13,20 +13,20 @@ from typing import NoReturn
 from compiler import __version__, errors, report
 
 FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
-"""Exit codes: fine, documents wrong, usage, the world failed, output differs (--check)."""
+"""Exit codes: fine, documents wrong, usage, the world failed, output or the cluster differs."""
 
 _EPILOG = """exit codes:
   0  fine, warnings included
   1  documents are wrong (with --strict: any warning)
   2  usage
   3  the world failed: a file, a disk, a network
-  4  documents are fine, but output/ differs from them (--check)
+  4  documents are fine, but output/ (compile --check) or the cluster (status) differs from them
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code."""
-    chosen = parser().parse_args(arguments)
+    chosen = _parsed(arguments)
     # Pydantic would look through all installed packages for plugins, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     command = importlib.import_module(f"compiler.commands.{chosen.module}")
@@ -52,6 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _interrupted()
     return code
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    top = parser()
+    chosen = top.parse_args(arguments)
+    if getattr(chosen, "context", None) is not None and chosen.kubeconfig is None:
+        top.error("--context is of the file that --kubeconfig names")
+    return chosen
 
 
 def _enter(directory: str) -> None:
@@ -84,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     _init(commands)
     _import(commands)
     _inventory(commands)
+    _status(commands)
     _schema(commands)
     _completion(commands)
     return top
@@ -153,9 +162,23 @@ def _import(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _inventory(commands: "Commands[argparse.ArgumentParser]") -> None:
-    text = "print the canonical NodeInventory of `kubectl get nodes -o json`, read from standard input"
+    text = "print the canonical NodeInventory of a cluster, or of `kubectl get nodes -o json` on standard input"
     command = _command(commands, "inventory", text)
     command.add_argument("--cluster", required=True, metavar="NAME", help="the cluster's name")
+    _access(command, required=False)
+
+
+def _status(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "status", "compare a live cluster with the plan and with output/")
+    _sources(command, ("text", "json"))
+    _access(command, required=True)
+    command.add_argument("--output", metavar="DIR", default="output", help="compare with DIR instead of output/")
+
+
+def _access(command: argparse.ArgumentParser, *, required: bool) -> None:
+    """A live cluster, as kubectl is told of it."""
+    command.add_argument("--kubeconfig", required=required, metavar="FILE", help="ask the cluster that FILE leads to")
+    command.add_argument("--context", metavar="NAME", help="the context of FILE (default: its current one)")
 
 
 def _schema(commands: "Commands[argparse.ArgumentParser]") -> None:

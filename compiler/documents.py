@@ -79,7 +79,7 @@ class Taint:
     effect: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Profile:
     """What a machine is; shared by all nodes that are alike. Its labels are those of the machine."""
 

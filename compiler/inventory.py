@@ -7,6 +7,8 @@ node's own line, so that the profiles stay few and a label that somebody changes
 
 import fnmatch
 import hashlib
+import sys
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,9 @@ _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io"
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 _NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
+
+_KEYS = 10_000
+"""Label keys about which a decision is remembered; some carry the names of what comes and goes."""
 
 
 def is_machine_label(key: str) -> bool:
@@ -40,36 +45,45 @@ def of_kubernetes(
     cluster: documents.ClusterName, file: str, items: Sequence[Mapping[str, Any]], ignored: Iterable[str] = ()
 ) -> documents.Inventory:
     """The inventory of Nodes as the API server prints them; `ignored` are keys or globs of labels to drop."""
-    reducer = _Reducer(tuple(ignored))
+    reducer = Reducer(ignored)
     nodes = sorted((reducer.node(item) for item in items), key=lambda node: node.name)
     return documents.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 
 
-class _Reducer:
-    """Reduces nodes one by one and makes every profile and every decision on a label key once."""
+class Reducer:
+    """Reduces Nodes one by one, as the API server prints them, and makes every profile and every decision once.
 
-    def __init__(self, ignored: tuple[str, ...]) -> None:
-        self._ignored = ignored
-        self._profiles: dict[Any, documents.Profile] = {}
-        self._belongs: dict[str, str] = {}
+    Nodes that are alike share a profile, which is forgotten with the last of them: what is kept follows the profiles
+    of the nodes that the caller keeps, however long they come and go. One thread at a time uses it.
+    """
+
+    def __init__(self, ignored: Iterable[str] = ()) -> None:
+        """`ignored` are keys or globs of labels to drop."""
+        self._ignored = tuple(ignored)
+        self._profiles: weakref.WeakValueDictionary[Any, documents.Profile] = weakref.WeakValueDictionary()
+        self._belongs: dict[str, tuple[str, str]] = {}
 
     def node(self, item: Mapping[str, Any]) -> documents.Node:
+        """The node without what is volatile; nothing of the raw one is kept."""
         metadata = item["metadata"]
         machine: dict[str, str] = {}
         own: dict[str, str] = {}
         side = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
         belongs = self._belongs
+        if len(belongs) > _KEYS:
+            belongs.clear()
         labels = metadata.get("labels") or {}
         for key, value in labels.items():
-            home = belongs.get(key)
-            if home is None:
-                home = belongs[key] = self._home(key)
-            side[home][key] = value
+            known = belongs.get(key)
+            if known is None:
+                known = belongs[key] = (self._home(key), key)
+            home, shared = known
+            side[home][shared] = value
         return documents.Node(
             name=metadata["name"],
             profile=self._profile(item, machine),
             hostname=labels.get(documents.HOSTNAME) or None,
-            labels=own,
+            labels={key: sys.intern(value) for key, value in own.items()},
         )
 
     def _home(self, key: str) -> str:

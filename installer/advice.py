@@ -77,7 +77,7 @@ def _disturbance(settings: config.Config, judged: verdict.Verdict, steps: tuple[
     if not judged.disturbs:
         return "Nobody who uses a device notices it."
     if not held:
-        return "Nobody holds a device, so nobody is evicted, and no Lease is needed."
+        return "Nobody holds a device now, so nobody is evicted, and no Lease is needed."
     who = "Who holds a device" if held == 1 else f"The {held} who hold a device"
     if any(step.name == "spare-users" for step in steps):
         return f"{who} may stay. To have it mended sooner, end them yourself."

@@ -1,6 +1,8 @@
 """What comes before a driver may be touched: the right to swap, the announcement, and nobody who uses a device."""
 
+import contextlib
 import json
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ import msgspec
 from installer import config, leases, observation, outline, places, record, store, users, wish
 from installer import host as hosts
 from runtime import errors, readings
+
+LOG = logging.getLogger(__name__)
 
 _WITHDRAWN_S = 5.0
 """How long a device plugin that is alive may take to see the announcement."""
@@ -50,18 +54,32 @@ class Approach:
         self._drivers = drivers
         self._users = devices
         self._right = right
+        self._evictions = 0
 
-    def attempt(self, seen: observation.Seen, *, disturbs: bool) -> Attempt:
-        """What is known when a change is begun."""
+    def attempt(self, seen: observation.Seen, *, disturbs: bool, reload: bool) -> Attempt:
+        """What is known when a change is begun; `reload` says whether modules are to be unloaded first."""
+        self._evictions = self._users.evictions
+        before = seen.record.change or self._before(seen)
+        touched = before.touched or not (reload and seen.loaded)
+        return Attempt(
+            seen=seen,
+            before=msgspec.structs.replace(before, touched=touched),
+            held=self._users.present(seen) if disturbs else (),
+        )
+
+    def _before(self, seen: observation.Seen) -> record.Change:
         installed = seen.record.installed
-        before = seen.record.change or record.Change(
+        modes = {found.address: found.entry.mode for found in seen.functions if found.entry is not None}
+        return record.Change(
             kept=installed,
             loaded=tuple(seen.loaded),
             served=tuple(found.address for found in seen.entries()),
             vfs={found.address: found.vfs for found in seen.functions if found.vfs},
+            modes={address: mode for address, mode in modes.items() if mode is not None},
+            rule=observation.text(self._host, places.RULE),
             packages=installed.packages if installed else (),
+            touched=False,
         )
-        return Attempt(seen=seen, before=before, held=self._users.present(seen) if disturbs else ())
 
     def steps(self, attempt: Attempt, reason: str) -> tuple[outline.Step, ...]:
         """Have the host to ourselves."""
@@ -85,14 +103,30 @@ class Approach:
             ),
         )
 
+    @property
+    def evicted(self) -> bool:
+        """Whether somebody was made to go since the last `attempt`."""
+        return self._users.evictions > self._evictions
+
     def leave(self) -> None:
-        """Let go of everything: nothing was touched."""
+        """Let go of everything: nothing was touched. Never raises: it has failed already."""
+        for act in (self._withdraw, self._drivers.discard, self.give_back):
+            try:
+                act()
+            except errors.Failure as failure:
+                LOG.warning("%s", failure)
+
+    def _withdraw(self) -> None:
         self._host.remove(places.CHANGING)
-        self.give_back()
 
     def give_back(self) -> None:
-        """Let another host have its turn, if this one has the right; nothing is lost where nobody answers now."""
-        if record.read(self._host).lease is not None and self._right.give_back():
+        """Let another host have its turn, if this one has the right; nothing is lost where nobody answers now.
+
+        Raises:
+            errors.Failure: The record cannot be written.
+        """
+        noted = record.read(self._host).lease
+        if (noted or self._right.name) and self._right.give_back() and noted:
             record.update(self._host, lease=None)
 
     def _is_unasked(self, seen: observation.Seen) -> bool:
@@ -104,7 +138,7 @@ class Approach:
         def wait() -> None:
             raise users.Blocked(
                 f"{reason} Nothing new was asked for, so nobody is evicted to mend it; it is mended once nobody holds a"
-                f" device: {', '.join(attempt.held)}."
+                f" device: {users.listed(attempt.held)}."
             )
 
         return outline.Step(
@@ -131,7 +165,7 @@ class Approach:
     def _draining(self, attempt: Attempt) -> Iterable[outline.Step]:
         what = "evicts" if self._settings.drain.enabled else "waits for"
         limit = self._settings.drain.timeout_seconds
-        who = f", for at most {limit} s: {', '.join(attempt.held)}" if attempt.held else "; nobody does now"
+        who = f", for at most {limit} s: {users.listed(attempt.held)}" if attempt.held else "; nobody does now"
         yield outline.Step(
             name="drain-devices",
             reason=f"Waits until the device plugin has withdrawn its devices, and {what} those who hold one{who}.",
@@ -177,6 +211,9 @@ class Approach:
         self._host.stop.wait(_ADMITTED_S)
 
     def _begin(self, attempt: Attempt) -> None:
+        with contextlib.suppress(errors.Failure):
+            # Somebody may have taken it since the last renewal. Where nobody answers, none could take it either.
+            self._right.renew()
         if attempt.held and not self._right.is_safe():
             raise Queued("The Lease was lost before anything was unloaded; the host is as it was.")
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}

@@ -4,6 +4,7 @@ Up to the step begin-change nothing that runs is touched, and a failure leaves t
 record says what the host was like, and a failure puts that back; after a kill, the next run goes on from the record.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,7 @@ from installer import (
     proof,
     record,
     retreat,
+    room,
     store,
     swap,
     users,
@@ -46,9 +48,10 @@ class Changer:
 
     def plan(self, seen: observation.Seen, judged: verdict.Verdict, digest: str) -> tuple[outline.Step, ...]:
         """All steps of a change, for people; nothing is done."""
-        attempt = self._approach.attempt(seen, disturbs=judged.disturbs)
+        attempt = self._approach.attempt(seen, disturbs=judged.disturbs, reload=judged.reload)
         attempt.target = self._target(seen, judged, digest) or self._expected(digest)
-        return (*self._staging(judged, digest), *self._steps(attempt, judged))
+        near = self._approach.steps(attempt, judged.reasons[0]) if judged.disturbs else ()
+        return (*self._staging(judged, digest), *near, *self._steps(attempt, judged))
 
     def run(self, seen: observation.Seen, judged: verdict.Verdict, digest: str, progress: Progress) -> None:
         """Makes the change.
@@ -59,27 +62,47 @@ class Changer:
             hosts.Cancelled: The installer is to end, and nothing was unloaded.
             errors.Failure: It failed, and the host has again what it had, where the text says nothing else.
         """
-        attempt = self._approach.attempt(seen, disturbs=judged.disturbs)
+        attempt = None
         try:
-            execute(self._staging(judged, digest), progress)
-            attempt.target = self._target(seen, judged, digest)
-            execute(self._steps(attempt, judged), progress)
+            attempt = self._approach.attempt(seen, disturbs=judged.disturbs, reload=judged.reload)
+            self._come_near(attempt, judged, digest, progress)
+            with self._host.finishing():
+                execute(self._steps(attempt, judged), progress)
         except (approach.Queued, users.Blocked, hosts.Cancelled):
             self._approach.leave()
             raise
         except errors.Failure as error:
-            if record.read(self._host).change is None:
+            if attempt is None or record.read(self._host).change is None:
                 self._approach.leave()
                 raise
-            self._put_back(attempt, error, progress)
+            with self._host.finishing():
+                self._put_back(attempt, error, progress)
+
+    @property
+    def evicted(self) -> bool:
+        """Whether the last try has made somebody go."""
+        return self._approach.evicted
+
+    def yield_turn(self) -> None:
+        """Lets another host have its turn, where that could not be said before.
+
+        Raises:
+            errors.Failure: The record cannot be written.
+        """
+        self._approach.give_back()
 
     def settle(self, seen: observation.Seen) -> None:
         """Removes what an interrupted change left on a host that is right."""
         if seen.changing:
             self._host.remove(places.CHANGING)
         self._approach.give_back()
-        if seen.record.attempt is not None:
+        known = seen.record
+        if known.attempt is not None:
             record.update(self._host, attempt=None)
+        if known.installed is not None and known.installed.version != self._settings.driver_version:
+            # The same content under another tag.
+            named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)
+            record.update(self._host, installed=named)
 
     def _target(self, seen: observation.Seen, judged: verdict.Verdict, digest: str) -> record.Driver | None:
         if self._settings.state == "Absent":
@@ -109,11 +132,19 @@ class Changer:
             return ()
         return self._drivers.steps(digest)
 
+    def _come_near(self, attempt: approach.Attempt, judged: verdict.Verdict, digest: str, progress: Progress) -> None:
+        """Everything up to begin-change; the end of the installer breaks it off."""
+        execute(self._staging(judged, digest), progress, self._host.stop)
+        attempt.target = self._target(attempt.seen, judged, digest)
+        if judged.replace:
+            room.check(self._host, attempt.target, self._drivers)
+        if judged.disturbs:
+            execute(self._approach.steps(attempt, judged.reasons[0]), progress, self._host.stop)
+
     def _steps(self, attempt: approach.Attempt, judged: verdict.Verdict) -> tuple[outline.Step, ...]:
         seen, target = attempt.seen, attempt.target
         steps: list[outline.Step] = []
         if judged.disturbs:
-            steps += self._approach.steps(attempt, judged.reasons[0])
             steps += self._swap.unload(seen) if judged.reload else self._swap.disable(seen)
         if judged.replace:
             wanted = target.packages if target else ()
@@ -161,7 +192,11 @@ class Changer:
             found = proof.faults(self._settings, seen, attempt.target, attempt.before.served)
             remaining = [fault.text.rstrip(".") for fault in found]
         if remaining:
-            raise errors.Failure(f"The driver is not what it should be: {'; '.join(remaining)}.")
+            others = dict.fromkeys(
+                path for module in seen.loaded for path in observation.options_elsewhere(self._host, module)
+            )
+            hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
+            raise errors.Failure(f"The driver is not what it should be: {'; '.join(remaining)}.{hint}")
 
     def _record(self, attempt: approach.Attempt) -> None:
         asked = wish.of_settings(self._settings)
@@ -176,17 +211,36 @@ class Changer:
 
     def _put_back(self, attempt: approach.Attempt, error: errors.Failure, progress: Progress) -> None:
         back = retreat.Retreat(self._host, self._settings, self._swap)
+        failures: dict[str, None] = {}
         try:
-            execute(back.steps(attempt.target), progress)
-        except errors.Failure as second:
+            for step in back.steps(attempt.target):
+                try:
+                    execute((step,), progress)
+                except errors.Failure as failure:
+                    # What can still be put back is: a host with half of its devices serves more than one with none.
+                    failures[str(failure)] = None
+            if not failures:
+                execute(back.proof(), progress)
+        except errors.Failure as failure:
+            failures[str(failure)] = None
+        if failures:
             self._host.remove(places.CHANGING)
-            raise errors.Failure(f"{error} The driver that was there cannot be put back: {second}") from error
+            raise errors.Failure(
+                f"{error} The driver that was there cannot be put back: {' '.join(failures)}"
+            ) from error
         raise errors.Failure(f"{error} The host has again what it had before.") from error
 
 
-def execute(steps: Sequence[outline.Step], progress: Progress) -> None:
-    """Takes one step after the other, and tells of each."""
+def execute(steps: Sequence[outline.Step], progress: Progress, stop: threading.Event | None = None) -> None:
+    """Takes one step after the other, and tells of each; begins none any more once `stop` is set.
+
+    Raises:
+        hosts.Cancelled: `stop` is set.
+        errors.Failure: A step's own.
+    """
     for step in steps:
+        if stop is not None and stop.is_set():
+            raise hosts.Cancelled(f"The installer is to end, so it does not begin with {step.name}.")
         began = time.monotonic()
         progress(step, "begun", 0)
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from installer import config, program, report, standing, workshop
+from installer import config, program, record, report, standing, workshop
 from installer import host as hosts
 from runtime import configfile, errors, logs, signals, termination
 
@@ -52,6 +52,7 @@ def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Confi
             registry = measures.registry_of(shown, lambda: tools.right.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
         running = program.Program(host, settings, tools.changer, tools.digest, shown)
+        running.turn_s = options.turn_seconds
         tools.resume()
         running.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and tools.is_going():
@@ -79,6 +80,10 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
         settings = configfile.load(options.config, config.Config)
         if options.command == "remove":
             return _remove(options, host, settings)
+        if options.command == "retry":
+            record.update(host, attempt=None)
+            print("The installer tries again within a minute.")
+            return 0
         tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
         with contextlib.closing(tools):
             found = tools.report()
@@ -116,11 +121,14 @@ def _check_name() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
     _add_places(parser, defaults=True)
+    # For tests with a fleet on one machine; where each host has its own, the API server is asked often enough.
+    parser.add_argument("--turn-seconds", type=float, default=program.TURN_S, help=argparse.SUPPRESS)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
     for name, meaning in (
         ("plan", "show what would be done, and why; nothing is changed"),
         ("status", "show what is on the host"),
+        ("retry", "after a repair: do not wait any longer before the next try"),
         ("remove", "remove the driver that we installed, with the same care as driver.state Absent"),
     ):
         command = commands.add_parser(name, help=meaning, allow_abbrev=False)

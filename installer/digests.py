@@ -22,3 +22,8 @@ def of_folder(folder: Path) -> str:
     """Differs where a name or a content in the folder differs; of no folder, that of an empty one."""
     lines = [f"{path.relative_to(folder)} {of_file(path)}" for path in files(folder)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether there are two files of the same content."""
+    return one.is_file() and other.is_file() and of_file(one) == of_file(other)

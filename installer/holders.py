@@ -78,12 +78,25 @@ class Pod:
         return f"pod {self.key} ({'; '.join(parts)})"
 
 
-Holder = Pod | Process
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A virtual function that another driver has, to hand it on to a virtual machine."""
+
+    address: str
+    driver: str
+
+    @property
+    def text(self) -> str:
+        """The function in words."""
+        return f"virtual function {self.address} (driver {self.driver}, as for a virtual machine)"
+
+
+Holder = Pod | Process | Guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Who holds a device now: pods by namespace and name, then processes of no known pod by number."""
+    """Who holds a device now: pods by namespace and name, processes of no known pod by number, then guests."""
 
     holders: tuple[Holder, ...] = ()
     notes: tuple[str, ...] = ()

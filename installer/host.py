@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -52,7 +52,17 @@ class Host:
     def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
         self.root = root
         self.stop = threading.Event()
+        self._finishes = False
         self._enter = ("chroot", str(root)) if enter is None else tuple(enter)
+
+    @contextlib.contextmanager
+    def finishing(self) -> Iterator[None]:
+        """Within it no program is broken off by `stop`: half a change is worse than a late end."""
+        self._finishes = True
+        try:
+            yield
+        finally:
+            self._finishes = False
 
     def path(self, absolute: str) -> Path:
         """Where the host's path lies here; links below the host's root that are absolute are not followed."""
@@ -75,6 +85,7 @@ class Host:
             TooSlow: It was ended after `timeout_s`.
             Cancelled: `stop` was set, and the program was ended; not with `finish`, when it must come to its end.
         """
+        finish = finish or self._finishes
         return execute((*self._enter, *command), command, self.stop, timeout_s=timeout_s, finish=finish)
 
     def has(self, program: str) -> bool:
@@ -88,40 +99,43 @@ class Host:
         Raises:
             errors.Failure: The disk did not take it.
         """
-        target = self.path(absolute)
-        fresh = target.with_name(f".{target.name}.new")
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with fresh.open("w", encoding="utf-8") as file:
-                os.fchmod(file.fileno(), mode)
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            fresh.replace(target)
-        except OSError as error:
-            raise failure(absolute, error) from error
+        with self._fresh(absolute) as fresh, fresh.open("w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
     def copy(self, source: Path, absolute: str, *, mode: int = 0o644) -> None:
         """Puts a file, or a link as it is, to its place: whole or not at all, also when the power fails.
 
         Raises:
-            errors.Failure: The disk did not take it.
+            errors.Failure: The disk did not take it, or there is nothing to copy.
         """
+        if not os.path.lexists(source):
+            raise errors.Failure(f"'{absolute}' on the host cannot be written: its copy '{source}' is not there.")
+        with self._fresh(absolute) as fresh:
+            if source.is_symlink():
+                fresh.symlink_to(source.readlink())
+                return
+            with source.open("rb") as old, fresh.open("wb") as new:
+                shutil.copyfileobj(old, new, 1 << 20)
+                os.fchmod(new.fileno(), mode)
+                new.flush()
+                os.fsync(new.fileno())
+
+    @contextlib.contextmanager
+    def _fresh(self, absolute: str) -> Iterator[Path]:
+        """A path beside a file, which becomes it in the end; where something fails nothing is left of it."""
         target = self.path(absolute)
         fresh = target.with_name(f".{target.name}.new")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             fresh.unlink(missing_ok=True)
-            if source.is_symlink():
-                fresh.symlink_to(source.readlink())
-            else:
-                with source.open("rb") as old, fresh.open("wb") as new:
-                    shutil.copyfileobj(old, new, 1 << 20)
-                    os.fchmod(new.fileno(), mode)
-                    new.flush()
-                    os.fsync(new.fileno())
+            yield fresh
             fresh.replace(target)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
             raise failure(absolute, error) from error
 
     def write_attribute(self, absolute: str, text: str) -> None:

@@ -16,6 +16,11 @@ _ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
 """Modules of KAE's live migration: they use hisi_qm, and we neither install nor load them."""
 
 _REASONS = (
+    ("Required key not available", "it has no signature, and a kernel in secure boot wants one"),
+    (
+        "Operation not permitted",
+        "the kernel is locked down by secure boot, and the module has no signature that it trusts",
+    ),
     ("Key was rejected", "its signature is not trusted by a kernel in secure boot; enrol the key that signed it"),
     ("No such device", "no device answers to it: the licence is missing, or the engine is disabled in the BIOS"),
     (

@@ -14,6 +14,8 @@ from runtime import errors, readings
 RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
 """Whoever may open a device is decided by who is given it: in a container the device cgroup, not the mode."""
 
+_OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
+
 _EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI specification 3.3
 
 
@@ -63,7 +65,7 @@ def look(host: hosts.Host, settings: config.Config) -> Seen:
         loaded=MappingProxyType(kmod.loaded(host, settings.modules)),
         files=MappingProxyType(kmod.chosen(host, running, settings.modules)),
         options=MappingProxyType(_options(host, settings)),
-        rule=_text(host, places.RULE) == RULE,
+        rule=text(host, places.RULE) == RULE,
         record=record.read(host),
         changing=host.path(places.CHANGING).exists(),
     )
@@ -82,8 +84,8 @@ def kernel(host: hosts.Host) -> str:
 
 
 def _system(host: hosts.Host) -> str:
-    text = _text(host, "/etc/os-release") or _text(host, "/usr/lib/os-release") or ""
-    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', text, re.MULTILINE)
+    release = text(host, "/etc/os-release") or text(host, "/usr/lib/os-release") or ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
     return match[1] if match else "unknown"
 
 
@@ -100,11 +102,27 @@ def _free_bytes(host: hosts.Host) -> int:
 
 
 def _options(host: hosts.Host, settings: config.Config) -> dict[str, str]:
-    texts = {module: _text(host, places.options(module)) for module in settings.modules}
+    texts = {module: text(host, places.options(module)) for module in settings.modules}
     return {module: text for module, text in texts.items() if text is not None}
 
 
-def _text(host: hosts.Host, absolute: str) -> str | None:
+def options_elsewhere(host: hosts.Host, module: str) -> tuple[str, ...]:
+    """The files that set a module's parameters, too, beside its own options file (modprobe.d(5))."""
+    line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
+    found = [
+        path
+        for folder in _OPTION_FOLDERS
+        for name in sorted(readings.names(host.path(folder)))
+        if (path := f"{folder}/{name}").endswith(".conf") and path != places.options(module)
+    ]
+    said = [path for path in found if line.search(text(host, path) or "")]
+    if re.search(rf"(?:^|\s){module.replace('_', '[-_]')}\.", text(host, "/proc/cmdline") or ""):
+        said.append("/proc/cmdline")
+    return tuple(said)
+
+
+def text(host: hosts.Host, absolute: str) -> str | None:
+    """The text of a file of the host; None where there is none."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return host.resolved(absolute).read_text("utf-8")
     return None

@@ -17,7 +17,7 @@ LOG = logging.getLogger(__name__)
 _LOOK_S = 60.0
 """How often a host that is right is looked at."""
 
-_TURN_S = 10.0
+TURN_S = 10.0
 """How often the right to swap is asked for; each node a little differently, so that they do not ask together."""
 
 _AGAIN_S = 600.0
@@ -37,23 +37,28 @@ class Program:
         self, host: hosts.Host, settings: config.Config, changer: change.Changer, digest: str, shown: standing.Standing
     ) -> None:
         """`digest` is the wanted driver's."""
+        self.turn_s = TURN_S
+        """May be set to something else before `run`."""
         self._host = host
         self._settings = settings
         self._changer = changer
         self._digest = digest
         self._shown = shown
         self._mended_s: float | None = None
+        self._last: record.Attempt | None = None
+        """The last try that did not succeed, where the host's disk does not take it."""
+        self._directory: state.ProgramDir | None = None
 
     def run(self, directory: state.ProgramDir) -> None:
         """Works until `host.stop` is set; raises `errors.Failure` when the host cannot even be looked at."""
+        self._directory = directory
+        directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         with lock(self._host):
             while not self._host.stop.is_set():
-                pause_s = self.cycle()
-                if self._shown.ready:
-                    directory.set_ready(self._shown.reason)
-                else:
-                    directory.set_unready(self._shown.reason)
-                self._host.stop.wait(pause_s)
+                try:
+                    self._host.stop.wait(self.cycle())
+                except hosts.Cancelled:
+                    break  # In the middle of a look.
             directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
@@ -65,6 +70,7 @@ class Program:
             return self._change(seen, judged)
         if judged.kind is verdict.Kind.WAIT:
             return self._stand("Waiting", judged.reasons[0], _LOOK_S)
+        self._last = None
         try:
             self._changer.settle(seen)
         except errors.Failure as failure:
@@ -75,10 +81,12 @@ class Program:
 
     def _change(self, seen: observation.Seen, judged: verdict.Verdict) -> float:
         asked = wish.of_settings(self._settings)
-        last = seen.record.attempt
+        last = self._last or seen.record.attempt
         if last is not None and (last.digest, last.boot) == (asked, seen.boot):
             left_s = last.until_s - _since_boot_s()
             if left_s > 0:
+                if last.state != "Failed":
+                    self._yield_turn()
                 return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
         if judged.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
             reason = f"It was put in order a moment ago, and is not again: {judged.reasons[0]}"
@@ -87,7 +95,9 @@ class Program:
         try:
             self._changer.run(seen, judged, self._digest, self._told)
         except approach.Queued as queued:
-            turn_s = _TURN_S * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
+            if self._changer.evicted:
+                return self._failed(seen, "Queued", str(queued), _AGAIN_S)
+            turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
             return self._stand("Queued", str(queued), turn_s)
         except users.Blocked as blocked:
             self._shown.count("abandoned")
@@ -96,16 +106,18 @@ class Program:
             return 0
         except errors.Failure as failure:
             self._shown.count("failed")
-            least_s = _AGAIN_S if judged.disturbs and record.read(self._host).lease else _STAGING_S
+            disturbed = judged.disturbs and record.read(self._host).lease is not None
+            least_s = _AGAIN_S if disturbed or self._changer.evicted else _STAGING_S
             return self._failed(seen, "Failed", str(failure), least_s)
         self._shown.count("succeeded")
+        self._last = None
         self._mended_s = time.monotonic()
         return 0
 
     def _failed(self, seen: observation.Seen, name: str, reason: str, least_s: float) -> float:
         LOG.error("%s", reason)
         asked = wish.of_settings(self._settings)
-        last = seen.record.attempt
+        last = self._last or seen.record.attempt
         failures = 1 + (last.failures if last is not None and last.digest == asked else 0)
         pause_s = min(least_s * 2 ** (failures - 1), _LONGEST_S)
         attempt = record.Attempt(
@@ -116,12 +128,30 @@ class Program:
             boot=seen.boot,
             until_s=_since_boot_s() + pause_s,
         )
-        record.update(self._host, attempt=attempt)
+        self._last = None
+        try:
+            record.update(self._host, attempt=attempt)
+        except errors.Failure as failure:
+            # It may be what has failed before; to end for it would be to try again at once.
+            self._last = attempt
+            LOG.warning("%s", failure)
         return self._stand(name, reason, min(pause_s, _LOOK_S))
+
+    def _yield_turn(self) -> None:
+        try:
+            self._changer.yield_turn()
+        except errors.Failure as failure:
+            LOG.warning("%s", failure)
 
     def _stand(self, name: str, reason: str, pause_s: float) -> float:
         if self._shown.stand(name, reason):
             LOG.info("%s: %s", name, reason, extra={"state": name})
+        if self._directory is not None:
+            # At once: people look for the reason while a change goes on, and the DaemonSet's pace depends on it.
+            if self._shown.ready:
+                self._directory.set_ready(reason)
+            else:
+                self._directory.set_unready(reason)
         return pause_s
 
     def _told(self, step: outline.Step, event: str, seconds: float) -> None:

@@ -6,10 +6,14 @@ import msgspec
 
 from installer import host as hosts
 from installer import places
-from runtime import errors, shapes
+from runtime import errors
 
 
-class Driver(shapes.Shape, frozen=True, kw_only=True):
+class _Kept(msgspec.Struct, frozen=True, rename="camel"):
+    """A part of the record: what a later release noted is passed over by an earlier one, to which people go back."""
+
+
+class Driver(_Kept, frozen=True, kw_only=True):
     """A driver whose files lie in a folder of the store."""
 
     id: str
@@ -30,13 +34,13 @@ class Driver(shapes.Shape, frozen=True, kw_only=True):
     """Modules, and the texts of their options files."""
 
 
-class Attempt(shapes.Shape, frozen=True, kw_only=True):
+class Attempt(_Kept, frozen=True, kw_only=True):
     """The last try that did not succeed."""
 
     digest: str
     """Of what was tried; another wish is tried at once."""
     state: str
-    """Failed or Blocked."""
+    """Failed, Blocked, or Queued where somebody was evicted in vain."""
     reason: str
     failures: int
     boot: str
@@ -45,7 +49,7 @@ class Attempt(shapes.Shape, frozen=True, kw_only=True):
     """When to try again at the earliest, in seconds since that boot (CLOCK_BOOTTIME, which no clock change moves)."""
 
 
-class Change(shapes.Shape, frozen=True, kw_only=True):
+class Change(_Kept, frozen=True, kw_only=True):
     """A change that began; what the host was like then is what it has to be again, if the change fails."""
 
     kept: Driver | None = None
@@ -56,11 +60,17 @@ class Change(shapes.Shape, frozen=True, kw_only=True):
     """The PCI addresses that had an entry."""
     vfs: dict[str, int] = msgspec.field(default_factory=dict)
     """PCI addresses, and how many virtual functions each had."""
+    modes: dict[str, int] = msgspec.field(default_factory=dict)
+    """PCI addresses, and the permissions of the device node of each."""
+    rule: str | None = None
+    """The text of the udev rule's file; None: there was none."""
     packages: tuple[str, ...] = ()
     """Packages that were there, or that this change may have put in, whatever it was to become."""
+    touched: bool = True
+    """Whether files may be others already; while they are not, what was unloaded is only to be loaded again."""
 
 
-class Record(shapes.Shape, frozen=True, kw_only=True):
+class Record(_Kept, frozen=True, kw_only=True):
     """The whole file."""
 
     version: int = 1

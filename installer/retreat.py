@@ -1,8 +1,14 @@
 """The way back: the driver that the host had when a change began."""
 
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator
+
 from installer import config, observation, outline, places, proof, record, swap
 from installer import host as hosts
 from runtime import errors
+
+LOG = logging.getLogger(__name__)
 
 
 class Retreat:
@@ -17,49 +23,92 @@ class Retreat:
     def steps(self, tried: record.Driver | None) -> tuple[outline.Step, ...]:
         """The steps back from what was tried, with the host as it is now.
 
+        Each is worth taking also where one before it failed.
+
         Raises:
             errors.Failure: The host cannot be looked at.
         """
         seen = observation.look(self._host, self._settings)
         before = seen.record.change or record.Change()
-        # A driver for the kernel of another boot is of no use.
-        kept = before.kept if before.kept and before.kept.kernel == seen.kernel else None
-        erased = {*before.packages, *(tried.packages if tried else ())} - set(kept.packages if kept else ())
-        steps = [
-            *self._swap.unload(seen),
-            *self._swap.files(kept, erased),
-            *self._swap.options(kept.options if kept else {}, "Writes the parameters that were in force before."),
-        ]
+        steps = list(self._files(seen, before, tried)) if before.touched else []
         if before.loaded:
-            steps += self._swap.load(before.loaded)
+            steps += self._swap.reload(before.loaded, anew=before.touched)
             steps += self._swap.enable(before.vfs)
-        ours = kept if kept is not None and kept.source != "kept" else None
-        steps += self._swap.permit() if ours is not None else self._swap.forget_rule()
-        steps += [
+        steps.append(
+            outline.Step(
+                name="restore-permissions",
+                reason=f"Gives device nodes, and '{places.RULE}', what they had.",
+                act=lambda: self._permit(before),
+            )
+        )
+        return tuple(steps)
+
+    def proof(self) -> tuple[outline.Step, ...]:
+        """The last steps back, where all the others are done."""
+        before = record.read(self._host).change or record.Change()
+        return (
             outline.Step(
                 name="prove-old-driver",
                 reason="Looks whether the devices that had an entry have one again.",
-                act=lambda: self._prove(kept, before),
+                act=lambda: self._prove(before),
             ),
             outline.Step(
                 name="record-old-driver",
                 reason=f"Notes in '{places.RECORD}' that it is installed as before.",
-                act=lambda: record.update(self._host, installed=ours, change=None),
+                act=lambda: self._record(before),
             ),
             outline.Step(
                 name="end-change",
                 reason="Lets the device plugin give devices again; the Lease stays, so that no other host fails too.",
                 act=lambda: self._host.remove(places.CHANGING),
             ),
-        ]
-        return tuple(steps)
+        )
 
-    def _prove(self, kept: record.Driver | None, before: record.Change) -> None:
+    def _files(
+        self, seen: observation.Seen, before: record.Change, tried: record.Driver | None
+    ) -> Iterator[outline.Step]:
+        kept = before.kept
+        erased = {*before.packages, *(tried.packages if tried else ())} - set(kept.packages if kept else ())
+        yield from self._swap.unload(seen)
+        for step in self._swap.files(kept, erased):
+            yield dataclasses.replace(step, act=_tolerated(step.act)) if step.name == "index-modules" else step
+        yield from self._swap.options(kept.options if kept else {}, "Writes the parameters that were in force before.")
+
+    def _permit(self, before: record.Change) -> None:
+        if before.rule is None:
+            self._host.remove(places.RULE)
+        else:
+            self._host.write(places.RULE, before.rule)
+        for found in observation.look(self._host, self._settings).entries():
+            mode = before.modes.get(found.address)
+            if found.entry is not None and mode is not None and found.entry.mode not in (None, mode):
+                self._host.permit(f"/dev/{found.entry.name}", mode)
+
+    def _prove(self, before: record.Change) -> None:
         seen = observation.look(self._host, self._settings)
-        # It need not be good for anything: it may have been a dead one.
-        found = [fault.text for fault in proof.in_place(self._settings, seen, kept)] if kept else []
+        kept = before.kept
+        found = [f"Module {name} is not loaded." for name in before.loaded if name not in seen.loaded]
+        # A driver for the kernel of another boot is not at work. That of this one need not be good for anything: it may
+        # have been a dead one, and may have been loaded from elsewhere.
+        if not found and kept is not None and kept.kernel == seen.kernel and before.touched:
+            found += [fault.text for fault in proof.in_place(self._settings, seen, kept)]
         lost = sorted(set(before.served) - {function.address for function in seen.entries()})
         if lost:
             found.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
         if found:
             raise errors.Failure(" ".join(found))
+
+    def _record(self, before: record.Change) -> None:
+        kept = before.kept
+        record.update(self._host, installed=kept if kept and kept.source != "kept" else None, change=None)
+
+
+def _tolerated(act: Callable[[], object]) -> Callable[[], None]:
+    def attempt() -> None:
+        try:
+            act()
+        except errors.Failure as failure:
+            # It goes by paths, and they may be the same as before; the proof finds it out.
+            LOG.warning("%s The index of modules stays as it is.", failure)
+
+    return attempt

@@ -13,7 +13,6 @@ from installer import digests, kmod, observation, outline, places, record, sourc
 from runtime import errors
 
 _STAGING = f"{places.DRIVERS}/.new"
-_BROUGHT = ("opt/kae", "opt/lib/modules")
 _MARGIN_BYTES = 64 << 20
 """What has to stay free beyond what the image brings."""
 
@@ -60,24 +59,28 @@ class Store:
 
         The kernel's own modules need no copy.
         """
-        self._prepare()
         own = f"/lib/modules/{seen.kernel}/kernel/"
         files = {name: file.path for name, file in seen.files.items() if not file.path.startswith(own)}
         modules = {Path(path).name: path for path in files.values()}
+        text = repr(sorted((name, file.path, file.build) for name, file in seen.files.items()))
+        driver = record.Driver(
+            id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
+            digest="",
+            source="kept",
+            version=next((module.version for module in seen.loaded.values() if module.version), "unknown"),
+            kernel=seen.kernel,
+            modules=modules,
+            options=dict(seen.options),
+        )
+        folder = self.folder(driver)
+        copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
+        # Who waits for his turn comes here every few seconds.
+        if (folder / "driver.json").is_file() and all(copied):
+            return driver
+        self._prepare()
         for name, path in modules.items():
             self._host.copy(self._host.path(path), f"{_STAGING}/modules/{name}")
-        text = repr(sorted((name, file.path, file.build) for name, file in seen.files.items()))
-        return self._close(
-            record.Driver(
-                id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
-                digest="",
-                source="kept",
-                version=next((module.version for module in seen.loaded.values() if module.version), "unknown"),
-                kernel=seen.kernel,
-                modules=modules,
-                options=dict(seen.options),
-            )
-        )
+        return self._close(driver)
 
     def folder(self, driver: record.Driver) -> Path:
         """Where a driver's folder lies here."""
@@ -91,6 +94,15 @@ class Store:
             for path in sorted(folder.iterdir()):
                 if path.name not in ids:
                     self._host.remove_folder(f"{places.DRIVERS}/{path.name}")
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes what a staging that failed has left, which may be all that the disk had.
+
+        Raises:
+            errors.Failure: Something of it stays.
+        """
+        self._host.remove_folder(_STAGING)
         self._host.remove_folder(places.BUILD)
 
     def _is_whole(self, driver: record.Driver) -> bool:
@@ -101,7 +113,8 @@ class Store:
 
     def _prepare(self) -> None:
         image = self._context.image
-        brought = sum(path.lstat().st_size for part in _BROUGHT for path in digests.files(image / part))
+        folders = (image / "opt/kae", image / "opt/lib/modules" / self._context.kernel)
+        brought = sum(path.lstat().st_size for folder in folders for path in digests.files(folder))
         self._host.remove_folder(_STAGING)
         try:
             self._host.path(f"{_STAGING}/modules").mkdir(parents=True)

@@ -1,10 +1,13 @@
 """The steps that exchange the host's driver: unload, files, load. They work from the store alone."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+
+import msgspec
 
 from installer import config, digests, kmod, observation, outline, pci, places, record, rpm, store
 from installer import host as hosts
+from runtime import errors
 
 
 class Swap:
@@ -92,6 +95,16 @@ class Swap:
             ),
         )
 
+    def reload(self, names: tuple[str, ...], *, anew: bool) -> tuple[outline.Step, ...]:
+        """Load as many of these modules as can be: all anew, or those that are not loaded."""
+        return (
+            outline.Step(
+                name="load-modules",
+                reason=f"Loads {', '.join(names)} again, as far as they are not loaded, and as far as they can be.",
+                act=lambda: self._reload(names, anew=anew),
+            ),
+        )
+
     def permit(self) -> tuple[outline.Step, ...]:
         """Let others than root use the device nodes."""
         return (
@@ -136,6 +149,9 @@ class Swap:
         for link in sorted(links.iterdir()) if links.is_dir() else ():
             self._host.remove(f"{places.LINKS}/{link.name}")
         kmod.unload(self._host, reversed(self._settings.modules))
+        change = record.read(self._host).change
+        if change is not None and not change.touched:
+            record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
     def _disable(self) -> None:
         for found in self._functions():
@@ -155,15 +171,21 @@ class Swap:
         rpm.install(self._host, [f"{folder}/{name}.rpm" for name in driver.packages])
 
     def _place_modules(self, target: record.Driver | None) -> None:
-        wanted = dict(target.modules) if target else {}
-        for name, place in wanted.items():
-            assert target is not None  # noqa: S101 - else nothing is wanted
-            self._host.copy(self._drivers.folder(target) / "modules" / name, place)
+        folder = self._drivers.folder(target) / "modules" if target else None
+        wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         # Without a driver no kernel of the host keeps one; with one, a kernel to which people may go back does.
-        for path in sorted(self._host.path("/lib/modules").glob(f"{target.kernel if target else '*'}/updates/kae/*")):
+        kernels = (target.kernel, observation.kernel(self._host)) if target else ("*",)
+        for path in sorted({path for kernel in kernels for path in self._placed(kernel)}):
             absolute = f"/{path.relative_to(self._host.root)}"
-            if absolute not in wanted.values():
+            # What is to be replaced goes first: so there is room for what comes, and for the way back.
+            if absolute not in wanted or not digests.same(path, wanted[absolute]):
                 self._host.remove(absolute)
+        for place, source in wanted.items():
+            if not digests.same(self._host.path(place), source):
+                self._host.copy(source, place)
+
+    def _placed(self, kernel: str) -> Iterator[Path]:
+        return self._host.path("/lib/modules").glob(f"{kernel}/updates/kae/*")
 
     def _place_libraries(self, target: record.Driver | None) -> None:
         wanted = target.libraries if target else {}
@@ -194,6 +216,18 @@ class Swap:
         for name in needed:
             kmod.load(self._host, name)
 
+    def _reload(self, names: tuple[str, ...], *, anew: bool) -> None:
+        refused = []
+        if anew:
+            kmod.unload(self._host, reversed(self._settings.modules))  # As in `_load`.
+        for name in names:
+            try:
+                kmod.load(self._host, name)
+            except errors.Failure as failure:
+                refused.append(str(failure))
+        if refused:
+            raise errors.Failure(" ".join(refused))
+
     def _permit(self) -> None:
         # udev notices a new rule by itself, at the next event (udev(7)).
         self._host.write(places.RULE, observation.RULE)
@@ -203,7 +237,7 @@ class Swap:
 
 
 def _mode(path: Path) -> int:
-    return 0o644 if path.is_symlink() else path.stat().st_mode & 0o777
+    return path.stat().st_mode & 0o777 if path.is_file() else 0o644
 
 
 def counts(settings: config.Config, seen: observation.Seen, before: Mapping[str, int]) -> dict[str, int]:

@@ -1,8 +1,13 @@
 """Those who use the host's devices: who they are, and how they are made to let go."""
 
-from installer import cluster, config, drain, holders, observation
+from collections.abc import Sequence
+
+from installer import cluster, config, drain, holders, observation, pci
 from installer import host as hosts
 from runtime import errors
+
+_NAMED = 8
+"""So many holders are named in a sentence; a device that is shared may have 128."""
 
 
 class Blocked(errors.Failure):
@@ -17,6 +22,8 @@ class Users:
         self._host = host
         self._settings = settings
         self._api = api
+        self.evictions = 0
+        """How many pods have been made to go."""
 
     def present(self, seen: observation.Seen) -> tuple[str, ...]:
         """Who holds a device now, each in words.
@@ -36,17 +43,36 @@ class Users:
         limit_s = self._settings.drain.timeout_seconds
         ended = drain.Drain(
             find=lambda: self._find(seen),
-            evict=self._api.evict,
+            evict=self._evict,
             deadline_s=limit_s,
             enabled=self._settings.drain.enabled,
             stop=self._host.stop,
         ).run()
         if isinstance(ended, drain.Stayed):
-            who = ", ".join(holder.text for holder in ended.holders) or "somebody"
-            notes = f" {' '.join(ended.notes)}" if ended.notes else ""
+            who = listed([holder.text for holder in ended.holders]) or "somebody"
+            notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
+
+    def _evict(self, namespace: str, pod: str) -> cluster.Answer:
+        answer = self._api.evict(namespace, pod)
+        self.evictions += answer.outcome is cluster.Outcome.ACCEPTED
+        return answer
 
     def _find(self, seen: observation.Seen) -> holders.Found:
         resources = {kind.resource for kind in self._settings.kinds}
         entries = [found.entry for found in seen.functions if found.entry is not None]
-        return holders.find(self._host, resources, entries)
+        found = holders.find(self._host, resources, entries)
+        now = pci.found(self._host, self._settings.vendor, self._settings.kinds)
+        guests = (holders.Guest(address=one.address, driver=one.driver) for one in now if one.driver and _is_lent(one))
+        return holders.Found(holders=(*found.holders, *guests), notes=found.notes)
+
+
+def listed(texts: Sequence[str]) -> str:
+    """The first of these, and how many more there are."""
+    more = len(texts) - _NAMED
+    return ", ".join(texts[:_NAMED]) + (f", and {more} more" if more > 0 else "")
+
+
+def _is_lent(function: pci.Function) -> bool:
+    """Whether another driver has a virtual function: to take it away would wait for its user, for ever perhaps."""
+    return function.virtual and function.driver != function.kind.module

@@ -8,8 +8,11 @@ from installer import config, pci
 
 
 def digest(settings: config.Config, kernel: str, fingerprint: str) -> str:
-    """Differs where another driver is asked for; parameters and repositories are no part of a driver's files."""
-    parts = [settings.source.name, settings.driver_version, kernel, fingerprint]
+    """Differs where another driver is asked for: where its content is another one, not where only the image's tag is.
+
+    Parameters and repositories are no part of a driver's files.
+    """
+    parts = [settings.source.name, kernel, fingerprint]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

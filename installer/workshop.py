@@ -1,5 +1,6 @@
 """Joins the parts: what the commands work with, made from a config."""
 
+import dataclasses
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from installer import (
 )
 from installer import host as hosts
 from installer.sources import build, intree, packages, prebuilt
+from runtime import errors
 
 NODE = "NODE_NAME"
 """The environment variable with the node's name: by it the host holds a Lease."""
@@ -52,8 +54,16 @@ class Workshop:
         """How the host stands, and what would be done."""
         seen = observation.look(self.host, self.settings)
         judged = verdict.judge(self.settings, seen, self.digest, program.matches)
-        steps = self.changer.plan(seen, judged, self.digest) if judged.kind is verdict.Kind.CHANGE else ()
-        return report.report(self.settings, seen, judged, steps, self.devices.present(seen))
+        try:
+            held = self.devices.present(seen)
+            steps = self.changer.plan(seen, judged, self.digest) if judged.kind is verdict.Kind.CHANGE else ()
+        except errors.Failure as failure:
+            # Worth a line, and no reason to hide the rest.
+            held, steps = (), ()
+            judged = dataclasses.replace(
+                judged, reasons=(*judged.reasons, f"Nobody knows who holds a device: {failure}")
+            )
+        return report.report(self.settings, seen, judged, steps, held)
 
     def is_going(self) -> bool:
         """Whether the installer's own DaemonSet is certainly gone or going; no answer means no."""

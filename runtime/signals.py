@@ -6,7 +6,6 @@ import signal
 import threading
 from types import FrameType
 
-
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -34,12 +33,26 @@ def set_on_signals(stop: threading.Event) -> None:
     """The same for a program without asyncio: the first signal sets the event, the second ends the process.
 
     To be called in the main thread. Whoever clears the event again hears of the next signal.
-    """
 
-    def on_signal(number: int, _: FrameType | None) -> None:
+    A thread of its own sets it. A handler runs in the main thread, between any two of its instructions: inside
+    `stop.wait()` it would wait for a lock that this very thread holds, and on the way into that wait it would not run
+    before its end.
+    """
+    heard, told = os.pipe()
+    os.set_blocking(told, False)  # As set_wakeup_fd asks; two bytes always fit.
+    signal.set_wakeup_fd(told, warn_on_full_buffer=False)
+    for number in _SIGNALS:
+        signal.signal(number, _leave_to_listener)
+    threading.Thread(target=_listen, args=(heard, stop), name="signals", daemon=True).start()
+
+
+def _listen(heard: int, stop: threading.Event) -> None:
+    while True:
+        (number,) = os.read(heard, 1)
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
 
-    for number in _SIGNALS:
-        signal.signal(number, on_signal)
+
+def _leave_to_listener(number: int, frame: FrameType | None) -> None:
+    """Only for a signal with a handler is its number written to the wakeup descriptor."""

@@ -12,6 +12,11 @@ _PciId = Annotated[
     Field(pattern=r"^[0-9a-f]{4}$", max_length=4, json_schema_extra=base.form("four hexadecimal digits")),
 ]
 
+_Module = Annotated[
+    str,
+    Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=55, json_schema_extra=base.form("the name of a module")),
+]
+
 
 class Kind(Model):
     """A device kind, out of the compiler's table."""
@@ -31,10 +36,7 @@ class Kind(Model):
     """PCI device id of the physical function."""
     vf: _PciId
     """PCI device id of the virtual function."""
-    module: Annotated[
-        str,
-        Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=55, json_schema_extra=base.form("the name of a module")),
-    ]
+    module: _Module
     """The kernel module, which is also the name of its PCI driver."""
 
 
@@ -76,6 +78,15 @@ class DaemonSetRef(Model):
     name: str
 
 
+class Kernels(Model):
+    """The kernels that a pool is for."""
+
+    pattern: str
+    """RE2, unanchored, against the full release of the running kernel."""
+    unless: tuple[str, ...] = ()
+    """Patterns that come first: a kernel that one of them matches belongs to another pool."""
+
+
 class DriverConfig(NodeProgram):
     """What the driver installer brings its host to."""
 
@@ -86,11 +97,13 @@ class DriverConfig(NodeProgram):
     """The version of the driver: the image's tag or digest."""
     installPolicy: Literal["IfNotPresent", "Always"]
     enabledCleanup: bool
+    kernels: Kernels | None = None
+    """Absent: the pool is for every kernel."""
     source: policy.Source
-    modules: tuple[str, ...]
+    modules: Annotated[tuple[_Module, ...], Field(min_length=1)]
     """Modules in the order of loading; unloaded in reverse."""
-    moduleParameters: dict[str, dict[str, int]] = Field(default_factory=dict)
-    sriov: dict[str, Annotated[int, Field(ge=0, le=63)]] = Field(default_factory=dict)
+    moduleParameters: dict[_Module, dict[str, int]] = Field(default_factory=dict)
+    sriov: dict[base.DnsLabel, policy.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
     drain: policy.Drain
     leases: Lease

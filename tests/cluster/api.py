@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 _TYPES = {"PATCH": "application/merge-patch+json"}
+_APPLY = "application/apply-patch+yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,8 @@ class Answer:
     status: int
     body: Any
     """Parsed JSON; the text itself where it is none, as of /readyz."""
+    warnings: tuple[str, ...] = ()
+    """What it warned of beside."""
 
 
 class Api:
@@ -34,16 +37,34 @@ class Api:
         Raises:
             OSError: There is no API server.
         """
+        kind = _TYPES.get(method, "application/json")
+        return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
+
+    def apply(self, path: str, text: str, manager: str) -> Answer:
+        """Server-side apply of an object in YAML, which the API server reads by itself; unknown fields are refused.
+
+        Raises:
+            OSError: There is no API server.
+        """
+        query = f"fieldManager={manager}&fieldValidation=Strict"
+        return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
+
+    def send(self, method: str, path: str, content: bytes | None, kind: str) -> Answer:
+        """Sends bytes of this media type, without judging the status.
+
+        Raises:
+            OSError: There is no API server.
+        """
         connection = http.client.HTTPSConnection(self._address, timeout=30, context=self._tls)
         try:
-            headers = {"Accept": "application/json", "Content-Type": _TYPES.get(method, "application/json")}
-            connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
+            connection.request(method, path, body=content, headers={"Accept": "application/json", "Content-Type": kind})
             answer = connection.getresponse()
             text = answer.read().decode()
         finally:
             connection.close()
         is_json = "json" in answer.headers.get("Content-Type", "")
-        return Answer(status=answer.status, body=json.loads(text) if is_json else text)
+        warnings = tuple(answer.headers.get_all("Warning") or ())
+        return Answer(status=answer.status, body=json.loads(text) if is_json else text, warnings=warnings)
 
     def get(self, path: str) -> Any:
         """The object at this path, or None where there is none.

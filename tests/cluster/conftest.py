@@ -1,13 +1,15 @@
 """The cluster as fixtures: one control plane and one node a session, a namespace a test."""
 
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 
 import pytest
+import yaml
 
 from tests.cluster import control_plane as control_planes
 from tests.cluster import images as image_store
 from tests.cluster import node as nodes
+from tests.cluster import objects as kinds
 from tests.cluster import ownership, places, pods, programs
 
 
@@ -24,11 +26,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 @pytest.fixture(scope="session")
 def place() -> Iterator[places.Place]:
     """The place of the session's cluster, which this process owns; or the reason why there can be none."""
-    reason = " ".join(programs.obstacles())
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    _require_none(programs.obstacles())
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.fail("There is one cluster for all of tests/cluster: run these tests without -n.", pytrace=False)
     chosen = places.chosen()
@@ -41,6 +39,22 @@ def control_plane(place: places.Place) -> Iterator[control_planes.ControlPlane]:
     """The API server with its controllers and its scheduler."""
     with control_planes.running(place) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def objects(control_plane: control_planes.ControlPlane) -> kinds.Objects:
+    """The objects of the cluster, of any kind."""
+    return kinds.Objects(control_plane.api)
+
+
+@pytest.fixture(scope="session")
+def definitions(objects: kinds.Objects) -> None:
+    """The definitions of the kinds of others: Argo CD's, Flux's, the Prometheus Operator's."""
+    _require_none(programs.lacking(programs.ENGINES))
+    texts = [(programs.folder() / name).read_text() for found in programs.ENGINES for name in found.files]
+    made = [objects.apply(yaml.load(text, yaml.CSafeLoader), text, "definitions") for text in texts]
+    for definition in made:
+        objects.wait_until_established(definition)
 
 
 @pytest.fixture(scope="session")
@@ -67,3 +81,12 @@ def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Names
     """A namespace of the test's own."""
     with pods.namespace(control_plane) as made:
         yield made
+
+
+def _require_none(obstacles: Iterable[str]) -> None:
+    """Skips the test where something keeps it from running, or fails it where it has to run."""
+    reason = " ".join(obstacles)
+    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
+        pytest.fail(reason, pytrace=False)
+    if reason:
+        pytest.skip(reason)

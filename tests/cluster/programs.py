@@ -1,10 +1,10 @@
-"""The programs that the cluster is made of, where they lie, and which of them this machine lacks."""
+"""The programs and files that the cluster is made of, where they lie, and which of them this machine lacks."""
 
 import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parent / "go"
@@ -35,20 +35,28 @@ class ProgramSet:
     name: str
     """The folder of its go.mod."""
 
-    packages: Mapping[str, str]
+    packages: Mapping[str, str] = field(default_factory=dict)
     """The Go package of each program."""
 
     module: str = ""
-    """The module whose version, as go.mod requires it, the programs shall call themselves by."""
+    """The module whose version, as go.mod requires it, is that of the programs and the files."""
+
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Files that are copied beside the programs, and where each stands in the module."""
 
     stamps: tuple[str, ...] = ()
     """The Go packages with variables for that version: unstamped, a program calls itself v0.0.0-master, and clients
     compare with that."""
 
+    @property
+    def names(self) -> Sequence[str]:
+        """Everything that the set brings."""
+        return (*self.packages, *self.files)
+
     def version(self) -> str:
         """The version that go.mod pins, as in v1.36.3."""
         words = (line.partition("//")[0].split() for line in self._go_mod().splitlines())
-        return next((entry[-1] for entry in words if self.module in entry[:2] and "=>" not in entry), "")
+        return next((entry[-1] for entry in words if entry[-2:-1] == [self.module] and "=>" not in entry), "")
 
     def linker_flags(self) -> str:
         """What the linker is told: no symbol tables, and the version."""
@@ -60,12 +68,13 @@ class ProgramSet:
         return " ".join(("-s", "-w", *variables))
 
     def stamp(self) -> str:
-        """Stands beside a program that was built from exactly this; another go.mod gives another one."""
-        return hashlib.sha256(f"{self._go_mod()}\n{self.linker_flags()}\n".encode()).hexdigest()
+        """Stands beside what was made of exactly this; another go.mod, or another source of ours, gives another one."""
+        sources = "".join(path.read_text() for path in sorted((SOURCES / self.name).glob("*.go")))
+        return hashlib.sha256(f"{self._go_mod()}\n{self.linker_flags()}\n{sources}".encode()).hexdigest()
 
     def lacking(self) -> tuple[str, ...]:
-        """The programs that are not built, or not at this version."""
-        return tuple(name for name in self.packages if not self._is_built(name) and not _from_assets(name))
+        """The programs and files that are not there, or not at this version."""
+        return tuple(name for name in self.names if not self._is_built(name) and not _from_assets(name))
 
     def _is_built(self, name: str) -> bool:
         stamp = stamp_file(name)
@@ -87,7 +96,49 @@ SETS = (
     ),
     ProgramSet(name="pause", packages={"pause": "."}),
 )
-"""A further program is a folder with a go.mod, and an entry here."""
+"""What every test of the cluster needs. A further program is a folder with a go.mod, and an entry here."""
+
+_FLUX = "config/crd/bases/source.toolkit.fluxcd.io"
+_MONITORING = "example/prometheus-operator-crd/monitoring.coreos.com"
+ENGINES = (
+    ProgramSet(
+        name="argocd",
+        module="github.com/argoproj/argo-cd/v3",
+        packages={"argocd": "."},
+        files={f"{kind}s.argoproj.io.yaml": f"manifests/crds/{kind}-crd.yaml" for kind in ("application", "appproject")},
+    ),
+    # Argo CD runs it where a folder holds a kustomization.yaml.
+    ProgramSet(name="kustomize", packages={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}),
+    ProgramSet(
+        name="kustomize-controller",
+        module="github.com/fluxcd/kustomize-controller",
+        packages={"kustomize-controller": "github.com/fluxcd/kustomize-controller"},
+        files={
+            "kustomizations.kustomize.toolkit.fluxcd.io.yaml": (
+                "config/crd/bases/kustomize.toolkit.fluxcd.io_kustomizations.yaml"
+            )
+        },
+    ),
+    # Only for its definitions: the program needs a module that no proxy has.
+    ProgramSet(
+        name="source-controller",
+        module="github.com/fluxcd/source-controller",
+        files={
+            f"{plural}.source.toolkit.fluxcd.io.yaml": f"{_FLUX}_{plural}.yaml"
+            for plural in ("buckets", "externalartifacts", "gitrepositories", "ocirepositories")
+        },
+    ),
+    # Only for its definitions, too.
+    ProgramSet(
+        name="prometheus-operator",
+        module="github.com/prometheus-operator/prometheus-operator",
+        files={
+            f"{plural}.monitoring.coreos.com.yaml": f"{_MONITORING}_{plural}.yaml"
+            for plural in ("podmonitors", "prometheusrules")
+        },
+    ),
+)
+"""What the tests of manifests need beside: the GitOps engines, and the definitions of the kinds of others."""
 
 
 def folder() -> Path:
@@ -118,9 +169,14 @@ def missing_tools() -> Iterator[str]:
     packages = sorted({package for command, package in DEBIAN.items() if shutil.which(path(command)) is None})
     if packages:
         yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(packages)}"
-    lacking = [name for programs in SETS for name in programs.lacking()]
-    if lacking:
-        yield f"Missing in {folder()}, or of another version: {', '.join(lacking)}. Run: make cluster-tools"
+    yield from lacking(SETS)
+
+
+def lacking(sets: Sequence[ProgramSet]) -> Iterator[str]:
+    """What is not there of these sets: a sentence that says what to do, or none."""
+    names = [name for programs in sets for name in programs.lacking()]
+    if names:
+        yield f"Missing in {folder()}, or of another version: {', '.join(names)}. Run: make cluster-tools"
 
 
 def _from_assets(name: str) -> str | None:

@@ -1,18 +1,28 @@
 """What an image is built of: the sources, a base, and wheels. The last two are made once, then kept."""
 
+import functools
 import hashlib
 import posixpath
+import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tests.cluster import images, programs
 
 ROOT = Path(__file__).resolve().parents[2]
-_PACKAGES = ("libstdc++6", "python3", "python3-venv")
-"""What a Dockerfile asks of its base."""
+_PACKAGES = ("gcc", "libc6-dev", "libelf1", "libstdc++6", "make", "python3", "python3-venv")
+"""What the Dockerfiles ask of their base, or would install upon it."""
+
+
+@functools.cache
+def folders() -> Mapping[str, str]:
+    """The folder of each program that has an image, by the name that `make images` gives the image."""
+    texts = {path.parent.name: path.read_text("utf-8") for path in sorted(ROOT.glob("*/Dockerfile"))}
+    titles = {folder: re.search(r'org\.opencontainers\.image\.title="(.+)"', text) for folder, text in texts.items()}
+    return {title[1]: folder for folder, title in titles.items() if title}
 
 
 def sources() -> tuple[Path, ...]:

@@ -1,6 +1,7 @@
 """A store of images that is thrown away: what is built and run in it, the machine's own podman never sees."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -13,7 +14,7 @@ from tests.cluster import places
 from tests.images import inputs
 
 REGISTRY = "localhost"
-"""The first part of every name, whose last one is the tag."""
+"""The first part of every name."""
 
 COMMANDS = ("make", "mmdebstrap", "podman", "runc")
 """What a store is worked with. Each is the name of its Debian package, too."""
@@ -25,6 +26,11 @@ _LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
 _CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--security-opt=no-new-privileges")
 
 
+def named(name: str, tag: str = "1") -> str:
+    """What an image is called in a store."""
+    return f"{REGISTRY}/{name}:{tag}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
     """A store that holds the base. Its methods raise AssertionError with what a program said that failed."""
@@ -32,14 +38,20 @@ class Store:
     folder: Path
 
     def build(self, sources: Path, tag: str) -> None:
-        """Runs `make images` in a folder of sources, without any network and without a layer of an earlier build."""
-        wheels = inputs.wheels(sources / "device_plugin/requirements.lock")
-        flags = ("--no-cache", "--network=none", f"--volume={wheels}:/wheels:ro")
-        arguments = ("--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels")
+        """Runs `make images` in a folder of sources, without any network and without a layer of an earlier build.
+
+        That builds every image.
+        """
+        wheels = {folder: inputs.wheels(sources / folder / "requirements.lock") for folder in inputs.folders().values()}
+        flags = ["--no-cache", "--network=none"]
+        flags += [f"--volume={source}:/wheels/{folder}:ro" for folder, source in wheels.items()]
+        # Of several places, pip reads them with blanks in between.
+        places = " ".join(f"/wheels/{folder}" for folder in wheels)
+        flags += ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={places}"]
         self._work(
             *("make", "--no-print-directory", f"--directory={sources}", "images"),
             *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
-            f"IMAGE_FLAGS={' '.join(flags + arguments)}",
+            f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
     def take_base(self) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 
-# It tells what it has come to, so that nothing has to be waited for by the clock.
-PROGRAM = """
+# The programs tell what they have come to, so that nothing has to be waited for by the clock.
+ASYNCIO = """
 import asyncio
 from runtime import signals
 
@@ -27,12 +27,43 @@ async def main():
 asyncio.run(main())
 """
 
+THREADS = """
+import threading
+from runtime import signals
+
+stop = threading.Event()
+signals.set_on_signals(stop)
+print("runs", flush=True)
+stop.wait()
+print("stops", flush=True)
+if {slow}:
+    threading.Event().wait(60)
+"""
+
+# Between its end and the way there it has more to do, which a signal may break off.
+CLEANING = """
+import threading
+from runtime import signals
+
+stop = threading.Event()
+signals.set_on_signals(stop)
+print("runs", flush=True)
+stop.wait()
+stop.clear()
+print("cleans", flush=True)
+stop.wait()
+print("breaks off", flush=True)
+threading.Event().wait(60)
+"""
+
+QUICK = [pytest.param(text.format(slow=False), id=name) for name, text in (("asyncio", ASYNCIO), ("threads", THREADS))]
+SLOW = [pytest.param(text.format(slow=True), id=name) for name, text in (("asyncio", ASYNCIO), ("threads", THREADS))]
+
 
 @pytest.fixture
 def child(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[str]"]:
     """The program, up and running."""
-    script = PROGRAM.format(slow=request.param)
-    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True) as found:
+    with subprocess.Popen([sys.executable, "-c", request.param], cwd=ROOT, stdout=subprocess.PIPE, text=True) as found:
         try:
             assert line(found) == "runs\n"
             yield found
@@ -47,7 +78,7 @@ def line(child: "subprocess.Popen[str]") -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("child", [False], indirect=True)
+@pytest.mark.parametrize("child", QUICK, indirect=True)
 def test_the_first_signal_lets_the_program_end_by_itself(
     child: "subprocess.Popen[str]", number: signal.Signals
 ) -> None:
@@ -57,11 +88,25 @@ def test_the_first_signal_lets_the_program_end_by_itself(
     assert child.wait(timeout=30) == 0
 
 
-@pytest.mark.parametrize("child", [True], indirect=True)
-def test_the_second_signal_ends_it_at_once(child: "subprocess.Popen[str]") -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("child", SLOW, indirect=True)
+def test_the_second_signal_ends_it_at_once(child: "subprocess.Popen[str]", number: signal.Signals) -> None:
     os.kill(child.pid, signal.SIGTERM)
     assert line(child) == "stops\n"
 
+    os.kill(child.pid, number)
+
+    assert child.wait(timeout=30) == 128 + number
+
+
+@pytest.mark.parametrize("child", [CLEANING], ids=["threads"], indirect=True)
+def test_a_program_that_clears_the_event_hears_of_the_next_signal(child: "subprocess.Popen[str]") -> None:
+    os.kill(child.pid, signal.SIGTERM)
+    assert line(child) == "cleans\n"
+
+    os.kill(child.pid, signal.SIGTERM)
+    told = line(child)
     os.kill(child.pid, signal.SIGTERM)
 
+    assert told == "breaks off\n"
     assert child.wait(timeout=30) == 128 + signal.SIGTERM

@@ -1,6 +1,7 @@
 """Namespace, node programs, guard, watcher and bootstrap/: what their objects grant, ask for and omit."""
 
 import json
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ import kubernetes_validate
 import pytest
 
 from compiler import canonical, ir, render
+from runtime import state
 
 Rendered = Callable[[str, object], Any]
 
@@ -328,8 +330,49 @@ def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
 
     volumes = {volume["name"]: volume for volume in pod(found)["volumes"]}
     mounts = {mount["mountPath"]: mount["name"] for mount in container(found)["volumeMounts"]}
-    assert container(found)["readinessProbe"]["exec"]["command"] == ["cat", "/run/program/ready"]
+    assert "cat /run/program/ready" in " ".join(container(found)["readinessProbe"]["exec"]["command"])
     assert volumes[mounts["/run/program"]]["emptyDir"] == {"medium": "Memory"}
+
+
+@pytest.fixture
+def probed(rendered: Rendered, tmp_path: Path) -> Callable[[], tuple[int, str]]:
+    """Runs the installer's readiness probe over a folder of the test: its exit code, and what the kubelet is told."""
+    command = container(rendered("driver/daemonset", POOL))["readinessProbe"]["exec"]["command"]
+    words = [word.replace("/run/program", str(tmp_path)) for word in command]
+
+    def probe() -> tuple[int, str]:
+        done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        return done.returncode, done.stdout
+
+    return probe
+
+
+def test_the_probe_of_a_host_without_its_driver_says_why(probed: Callable[[], tuple[int, str]], tmp_path: Path) -> None:
+    program = state.ProgramDir(tmp_path)
+    program.set_unready("The image holds no modules for this kernel.")
+
+    assert probed() == (1, "The image holds no modules for this kernel.\n")
+
+
+def test_the_probe_of_a_host_that_has_its_driver_succeeds(
+    probed: Callable[[], tuple[int, str]], tmp_path: Path
+) -> None:
+    program = state.ProgramDir(tmp_path)
+    program.set_unready("No driver is loaded.")
+    program.set_ready("The driver 2.0.1 is loaded and proved.")
+
+    assert probed() == (0, "The driver 2.0.1 is loaded and proved.\n")
+
+
+def test_the_probe_of_an_installer_that_has_not_begun_fails(
+    probed: Callable[[], tuple[int, str]], tmp_path: Path
+) -> None:
+    state.ProgramDir(tmp_path)
+
+    code, said = probed()
+
+    assert code == 1
+    assert "unready" in said
 
 
 def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: Rendered) -> None:

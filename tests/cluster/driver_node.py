@@ -1,0 +1,113 @@
+"""The driver's DaemonSets as the compiler renders them, and all that they need, in a cluster for as long as a test."""
+
+import contextlib
+import json
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import project
+from tests.cluster import control_plane as control_planes
+
+NAMESPACE = "kae-operator"
+IMAGE = "localhost/kae-driver-installer"
+POOL = "example.com/pool"
+"""The label of nodes whose value is the name of the policy that they belong to."""
+
+_CONFIG = "device.openfuyao.com/config"
+_CLUSTER = {"kubernetesVersion": "1.36", "nfd": {"enabled": False}}
+_GUARD = ("validatingadmissionpolicybindings", "validatingadmissionpolicies", "clusterrolebindings", "clusterroles")
+
+
+def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The objects of policies with these names and these fields of `driver`, the namespace first."""
+    documents = {f"policies/{name}.yaml": _policy(name, driver) for name, driver in drivers.items()}
+    documents["policies/test.yaml"] = _document("KAECluster", "test", _CLUSTER)
+    project.write(folder, {path: json.dumps(document) for path, document in documents.items()})
+    answer = project.kae(folder, "compile")
+    assert answer.code == 0, answer.err
+    paths = [path for part in ("namespace", "driver", "guard") for path in sorted(folder.glob(f"output/test/{part}/*"))]
+    return [yaml.safe_load(path.read_text()) for path in paths]
+
+
+def daemon_set(objects: Sequence[dict[str, Any]], policy: str) -> dict[str, Any]:
+    """The DaemonSet of a policy."""
+    (found,) = (item for item in objects if _is_daemon_set(item) and item["metadata"]["name"] == f"kae-driver-{policy}")
+    return found
+
+
+def pod_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """The template of a DaemonSet's pods."""
+    template: dict[str, Any] = item["spec"]["template"]
+    return template
+
+
+def config_of(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """What a pod, or its template, tells the installer."""
+    found: dict[str, Any] = json.loads(pod["metadata"]["annotations"][_CONFIG])
+    return found
+
+
+def set_config(item: Mapping[str, Any], **fields: Any) -> None:
+    """Gives fields of the config in a DaemonSet's template other values."""
+    template = pod_of(item)
+    template["metadata"]["annotations"][_CONFIG] = json.dumps({**config_of(template), **fields})
+
+
+def set_version(item: Mapping[str, Any], version: str) -> None:
+    """Has a DaemonSet bring another driver, by an image of its own."""
+    set_config(item, driverVersion=version)
+    (container,) = pod_of(item)["spec"]["containers"]
+    container["image"] = f"{IMAGE}:{version}"
+
+
+def apply(plane: control_planes.ControlPlane, *objects: Mapping[str, Any]) -> None:
+    """Makes objects, or changes them to this."""
+    plane.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+
+
+@contextlib.contextmanager
+def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Has the objects of `compiled` in the cluster; at the end they are gone, with all pods of their namespace."""
+    try:
+        apply(plane, *objects)
+        yield
+    finally:
+        path = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets?propagationPolicy=Background"
+        plane.api.request("DELETE", path)
+        plane.api.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods?gracePeriodSeconds=0")
+        for kind in _GUARD:
+            plane.kubectl("delete", kind, "kae-driver", "--ignore-not-found", "--wait=true")
+        plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true")
+
+
+def layers(archive: Path, folder: Path) -> tuple[list[Path], dict[str, Any]]:
+    """The layers of an image, the lowest first, and its settings, out of Docker's archive; the folder is filled."""
+    with tarfile.open(archive) as opened:
+        opened.extractall(folder, filter="data")
+    (image,) = json.loads((folder / "manifest.json").read_text())
+    settings: dict[str, Any] = json.loads((folder / image["Config"]).read_text())["config"]
+    return [folder / name for name in image["Layers"]], settings
+
+
+def _policy(name: str, driver: Mapping[str, Any]) -> dict[str, Any]:
+    image = {"repository": "localhost", "source": {"prebuilt": {}}}
+    operator = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
+    spec = {
+        "nodeSelector": {"matchLabels": {POOL: name}},
+        "operator": operator,
+        "driver": {**image, **driver},
+        "devicePlugin": {"enabled": False},
+    }
+    return _document("KAEPolicy", name, spec)
+
+
+def _document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def _is_daemon_set(item: Mapping[str, Any]) -> bool:
+    return bool(item["kind"] == "DaemonSet")

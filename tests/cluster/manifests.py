@@ -1,0 +1,70 @@
+"""What the compiler has written: the objects of a folder of a cluster, in the order in which they can be made."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import golden
+
+_FIRST = ("Namespace", "CustomResourceDefinition")
+_ROOT = Path(golden.__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """An object, and the very text that the compiler wrote."""
+
+    data: Mapping[str, Any]
+    text: str
+
+    @property
+    def kind(self) -> str:
+        """As in DaemonSet."""
+        return str(self.data["kind"])
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.data['metadata']['name']}"
+
+
+def trees() -> Sequence[Path]:
+    """The folders of all clusters: of the example fleet, and of the golden projects."""
+    return sorted(_ROOT.glob("output/*/")) + sorted(_ROOT.glob("tests/golden/*/output/*/"))
+
+
+def title(tree: Path) -> str:
+    """A folder of a cluster, from the root of the repository."""
+    return str(tree.relative_to(_ROOT))
+
+
+def of(tree: Path) -> Sequence[Manifest]:
+    """Every object in a folder of a cluster, namespaces and definitions first."""
+    paths = sorted(tree.glob("*/*.yaml"))
+    found = [Manifest(data=yaml.load(text, yaml.CSafeLoader), text=text) for text in map(Path.read_text, paths)]
+    return sorted(found, key=_rank)
+
+
+def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
+    """The namespaces that objects stand in, whether they are among them or not."""
+    return frozenset(item.data["metadata"]["namespace"] for item in manifests if "namespace" in item.data["metadata"])
+
+
+def differences(rendered: Any, live: Any, path: str = "") -> Iterator[str]:
+    """Where a live object is not what was rendered; what the API server adds to a mapping is none of ours.
+
+    A list is compared as a whole: an element more is a difference.
+    """
+    if isinstance(rendered, Mapping) and isinstance(live, Mapping):
+        for key, value in rendered.items():
+            yield from differences(value, live.get(key), f"{path}.{key}")
+    elif isinstance(rendered, list) and isinstance(live, list) and len(rendered) == len(live):
+        for number, (value, other) in enumerate(zip(rendered, live, strict=True)):
+            yield from differences(value, other, f"{path}[{number}]")
+    elif (rendered, type(rendered)) != (live, type(live)):
+        yield f"{path}: {rendered!r} was rendered, and {live!r} is there"
+
+
+def _rank(item: Manifest) -> int:
+    return _FIRST.index(item.kind) if item.kind in _FIRST else len(_FIRST)

@@ -1,0 +1,80 @@
+"""Objects of any kind, as the API server's own discovery names them."""
+
+import functools
+from collections.abc import Mapping
+from typing import Any
+
+from tests.cluster import api, waiting
+
+_ESTABLISHED_S = 20
+
+
+class Objects:
+    """Applies, reads and removes objects; the resources of a kind are asked for once."""
+
+    def __init__(self, client: api.Api) -> None:
+        self._client = client
+        self._resource = functools.cache(self._discovered)
+
+    def path(self, item: Mapping[str, Any]) -> str:
+        """Where the object is served.
+
+        Raises:
+            TimedOut: The API server does not come to serve its kind.
+        """
+        version, meta = item["apiVersion"], item["metadata"]
+        resource, namespaced = self._resource(version, item["kind"])
+        scope = f"namespaces/{meta['namespace']}/" if namespaced else ""
+        return f"{_root(version)}/{scope}{resource}/{meta['name']}"
+
+    def get(self, item: Mapping[str, Any]) -> Any:
+        """The object as it is now, or None."""
+        return self._client.get(self.path(item))
+
+    def apply(self, item: Mapping[str, Any], text: str, manager: str) -> Any:
+        """Applies an object by its text, and returns what became of it.
+
+        Raises:
+            AssertionError: It was refused, or warned of.
+        """
+        answer = self._client.apply(self.path(item), text, manager)
+        assert answer.status in (200, 201), answer.body
+        assert answer.warnings == (), answer.warnings
+        return answer.body
+
+    def delete(self, item: Mapping[str, Any]) -> None:
+        """Removes an object, and what it owns later on.
+
+        Raises:
+            AssertionError: The API server would not.
+        """
+        answer = self._client.request("DELETE", f"{self.path(item)}?propagationPolicy=Background")
+        assert answer.status in (200, 202, 404), answer
+
+    def wait_until_established(self, definition: Mapping[str, Any]) -> None:
+        """Waits until the objects that a CustomResourceDefinition defines can be made.
+
+        Raises:
+            TimedOut: They cannot.
+        """
+
+        def is_established() -> bool:
+            # A young definition has a status whose conditions are null.
+            conditions = (self.get(definition) or {}).get("status", {}).get("conditions") or ()
+            return any((entry["type"], entry["status"]) == ("Established", "True") for entry in conditions)
+
+        name = definition["metadata"]["name"]
+        waiting.until(f"definition {name}", is_established, timeout_s=_ESTABLISHED_S)
+
+    def _discovered(self, version: str, kind: str) -> tuple[str, bool]:
+        def found() -> tuple[str, bool] | None:
+            for entry in (self._client.get(_root(version)) or {}).get("resources", ()):
+                if entry["kind"] == kind and "/" not in entry["name"]:
+                    return entry["name"], entry["namespaced"]
+            return None
+
+        return waiting.until(f"{kind} of {version}", found, timeout_s=_ESTABLISHED_S)
+
+
+def _root(version: str) -> str:
+    return f"/apis/{version}" if "/" in version else f"/api/{version}"

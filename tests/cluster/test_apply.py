@@ -1,0 +1,109 @@
+"""Every object that the compiler writes, before the real API server: taken as it is, and left as it was."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster import control_plane as control_planes
+from tests.cluster import manifests, waiting
+from tests.cluster import objects as kinds
+
+MANAGER = "kae"
+KEPT = ("Namespace", "CustomResourceDefinition")
+"""They take seconds to go, and are the same in every tree."""
+
+
+@pytest.fixture(params=manifests.trees(), ids=manifests.title)
+def tree(
+    request: pytest.FixtureRequest,
+    control_plane: control_planes.ControlPlane,
+    objects: kinds.Objects,
+    definitions: None,
+) -> Iterator[Sequence[manifests.Manifest]]:
+    """The objects of a cluster, whose foreign namespaces are there; at the end what was applied is gone."""
+    path: Path = request.param
+    found = manifests.of(path)
+    for name in manifests.namespaces(found) - {item.data["metadata"]["name"] for item in found}:
+        answer = control_plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        assert answer.status in (201, 409), answer
+    yield found
+    for item in reversed(found):
+        if item.kind not in KEPT:
+            objects.delete(item.data)
+
+
+def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
+    """The object, once it is applied and, if it is a definition, in force."""
+    live = objects.apply(item.data, item.text, MANAGER)
+    if item.kind == "CustomResourceDefinition":
+        objects.wait_until_established(item.data)
+    return live
+
+
+def version(live: Any) -> str:
+    """The object's resourceVersion."""
+    return str(live["metadata"]["resourceVersion"])
+
+
+def owned(live: Any) -> Any:
+    """The fields of an object that the one who applied it owns."""
+    (own,) = (entry for entry in live["metadata"]["managedFields"] if entry["manager"] == MANAGER)
+    return own["fieldsV1"]
+
+
+def applied_again(objects: kinds.Objects, item: manifests.Manifest) -> Any:
+    """The object, applied again without a change of its version.
+
+    A controller may write the status meanwhile; and where it does so by an apply of its own, as for a
+    ValidatingAdmissionPolicy, the API server once puts its list of managers into another order. Neither lasts.
+
+    Raises:
+        AssertionError: It is changed, and nobody else writes it.
+        TimedOut: It changes each time that it is applied.
+    """
+
+    def unchanged() -> Any:
+        before = objects.get(item.data)
+        after = objects.apply(item.data, item.text, MANAGER)
+        assert version(before) == version(after) or "status" in after, f"{item} was changed: {before} to {after}"
+        return after if version(before) == version(after) else None
+
+    return waiting.until(f"{item}, unchanged", unchanged, timeout_s=20)
+
+
+def test_what_is_applied_is_taken_as_it_is_and_a_second_time_changes_nothing(
+    tree: Sequence[manifests.Manifest], objects: kinds.Objects
+) -> None:
+    first = [applied(objects, item) for item in tree]
+
+    second = [applied_again(objects, item) for item in tree]
+
+    for item, before, after in zip(tree, first, second, strict=True):
+        assert after["metadata"].get("generation") == before["metadata"].get("generation"), str(item)
+        assert owned(after) == owned(before), str(item)
+        assert list(manifests.differences(item.data, objects.get(item.data))) == [], str(item)
+
+
+def test_every_tree_is_applied() -> None:
+    titles = {manifests.title(tree) for tree in manifests.trees()}
+
+    assert {"output/east", "output/lab", "output/west"} <= titles
+    assert len(titles) >= 16
+    assert all(manifests.of(tree) for tree in manifests.trees())
+
+
+@pytest.mark.parametrize(
+    ("rendered", "live", "found"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, []),
+        ({"a": [{"b": 1}]}, {"a": [{"b": 1, "c": 2}]}, []),
+        ({"a": [1]}, {"a": [1, 2]}, [".a: [1] was rendered, and [1, 2] is there"]),
+        ({"a": {"b": "0.5"}}, {"a": {"b": "500m"}}, [".a.b: '0.5' was rendered, and '500m' is there"]),
+        ({"a": {}}, {}, [".a: {} was rendered, and None is there"]),
+        ({"a": 1}, {"a": True}, [".a: 1 was rendered, and True is there"]),
+    ],
+)
+def test_a_field_that_we_render_differs_where_the_live_one_is_another(rendered: Any, live: Any, found: Any) -> None:
+    assert list(manifests.differences(rendered, live)) == found

@@ -1,0 +1,241 @@
+"""The pace of a fleet: real installers, started for the pods of the real DaemonSet controller; the kubelet is hollow.
+
+How long it took goes to standard output: `pytest -rP` shows it.
+"""
+
+import contextlib
+import copy
+import sys
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping
+from concurrent import futures
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import places as host_places
+from installer import record
+from tests.cluster import control_plane as control_planes
+from tests.cluster import driver_node, hollow_kubelet, pods, waiting
+from tests.host import roots
+from tests.installer import crashes, machines, podresources
+
+NODES = tuple(f"fleet-{number:02}" for number in range(20))
+POOLS = {
+    "start": ("2.0.1", 2),
+    "one-a": ("2.0.2", 1),
+    "one-b": ("2.0.2", 1),
+    "two-a": ("2.0.3", 2),
+    "two-b": ("2.0.3", 2),
+    "repaired": ("2.0.4", 1),
+}
+"""Pools, each with its driver's version, and with so many of the same Leases."""
+
+BAD, GOOD = "2.0.4", "2.0.5"
+LEASES = ("kae-driver-start-1", "kae-driver-start-2")
+
+_LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{driver_node.NAMESPACE}/leases"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """What was so at one moment."""
+
+    announced: frozenset[str]
+    """Nodes on which nobody gets a device."""
+    swapping: frozenset[str]
+    """Nodes between begin-change and end-change."""
+    lent: frozenset[str]
+    """Nodes that have a Lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """Nodes with installers at work, and the users of their devices."""
+
+    objects: list[dict[str, Any]]
+    nodes: Mapping[str, hollow_kubelet.Node]
+    kubelet: hollow_kubelet.Kubelet
+    users: pods.Namespace
+
+    def relabel(self, targets: Mapping[str, str]) -> None:
+        """Moves nodes to pools."""
+        for node, pool in targets.items():
+            labels = {"metadata": {"labels": {driver_node.POOL: pool}}}
+            assert self.users.plane.api.request("PATCH", f"/api/v1/nodes/{node}", labels).status == 200
+
+    def hold(self, nodes: Collection[str]) -> None:
+        """Has a pod use a device on each of these nodes."""
+        made = [pods.pod(f"on-{node}", "localhost/none", ["none"], nodeName=node) for node in nodes]
+        self.users.apply(*made)
+        self.wait_until("users", lambda: all(self.nodes[node].resources.pods for node in nodes))
+
+    def used(self) -> frozenset[str]:
+        """Nodes on which somebody has a device."""
+        return frozenset(name for name, node in self.nodes.items() if node.resources.pods)
+
+    def versions(self, nodes: Collection[str]) -> set[str | None]:
+        """Of the modules that are loaded on these nodes."""
+        return {version for name in nodes for version, _ in self.nodes[name].machine.loaded().values()}
+
+    def told(self, nodes: Collection[str]) -> dict[str, tuple[str, str]]:
+        """The condition Ready of the installers that are to stay, and its words, by node."""
+        found = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
+        staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        return {
+            pod["spec"]["nodeName"]: (entry["status"], entry.get("message", ""))
+            for pod in staying
+            for entry in pod["status"].get("conditions", ())
+            if pod["spec"].get("nodeName") in nodes and entry["type"] == "Ready"
+        }
+
+    def saying(self, nodes: Collection[str], words: str) -> frozenset[str]:
+        """Nodes whose installer is not Ready, and says so with these words."""
+        return frozenset(
+            node for node, (status, said) in self.told(nodes).items() if status != "True" and words in said
+        )
+
+    def roll(self, pool: str, version: str) -> None:
+        """Gives a pool another driver."""
+        changed = copy.deepcopy(driver_node.daemon_set(self.objects, pool))
+        driver_node.set_version(changed, version)
+        driver_node.apply(self.users.plane, changed)
+
+    def wait_for(self, nodes: Collection[str], version: str) -> None:
+        """Waits until all these nodes have this driver, all is said and done, and the installers are Ready."""
+
+        def settled() -> bool:
+            # The cheapest question first: there is work to be done meanwhile.
+            if self.used() & set(nodes) or self.changing() or self.versions(nodes) != {version}:
+                return False
+            told = self.told(nodes)
+            return len(told) == len(nodes) and {status for status, _ in told.values()} == {"True"} and not self.lent()
+
+        self.wait_until(f"driver {version}", settled)
+
+    def wait_until(self, what: str, probe: Any) -> None:
+        """Waits until something is so."""
+        waiting.until(what, probe, timeout_s=120, programs=(self.kubelet,), explain=self._explain)
+
+    def changing(self) -> dict[str, bool]:
+        """Nodes on which nobody gets a device; true for those on which the change was begun."""
+        hosts = {name: node.machine.host for name, node in self.nodes.items()}
+        known = {name: record.read(host).change is not None for name, host in hosts.items()}
+        announced = [name for name, host in hosts.items() if host.path(host_places.CHANGING).exists()]
+        return {name: begun for name, begun in known.items() if begun or name in announced}
+
+    def lent(self) -> frozenset[str]:
+        """Nodes that have a Lease."""
+        found = self.users.plane.api.get(_LEASES)["items"]
+        return frozenset(item["spec"]["holderIdentity"] for item in found if item["spec"].get("holderIdentity"))
+
+    def moment(self) -> Moment:
+        """This moment: what was read twice, before and after the Leases, was so while they were read."""
+        while True:
+            before, lent = self.changing(), self.lent()
+            if self.changing() == before:
+                swapping = frozenset(name for name, begun in before.items() if begun)
+                return Moment(announced=frozenset(before), swapping=swapping, lent=lent)
+
+    def _explain(self) -> str:
+        told = self.told(self.nodes)
+        return "\n".join(f"{node}: {self.versions([node])}, {told.get(node)}" for node in self.nodes)
+
+
+@pytest.fixture(scope="module")
+def fleet(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    folder = control_plane.place.state / "fleet"
+    folder.mkdir()
+    drivers = {name: {"version": version, "drain": {"timeoutSeconds": 60}} for name, (version, _) in POOLS.items()}
+    drivers["start"]["rollout"] = {"maxParallel": len(LEASES)}
+    objects = driver_node.compiled(tmp_path_factory.mktemp("project"), **drivers)
+    for pool, (_, parallel) in POOLS.items():
+        leases = {"namespace": driver_node.NAMESPACE, "names": LEASES[:parallel]}
+        driver_node.set_config(driver_node.daemon_set(objects, pool), leases=leases)
+    with contextlib.ExitStack() as stack:
+        # What is mounted below the cluster's state goes with it, however this process ends.
+        stack.enter_context(roots.in_memory(folder))
+        nodes = {name: stack.enter_context(_node(folder / name)) for name in NODES}
+        any_machine = nodes[NODES[0]].machine
+        for version in {*(version for version, _ in POOLS.values()), GOOD}:
+            any_machine.add_image(folder / version, version)
+        crashes.spoil(folder / BAD, any_machine.kernel)
+        stack.enter_context(driver_node.applied(control_plane, objects))
+        kubelet = hollow_kubelet.Kubelet(control_plane, folder, nodes)
+        stack.enter_context(kubelet.working())
+        users = stack.enter_context(pods.namespace(control_plane))
+        made = Fleet(objects=objects, nodes=nodes, kubelet=kubelet, users=users)
+        made.relabel(dict.fromkeys(NODES, "start"))
+        made.wait_for(NODES, "2.0.1")
+        yield made
+
+
+@contextlib.contextmanager
+def _node(folder: Path) -> Iterator[hollow_kubelet.Node]:
+    with roots.opened(folder, roots.debian()) as root, podresources.serving(root) as resources:
+        yield hollow_kubelet.Node(machine=machines.Machine(root, chroot=True), resources=resources)
+
+
+@contextlib.contextmanager
+def watched(fleet: Fleet) -> Iterator[list[Moment]]:
+    """The moments from here on, all that can be had."""
+    moments: list[Moment] = []
+    stop = threading.Event()
+
+    def watch() -> None:
+        while not stop.wait(0.05):
+            moments.append(fleet.moment())
+
+    with futures.ThreadPoolExecutor(1) as pool:
+        watching = pool.submit(watch)
+        try:
+            yield moments
+        finally:
+            stop.set()
+    watching.result()
+
+
+@pytest.mark.parametrize(("pools", "parallel"), [(("one-a", "one-b"), 1), (("two-a", "two-b"), 2)])
+def test_hosts_of_two_pools_that_move_at_once_swap_no_more_at_a_time_than_there_are_leases(
+    fleet: Fleet, pools: tuple[str, str], parallel: int
+) -> None:
+    version, _ = POOLS[pools[0]]
+    fleet.hold(NODES)
+    began_s = time.monotonic()
+
+    with watched(fleet) as moments:
+        fleet.relabel({node: pools[number % 2] for number, node in enumerate(NODES)})
+        fleet.wait_for(NODES, version)
+
+    sys.stdout.write(f"{parallel} at a time: {time.monotonic() - began_s:.0f} s, {len(moments)} moments\n")
+    assert max(len(moment.swapping) for moment in moments) == parallel
+    assert max(len(moment.announced) for moment in moments) == parallel
+    assert all(moment.swapping <= moment.announced <= moment.lent for moment in moments)
+    assert len(frozenset().union(*(moment.swapping for moment in moments))) == len(NODES)
+    assert fleet.used() == frozenset()
+
+
+def test_a_host_whose_new_driver_does_not_load_halts_the_others_until_a_repair(fleet: Fleet) -> None:
+    nodes = NODES[:6]
+    before = fleet.versions(nodes)
+    fleet.hold(nodes)
+
+    with watched(fleet) as moments:
+        fleet.relabel(dict.fromkeys(nodes, "repaired"))
+        fleet.wait_until("a failure", lambda: fleet.saying(nodes, "has again what it had before"))
+        asked = {node: fleet.nodes[node].resources.asked for node in nodes}
+        (failed,) = fleet.saying(nodes, "has again what it had before")
+        others = [node for node in nodes if node != failed]
+        fleet.wait_until("turns", lambda: all(fleet.nodes[node].resources.asked > asked[node] + 2 for node in others))
+        halted = (fleet.saying(nodes, "It is not this host's turn"), fleet.lent(), fleet.used(), fleet.versions(nodes))
+        began = len(moments)
+        fleet.roll("repaired", GOOD)
+        fleet.wait_for(nodes, GOOD)
+
+    assert halted == (frozenset(others), frozenset({failed}), frozenset(others), before)
+    assert {node for moment in moments[:began] for node in moment.swapping} == {failed}
+    assert max(len(moment.swapping) for moment in moments) == 1
+    assert fleet.used() == frozenset()

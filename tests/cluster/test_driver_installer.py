@@ -1,0 +1,181 @@
+"""The driver installer on a real node: its image, its DaemonSet as compiled, the real kubelet; the host is a folder.
+
+The folder holds a small Debian with Python, whose modprobe and rmmod act upon files, and whose kmod is real.
+"""
+
+import contextlib
+import copy
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import places as host_places
+from installer import record
+from tests.cluster import containers, driver_node, pods, waiting
+from tests.cluster import images as image_store
+from tests.cluster import node as nodes
+from tests.images import archives
+from tests.installer import machines, podresources
+
+OLD, NEW, EMPTY = "2.0.1", "2.0.2", "2.0.3"
+"""Versions of images; the last one holds no modules."""
+
+HPRE, DEVICE = "openfuyao.com/kae.hpre", "0000:79:00.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployed:
+    """The rights and the guard in force, and a host for the DaemonSet."""
+
+    namespace: pods.Namespace
+    daemon_set: dict[str, Any]
+    machine: machines.Machine
+    kubelet: podresources.Kubelet
+
+    def apply(self, version: str, **config: Any) -> None:
+        """Has the DaemonSet bring a driver, or changes it to that."""
+        changed = copy.deepcopy(self.daemon_set)
+        driver_node.set_version(changed, version)
+        driver_node.set_config(changed, driverVersion=version, **config)
+        driver_node.apply(self.namespace.plane, changed)
+
+    def pod(self, version: str) -> Any:
+        """The pod that brings this version and is to stay; None while there is none."""
+        staying = [pod for pod in self.namespace.pods() if "deletionTimestamp" not in pod["metadata"]]
+        return next((pod for pod in staying if driver_node.config_of(pod)["driverVersion"] == version), None)
+
+    def wait_for(self, version: str) -> str:
+        """Waits for the pod that brings this version; its name."""
+        found = waiting.until(f"the pod of {version}", lambda: self.pod(version), timeout_s=60)
+        return str(found["metadata"]["name"])
+
+    def install(self, version: str, **config: Any) -> str:
+        """Has the host have a driver, and the DaemonSet's pod be Ready; the pod's name."""
+        self.apply(version, **config)
+        name = self.wait_for(version)
+        self.namespace.wait_for_ready(name, timeout_s=60)
+        return name
+
+    def delete(self) -> None:
+        """Deletes the DaemonSet, and waits until its pods have gone."""
+        self.namespace.kubectl("delete", "daemonset", "--all", "--wait=true")
+        waiting.until("the end of the pods", lambda: not self.namespace.pods(), timeout_s=60, explain=self._logs)
+
+    def versions(self) -> set[str | None]:
+        """Of the modules that are loaded."""
+        return {version for version, _ in self.machine.loaded().values()}
+
+    def _logs(self) -> str:
+        return "\n".join(self.namespace.logs(pod["metadata"]["name"]) for pod in self.namespace.pods())
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployed]:
+    root = node.plane.place.state / "driver-host"
+    root.mkdir()
+    debian = image_store.debian_root(("kmod", "python3"))
+    subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)
+    machine = machines.Machine(root, chroot=True)
+    _make_images(images, machine, tmp_path_factory.mktemp("images"))
+    driver = {"version": OLD, "drain": {"timeoutSeconds": 60}}
+    objects = driver_node.compiled(tmp_path_factory.mktemp("project"), host=driver)
+    daemon_set = driver_node.daemon_set(objects, "host")
+    for volume in driver_node.pod_of(daemon_set)["spec"]["volumes"]:
+        if volume["name"] == "host":
+            volume["hostPath"]["path"] = str(root)
+    labels = (f"{driver_node.POOL}=host", "openfuyao.com/kae.hpre.present=true")
+    node.plane.kubectl("label", "node", node.name, "--overwrite", *labels)
+    objects.remove(daemon_set)
+    with podresources.serving(root) as kubelet, driver_node.applied(node.plane, objects):
+        namespace = pods.Namespace(name=driver_node.NAMESPACE, plane=node.plane)
+        yield Deployed(namespace=namespace, daemon_set=daemon_set, machine=machine, kubelet=kubelet)
+
+
+def _make_images(images: image_store.Images, machine: machines.Machine, folder: Path) -> None:
+    """What `FROM` the installer's image and `COPY` make, for each version."""
+    parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "built")
+    for version in (OLD, NEW):
+        machine.add_image(folder / version, version)
+    for version, layer in ((OLD, [folder / OLD]), (NEW, [folder / NEW]), (EMPTY, [])):
+        images.build(f"{driver_node.IMAGE}:{version}", *parts, *layer, **settings)
+
+
+@contextlib.contextmanager
+def holding(deployed: Deployed, namespace: pods.Namespace, node: nodes.Node) -> Iterator[str]:
+    """A pod of the node that has a device until it has gone; its name."""
+    namespace.apply(pods.pod("holder", containers.PAUSE, ["/pause"], nodeName=node.name))
+    namespace.wait_for_ready("holder")
+    key = f"{namespace.name}/holder"
+    deployed.kubelet.give(key, "main", HPRE, DEVICE)
+    yield "holder"
+    deployed.kubelet.remove(key)
+
+
+def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> None:
+    name = deployed.install(OLD)
+
+    status = deployed.namespace.run(name, "python", "-m", "installer", "status")
+    plan = deployed.namespace.run(name, "python", "-m", "installer", "plan")
+
+    assert deployed.versions() == {OLD}
+    assert set(deployed.machine.nodes().values()) == {0o666}
+    assert f"Driver   {OLD} from prebuilt" in status
+    assert plan.endswith("Nothing is to be done.\n")
+
+
+def test_a_new_version_is_rolled_out_and_the_users_are_evicted(
+    deployed: Deployed, node: nodes.Node, namespace: pods.Namespace
+) -> None:
+    old = deployed.install(OLD)
+
+    with holding(deployed, namespace, node) as holder:
+        deployed.apply(NEW)
+        waiting.until("the eviction", lambda: namespace.pod(holder) is None, timeout_s=90)
+        before = deployed.versions()
+    new = deployed.install(NEW)
+
+    assert (before, deployed.versions()) == ({OLD}, {NEW})
+    assert deployed.namespace.pod(old) is None
+    assert new != old
+
+
+def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(deployed: Deployed) -> None:
+    deployed.install(OLD)
+
+    deployed.apply(EMPTY)
+    name = deployed.wait_for(EMPTY)
+    reason = f"The image holds no modules for the running kernel {deployed.machine.kernel}; it has: none."
+    waiting.until("the reason", lambda: any(reason in event for event in deployed.namespace.events(name)), timeout_s=60)
+
+    assert not _is_ready(deployed.pod(EMPTY))
+    assert deployed.versions() == {OLD}
+    assert deployed.install(OLD)
+
+
+def test_the_driver_stays_when_the_daemon_set_is_deleted(deployed: Deployed) -> None:
+    deployed.install(OLD)
+
+    deployed.delete()
+
+    assert deployed.versions() == {OLD}
+    assert record.read(deployed.machine.host).installed is not None
+
+
+def test_the_driver_goes_with_the_daemon_set_where_that_was_asked_for(deployed: Deployed) -> None:
+    deployed.install(OLD, enabledCleanup=True)
+
+    deployed.delete()
+
+    assert deployed.machine.loaded() == {}
+    assert record.read(deployed.machine.host).installed is None
+    assert not deployed.machine.host.path(host_places.CHANGING).exists()
+
+
+def _is_ready(pod: Any) -> bool:
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in pod["status"].get("conditions", ()))

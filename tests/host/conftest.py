@@ -1,0 +1,62 @@
+"""Hosts as fixtures: one Debian and one stock of packages a session, a machine a test."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import host as hosts
+from tests.host import repositories, roots, rpms
+from tests.installer import machines
+
+
+@pytest.fixture(scope="session")
+def debian() -> Path:
+    """The folder of the Debian below all roots; or the reason why there can be none."""
+    reason = " ".join(roots.obstacles())
+    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
+        pytest.fail(reason, pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    return roots.debian()
+
+
+@pytest.fixture(scope="session")
+def shelf(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the layers of roots lie."""
+    del debian  # Without it there are no roots, and no reason for this.
+    folder = tmp_path_factory.mktemp("roots")
+    with roots.watched(folder), roots.in_memory(folder):
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def stocked(debian: Path, shelf: Path) -> Path:
+    """The layer of every host: settings as openEuler has them, its rpm database, and repositories in /srv."""
+    with roots.opened(shelf / "stocked", debian) as root:
+        host = hosts.Host(root)
+        # Debian's rpm has its database in /root, and Debian's dnf lets repositories be away.
+        host.write("/etc/rpm/macros", "%_dbpath /var/lib/rpm\n")
+        host.write("/etc/dnf/dnf.conf", "[main]\ngpgcheck=1\nbest=True\nskip_if_unavailable=False\n")
+        rpms.build(host, repositories.BASE, "/srv/base")
+        host.run("rpm", "-i", "--justdb", *(f"/srv/base/{package.file}" for package in repositories.BASE))
+        repositories.stock(host)
+    return roots.layer(shelf / "stocked")
+
+
+@pytest.fixture
+def machine(debian: Path, stocked: Path, shelf: Path) -> Iterator[machines.Machine]:
+    """A machine that has just started, in a root of its own, which programs enter by chroot."""
+    folder = Path(tempfile.mkdtemp(dir=shelf))
+    with roots.opened(folder, stocked, debian) as root:
+        yield machines.Machine(root, chroot=True, mknod=True)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def host(machine: machines.Machine) -> hosts.Host:
+    """The machine as the installer sees it."""
+    return machine.host

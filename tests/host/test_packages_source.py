@@ -1,0 +1,193 @@
+"""The source packages, from a real repository to a host's real rpm, and the whole installer with it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import config, outline, record, rpm, sources
+from installer import host as hosts
+from installer.sources import packages
+from runtime import errors
+from tests.host import repositories, rpms
+from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED
+from tests.installer import machines, settings
+
+NEW = "/var/lib/kae/drivers/.new"
+NAMES = ("kae-driver-${DRIVER_VERSION}-1", "kae-openssl-${DRIVER_VERSION}-1")
+
+
+def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any) -> config.Source:
+    return config.Source(packages=config.Packages(names=names or NAMES, repositories=asked, **changes))
+
+
+def source(host: hosts.Host, *names: str, version: str = "2.0.1", **changes: Any) -> packages.Packages:
+    """The source of a config with these names."""
+    wanted = settings.config(source=from_packages(*names, **changes), driver_version=version)
+    return packages.Packages(
+        sources.Context(host=host, image=Path("/nowhere"), settings=wanted, kernel=machines.KERNEL)
+    )
+
+
+def stage(host: hosts.Host, wanted: packages.Packages) -> list[str]:
+    """The packages that come."""
+    for step in wanted.steps(NEW):
+        step.act()
+    return sorted(path.name.removesuffix(".noarch.rpm") for path in host.path(f"{NEW}/packages").iterdir())
+
+
+def refusal(host: hosts.Host, wanted: packages.Packages) -> str:
+    """What people are told."""
+    with pytest.raises(errors.Failure) as caught:
+        stage(host, wanted)
+    return str(caught.value)
+
+
+def has(host: hosts.Host) -> dict[str, str]:
+    """The versions of KAE's packages on the host."""
+    found = rpm.installed(host, ("kae-driver", "kae-openssl", "kae-zip"))
+    return {name: full.split("-")[2] for name, full in found.items()}
+
+
+def reasons(steps: tuple[outline.Step, ...]) -> list[str]:
+    return [step.reason for step in steps]
+
+
+def test_packages_are_staged_under_the_version_of_the_driver(host: hosts.Host) -> None:
+    assert stage(host, source(host, version="2.0.2")) == ["kae-driver-2.0.2-1", "kae-openssl-2.0.2-1"]
+    assert has(host) == {}
+
+
+def test_another_version_is_another_driver(host: hosts.Host) -> None:
+    first, second = source(host, version="2.0.1"), source(host, version="2.0.2")
+
+    assert first.fingerprint() != second.fingerprint()
+    assert first.fingerprint() == source(host, version="2.0.1", asked=()).fingerprint()
+
+
+def test_its_steps_name_packages_and_repositories(host: hosts.Host) -> None:
+    download, inspect = reasons(source(host, asked=(FIRST, ODD)).steps(NEW))
+
+    assert download == (
+        "Has the host's dnf download kae-driver-2.0.1-1, kae-openssl-2.0.1-1, with what they need, from"
+        " 'file:///srv/first' and 'file:///srv/odd', and checks their signatures."
+    )
+    assert inspect == f"Makes sure that they hold modules for {machines.KERNEL}, and replace nothing unasked."
+
+
+def test_its_steps_say_where_nobody_checks_signatures(host: hosts.Host) -> None:
+    (download, _) = reasons(source(host, "kae-driver", asked=(), gpg_check=False).steps(NEW))
+
+    assert download == (
+        "Has the host's dnf download kae-driver, with what they need, from the node's own repositories, and does not"
+        " check their signatures."
+    )
+
+
+def test_packages_for_another_kernel_are_refused(host: hosts.Host) -> None:
+    assert refusal(host, source(host, "kae-driver-3.1-1", asked=(ODD,))) == (
+        f"The package kae-driver-3.1-1.noarch holds modules for kernel {rpms.OTHER_KERNEL}; the node runs"
+        f" {machines.KERNEL}."
+    )
+
+
+def test_packages_without_modules_are_refused(host: hosts.Host) -> None:
+    rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),))
+
+    assert refusal(host, source(host, "kae-zip-2.0.1-1")) == (
+        f"No module uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip for kernel {machines.KERNEL} is in"
+        " kae-zip-2.0.1-1.noarch: name the package that holds it in source.packages.names, too."
+    )
+
+
+def test_unsigned_packages_are_refused_unless_the_policy_takes_them(host: hosts.Host) -> None:
+    assert "is not signed" in refusal(host, source(host, "kae-driver", asked=(UNSIGNED,)))
+    host.remove_folder(NEW)
+    assert stage(host, source(host, "kae-driver", asked=(UNSIGNED,), gpg_check=False)) == ["kae-driver-2.0.1-1"]
+
+
+def test_a_dependency_that_replaces_a_package_of_the_host_is_refused(host: hosts.Host) -> None:
+    assert refusal(host, source(host, "kae-driver-3.7-1", asked=(ODD,))) == (
+        "Package libnuma-2.0-1.noarch would come along as a dependency and replace libnuma-1.0-1.noarch of the host:"
+        " update the node first, or name it in source.packages.names."
+    )
+
+
+@pytest.mark.parametrize("name", ["libnuma", "libnuma-2.0", "libnuma-2.0-1", "libnuma-2.0-1.noarch", "libnuma.noarch"])
+def test_what_is_named_may_replace_a_package_of_the_host(host: hosts.Host, name: str) -> None:
+    assert stage(host, source(host, "kae-driver-3.7-1", name, asked=(ODD,))) == ["kae-driver-3.7-1", "libnuma-2.0-1"]
+
+
+def test_what_we_brought_may_be_replaced(host: hosts.Host) -> None:
+    ours = settings.driver(packages=("libnuma-1.0-1.noarch",))
+    record.write(host, record.Record(installed=ours))
+
+    assert stage(host, source(host, "kae-driver-3.7-1", asked=(ODD,))) == ["kae-driver-3.7-1", "libnuma-2.0-1"]
+
+
+def test_the_installer_brings_and_upgrades_and_downgrades_and_removes_a_driver(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    for version in ("2.0.1", "2.0.2", "2.0.1"):
+        settings.installed(machine, tmp_path, source=from_packages(), driver_version=version)
+
+        assert has(machine.host) == {"kae-driver": version, "kae-openssl": version}
+        assert {known for known, _ in machine.loaded().values()} == {version}
+        assert set(machine.nodes().values()) == {0o666}
+
+    settings.installed(machine, tmp_path, source=from_packages(), state="Absent")
+    assert has(machine.host) == {}
+    assert machine.loaded() == {}
+
+
+def test_a_driver_of_the_installer_asks_for_nothing_more(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, tmp_path, source=from_packages())
+    machine.host.remove_folder("/srv/both")
+    before = machine.files("etc", "lib", "opt", "usr/local", "var/lib")
+    machine.calls()
+
+    settings.installed(machine, tmp_path, source=from_packages())
+
+    assert machine.files("etc", "lib", "opt", "usr/local", "var/lib") == before
+
+
+def test_a_driver_that_does_not_load_goes_and_the_old_one_comes_back_without_the_repository(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    settings.installed(machine, tmp_path, source=from_packages())
+    wanted = settings.installer(machine, tmp_path, source=from_packages(), driver_version="2.0.2")
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=2)
+
+    shown = wanted.settle()
+
+    assert not shown.ready
+    assert "Module hisi_zip cannot be loaded" in shown.reason
+    assert has(machine.host) == {"kae-driver": "2.0.1", "kae-openssl": "2.0.1"}
+    assert {known for known, _ in machine.loaded().values()} == {"2.0.1"}
+
+
+def test_what_an_older_driver_brought_stays_where_the_new_one_needs_it(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    first = from_packages("kae-driver-3.8-1", asked=(ODD,))
+    second = from_packages("kae-driver-3.8-1", "kae-zip-3.1-1", asked=(ODD,))
+    settings.installed(machine, tmp_path, source=first, driver_version="3.8")
+
+    settings.installed(machine, tmp_path, source=second, driver_version="3.8")
+
+    assert set(rpm.installed(machine.host, ("kae-driver", "kae-zip", "libuadk"))) == {
+        "kae-driver",
+        "kae-zip",
+        "libuadk",
+    }
+
+
+def test_a_driver_from_packages_gives_way_to_another_source(machine: machines.Machine, tmp_path: Path) -> None:
+    settings.installed(machine, tmp_path, source=from_packages())
+    machine.add_image(tmp_path / "image", "2.0.3")
+
+    settings.installed(machine, tmp_path / "image", driver_version="2.0.3")
+
+    assert has(machine.host) == {}
+    assert {known for known, _ in machine.loaded().values()} == {"2.0.3"}
+    assert machine.parameters("hisi_zip")["uacce_mode"] == 2

@@ -1,0 +1,160 @@
+"""What the host's real rpm refuses to put in, and the sentence for each."""
+
+import fcntl
+import subprocess
+import threading
+
+import pytest
+
+from installer import host as hosts
+from installer import refusals, rpm
+from tests.host import repositories
+
+
+def install(host: hosts.Host, *names: str, shelf: str = "both") -> None:
+    rpm.install(host, [repositories.file(name, shelf) for name in names])
+
+
+def installed(host: hosts.Host) -> list[str]:
+    """Every package of KAE, each version of it."""
+    listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
+    return sorted(line.removesuffix(".noarch") for line in listed)
+
+
+def refusal(host: hosts.Host, *names: str, shelf: str = "odd") -> str:
+    """What people are told."""
+    with pytest.raises(refusals.PackageFailure) as caught:
+        install(host, *names, shelf=shelf)
+    return str(caught.value)
+
+
+class Lock:
+    """Another program that works on the host's rpm database."""
+
+    def __init__(self, host: hosts.Host) -> None:
+        self._file = host.path("/var/lib/rpm/.rpm.lock").open("a+")
+        fcntl.lockf(self._file, fcntl.LOCK_EX)
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(host: hosts.Host) -> None:
+    install(host, "kae-driver-2.0.1-1")
+
+    assert refusal(host, "kae-driver-3.5-1") == (
+        "The %prein script of package kae-driver-3.5-1.noarch ended with an error: no licence."
+    )
+    assert installed(host) == ["kae-driver-2.0.1-1"]
+
+
+def test_a_dependency_that_is_missing_is_named(host: hosts.Host) -> None:
+    assert refusal(host, "kae-driver-3.2-1") == (
+        "The packages do not fit the host: libnuma >= 3 is needed by kae-driver-3.2-1.noarch."
+    )
+
+
+def test_a_conflict_is_named(host: hosts.Host) -> None:
+    assert refusal(host, "kae-driver-3.3-1") == (
+        "The packages do not fit the host: libnuma conflicts with kae-driver-3.3-1.noarch."
+    )
+
+
+def test_a_file_of_another_package_is_named(host: hosts.Host) -> None:
+    install(host, "uadk-tools-2.0.1-1", shelf="odd")
+
+    assert refusal(host, "kae-driver-2.0.1-1", shelf="both") == (
+        "The packages do not fit the host: file /usr/local/lib/libwd.so.2 from install of kae-driver-2.0.1-1.noarch"
+        " conflicts with file from package uadk-tools-2.0.1-1.noarch."
+    )
+
+
+def test_a_full_disk_is_named_and_nothing_changes(host: hosts.Host) -> None:
+    install(host, "kae-driver-2.0.1-1")
+    subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(host.path("/opt"))), check=True)
+
+    assert refusal(host, "kae-driver-3.4-1") == (
+        "There is no room for the packages on the host: installing package kae-driver-3.4-1.noarch needs 2MB more space"
+        " on the /opt filesystem."
+    )
+    assert installed(host) == ["kae-driver-2.0.1-1"]
+
+
+def test_a_read_only_folder_is_named_and_the_old_version_stays(host: hosts.Host) -> None:
+    install(host, "kae-driver-2.0.1-1")
+    modules = str(host.path("/usr/lib/modules"))
+    subprocess.run(("mount", "--bind", modules, modules), check=True)
+    subprocess.run(("mount", "-o", "remount,bind,ro", modules), check=True)
+
+    found = refusal(host, "kae-driver-2.0.2-1", shelf="both")
+
+    assert found.startswith("The host's rpm refuses: unpacking of archive failed on file /lib/modules/")
+    assert found.endswith("Read-only file system.")
+    assert installed(host) == ["kae-driver-2.0.1-1"]
+
+
+def test_a_file_that_is_missing_is_named(host: hosts.Host) -> None:
+    assert refusal(host, "kae-driver-9.9-1") == (
+        "The host's rpm refuses: open of /srv/odd/kae-driver-9.9-1.noarch.rpm failed: No such file or directory."
+    )
+
+
+def test_the_lock_of_another_program_is_waited_for(host: hosts.Host) -> None:
+    lock = Lock(host)
+
+    class Released(threading.Event):
+        """The other program is done when the installer pauses."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            del timeout
+            lock.release()
+            return False
+
+    host.stop = Released()
+    install(host, "kae-driver-2.0.1-1")
+
+    assert installed(host) == ["kae-driver-2.0.1-1"]
+
+
+def test_the_lock_of_a_program_that_does_not_end_is_named(host: hosts.Host) -> None:
+    lock = Lock(host)
+
+    with pytest.raises(refusals.Locked) as caught:
+        rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),), lock_s=0)
+    assert str(caught.value) == (
+        "Another program has held the host's rpm database for 0 seconds: 'fuser /var/lib/rpm/.rpm.lock' on the host"
+        " names it."
+    )
+    lock.release()
+
+
+def test_who_is_to_end_does_not_wait_for_a_lock(host: hosts.Host) -> None:
+    lock = Lock(host)
+    host.stop.set()
+
+    with pytest.raises(refusals.Locked):
+        install(host, "kae-driver-2.0.1-1")
+    lock.release()
+    install(host, "kae-driver-2.0.1-1")
+    assert installed(host) == ["kae-driver-2.0.1-1"]
+
+
+def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(host: hosts.Host) -> None:
+    install(host, "kae-driver-2.0.1-1")
+    for path in host.path("/var/lib/rpm").iterdir():
+        path.write_bytes(b"nothing")
+
+    with pytest.raises(refusals.BadDatabase) as caught:
+        rpm.installed(host, ("kae-driver",))
+    assert str(caught.value) == (
+        "The host's rpm database cannot be read (cannot open Packages database in /var/lib/rpm): 'rpm --rebuilddb' on"
+        " the host may mend it."
+    )
+
+
+def test_a_host_without_rpm_is_named_so(host: hosts.Host) -> None:
+    host.remove("/usr/bin/rpm")
+
+    with pytest.raises(refusals.NoTools) as caught:
+        rpm.installed(host, ("kae-driver",))
+    assert str(caught.value) == "The host has no rpm, which packages need: install it, or choose another source."

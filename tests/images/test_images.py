@@ -1,0 +1,109 @@
+"""What holds for every image: it can be made again, and holds its program and nothing of where it was made."""
+
+import json
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from tests.images import inputs, stores
+
+NAMES = tuple(inputs.folders())
+
+_UNCOMPILED = """
+import importlib.util, pathlib, sysconfig
+for top in ("/app", sysconfig.get_path("purelib")):
+    for source in pathlib.Path(top).rglob("*.py"):
+        compiled = pathlib.Path(importlib.util.cache_from_source(source))
+        # Flags 1: with a hash of the source that nobody compares (PEP 552).
+        if not compiled.exists() or compiled.read_bytes()[4:8] != b"\\1\\0\\0\\0":
+            print(source)
+"""
+
+_FILES = """
+import pathlib
+for path in sorted(pathlib.Path("/app").rglob("*")):
+    if path.is_file() and "__pycache__" not in path.parts:
+        print(path.relative_to("/app"))
+"""
+
+
+@pytest.fixture(scope="module")
+def copied(store: stores.Store, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The tag of the images of another checkout, made at another time."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for source in inputs.sources():
+        copy = folder / source.relative_to(inputs.ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, copy)
+        copy.chmod(0o600)  # As with another umask.
+    store.build(folder, "copied")
+    return "copied"
+
+
+def image(store: stores.Store, name: str, tag: str = "1") -> Mapping[str, Any]:
+    """What podman knows of an image."""
+    (found,) = json.loads(store.inspected(stores.named(name, tag)))
+    return dict(found)
+
+
+def test_the_images_are_those_of_the_programs() -> None:
+    assert inputs.folders() == {"kae-device-plugin": "device_plugin", "kae-driver-installer": "installer"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_checkout_at_another_time_gives_the_same_image(store: stores.Store, name: str, copied: str) -> None:
+    first, second = image(store, name), image(store, name, copied)
+
+    assert second["RootFS"]["Layers"] == first["RootFS"]["Layers"]
+    assert second["Id"] == first["Id"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_keeps_nothing_of_where_packages_came_from(store: stores.Store, name: str) -> None:
+    found = image(store, name)
+
+    assert "PIP_" not in json.dumps([found["Config"], found["History"]])
+    assert "wheels" not in json.dumps([found["Config"], found["History"]])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_says_what_it_is(store: stores.Store, name: str) -> None:
+    found = image(store, name)["Labels"]
+
+    assert found["org.opencontainers.image.title"] == name
+    assert found["org.opencontainers.image.description"]
+    assert found["org.opencontainers.image.licenses"] == "Apache-2.0"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_runs_its_program_as_root_from_its_own_folder(store: stores.Store, name: str) -> None:
+    found = image(store, name)["Config"]
+
+    assert found["Entrypoint"] == ["python", "-m", inputs.folders()[name]]
+    assert (found["WorkingDir"], found["User"]) == ("/app", "0:0")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_holds_its_program_and_what_programs_share_and_nothing_else(store: stores.Store, name: str) -> None:
+    tops = ("runtime", inputs.folders()[name])
+    expected = [path.relative_to(inputs.ROOT) for top in tops for path in (inputs.ROOT / top).rglob("*.py")]
+
+    done = store.run(stores.named(name), "python", "-c", _FILES)
+
+    assert sorted(done.stdout.split()) == sorted(map(str, expected))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_module_is_compiled_for_good(store: stores.Store, name: str) -> None:
+    done = store.run(stores.named(name), "python", "-c", _UNCOMPILED)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_of_the_root_can_be_written(store: stores.Store, name: str) -> None:
+    done = store.run(stores.named(name), "python", "-c", "open('/app/file', 'w')")
+
+    assert "Read-only file system" in done.stderr

@@ -1,0 +1,82 @@
+"""What the installer's tests begin with: a host, images, an API server, and a clock that the test sets."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import drain
+from tests.installer import apiservers, incidents, machines, podresources, settings
+
+
+@pytest.fixture(autouse=True)
+def no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's cluster is asked."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("NODE_NAME", "kp920-1")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> machines.Machine:
+    """A host without driver."""
+    return machines.Machine(tmp_path / "host")
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> machines.Machine:
+    """A host on which we have installed the driver 2.0.1; not to be changed."""
+    folder = tmp_path_factory.mktemp("installed")
+    made = machines.Machine(folder / "host")
+    made.add_image(folder / "image", "2.0.1")
+    settings.installed(made, folder / "image")
+    made.calls()
+    return made
+
+
+@pytest.fixture
+def image(machine: machines.Machine, tmp_path: Path) -> Path:
+    """An image with the driver 2.0.1."""
+    machine.add_image(tmp_path / "image", "2.0.1")
+    return tmp_path / "image"
+
+
+@pytest.fixture
+def newer(machine: machines.Machine, tmp_path: Path) -> Path:
+    """An image with the driver 2.0.2."""
+    machine.add_image(tmp_path / "newer", "2.0.2")
+    return tmp_path / "newer"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
+    """An API server, to which its `kubeconfig` leads."""
+    with apiservers.serving(tmp_path) as serving:
+        yield serving
+
+
+@pytest.fixture
+def boot(monkeypatch: pytest.MonkeyPatch) -> settings.Boot:
+    """Time passes where the test says so; the clocks that count are those of this machine's boot."""
+    clock = settings.Boot()
+    monkeypatch.setattr(time, "clock_gettime", clock.read)
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
+    return clock
+
+
+@pytest.fixture
+def crew(machine: machines.Machine, request: pytest.FixtureRequest) -> Iterator[incidents.Crew]:
+    """Installers of the host, which know of the API server where the test has one."""
+    known = request.getfixturevalue("server") if "server" in request.fixturenames else None
+    with incidents.Crew(machine, known) as crew:
+        yield crew
+
+
+@pytest.fixture
+def users(
+    machine: machines.Machine, server: apiservers.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[incidents.Users]:
+    """Pods of the host, which a drain looks at more often than it does by itself."""
+    monkeypatch.setattr(drain, "POLL_S", 0.01)
+    with podresources.serving(machine.root) as kubelet:
+        yield incidents.Users(kubelet, server)

@@ -1,0 +1,137 @@
+"""Files of the fake host, by paths below its root.
+
+On os alone, as importing pathlib, json or typing takes as long as a whole call of modprobe.
+"""
+
+# See above why not pathlib:
+# ruff: noqa: PTH101, PTH102, PTH103, PTH104, PTH106, PTH108, PTH112, PTH114, PTH115, PTH118, PTH120, PTH123, PTH208
+# ruff: noqa: PTH211
+
+import os
+
+TYPE_CHECKING = False  # As typing's, which is not imported.
+if TYPE_CHECKING:
+    from typing import Any
+
+_JSON_WORDS: dict[str, object] = {"true": True, "false": False, "null": None, "__builtins__": {}}
+
+
+class Disk:
+    """The host's files; paths are relative to its root, such as sys/module. What is written appears whole."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+
+    def at(self, path: str) -> str:
+        """Where a path lies."""
+        return os.path.join(self.root, path.lstrip("/"))
+
+    def data(self, path: str) -> bytes | None:
+        """A file's content; None where there is none."""
+        try:
+            with open(self.at(path), "rb") as file:
+                return file.read()
+        except OSError:
+            return None
+
+    def text(self, path: str) -> str:
+        """A file's text without the white space around it; empty where there is none."""
+        return (self.data(path) or b"").decode().strip()
+
+    def number(self, path: str) -> int:
+        """The number in a file; 0 where there is none."""
+        return int(self.text(path) or 0)
+
+    def value(self, path: str, default: "Any") -> "Any":
+        """What a file of JSON or of Python literals says; the default where there is none."""
+        text = self.text(path)
+        return eval(text, dict(_JSON_WORDS)) if text else default  # noqa: S307 - written by tests, and json is slow
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        """Gives a file its text, in folders that are made where they are missing."""
+        place, built = self.at(path), self._aside()
+        with open(built, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(built, mode)
+        self._move(built, place)
+
+    def keep(self, path: str, value: "Any") -> None:
+        """Writes what `value` reads."""
+        self.write(path, repr(value) + "\n")
+
+    def change(self, path: str, text: str) -> None:
+        """As `write`, where it says something else."""
+        if self.text(path) != text.strip() or not self.exists(path):
+            self.write(path, text)
+
+    def add_folder(self, path: str, files: dict[str, str], links: dict[str, str]) -> None:
+        """Makes a folder appear with files (name and text) and links (name and what is written in the link)."""
+        built = self._aside()
+        os.mkdir(built)
+        for name, text in files.items():
+            if "/" in name:
+                os.makedirs(os.path.dirname(os.path.join(built, name)), exist_ok=True)
+            with open(os.path.join(built, name), "w", encoding="utf-8") as file:
+                file.write(text)
+        for name, target in links.items():
+            os.symlink(target, os.path.join(built, name))
+        self._move(built, self.at(path))
+
+    def link(self, path: str, target: str) -> None:
+        """Makes a link to another path of the host, written relative as the kernel's are."""
+        place = self.at(path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.symlink(os.path.relpath(self.at(target), os.path.dirname(place)), place)
+
+    def lead(self, path: str) -> str:
+        """What is written in a link; empty where there is none."""
+        try:
+            return os.readlink(self.at(path))
+        except OSError:
+            return ""
+
+    def names(self, folder: str) -> list[str]:
+        """What lies in a folder, in order."""
+        try:
+            return sorted(os.listdir(self.at(folder)))
+        except OSError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """Whether anything is there, be it a link that leads nowhere."""
+        return os.path.lexists(self.at(path))
+
+    def remove(self, path: str) -> None:
+        """Removes a file, a link, or a folder with all that is in it; it need not be there."""
+        place = self.at(path)
+        if not os.path.isdir(place) or os.path.islink(place):
+            if os.path.lexists(place):
+                os.unlink(place)
+            return
+        for top, folders, files in os.walk(place, topdown=False):
+            for name in files:
+                os.unlink(os.path.join(top, name))
+            for name in folders:
+                inner = os.path.join(top, name)
+                (os.unlink if os.path.islink(inner) else os.rmdir)(inner)
+        os.rmdir(place)
+
+    def files_below(self, folder: str) -> list[str]:
+        """The paths of all files below a folder, relative to it, in order."""
+        place = self.at(folder)
+        return sorted(
+            os.path.relpath(os.path.join(top, name), place) for top, _, names in os.walk(place) for name in names
+        )
+
+    def _aside(self) -> str:
+        path = f"fake/.{os.getpid()}"
+        self.remove(path)  # Of a program that was killed, and had the same number.
+        return self.at(path)
+
+    @staticmethod
+    def _move(built: str, place: str) -> None:
+        try:
+            os.rename(built, place)
+        except FileNotFoundError:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.rename(built, place)

@@ -1,0 +1,125 @@
+"""What happens to an installer in the middle of its work, and the users whom it disturbs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from installer import places, program, record, standing
+from tests.installer import apiservers, layouts, machines, podresources, settings
+
+POD = "shop/checkout"
+HPRE = "0000:79:00.0"
+"""A physical function of two sockets, whose entry is the first."""
+
+PACE_S = 600
+"""The least time between two tries that evict."""
+
+
+class Meanwhile(standing.Standing):
+    """How a host stands; when a step is begun, done or has failed, things happen."""
+
+    def __init__(self) -> None:
+        """Nothing is to happen."""
+        super().__init__()
+        self.plans: list[tuple[str, str, Callable[[], object]]] = []
+        self.taken: list[str] = []
+        """Steps that were begun, in order."""
+
+    def step(self, name: str, event: str, seconds: float) -> None:
+        """Hears of a step, and lets happen what is to happen then."""
+        super().step(name, event, seconds)
+        if event == "begun":
+            self.taken.append(name)
+        for plan in [plan for plan in self.plans if plan[:2] == (name, event)]:
+            self.plans.remove(plan)
+            plan[2]()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(settings.Installer):
+    """An installer to which things happen."""
+
+    shown: Meanwhile
+
+    def at(self, step: str, act: Callable[[], object], *, event: str = "done") -> None:
+        """Lets something happen once: when this step is begun, done or has failed for the first time."""
+        self.shown.plans.append((step, event, act))
+
+
+class Crew:
+    """The installers of a host, one after the other; all end with the block."""
+
+    def __init__(self, machine: machines.Machine, server: apiservers.ApiServer | None = None) -> None:
+        """Nobody works yet."""
+        self._machine = machine
+        self._server = server
+        self._jobs: list[Job] = []
+
+    def __enter__(self) -> "Crew":
+        """Begins the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Ends all."""
+        for job in self._jobs:
+            job.tools.close()
+
+    def job(self, image: Path, version: str = "2.0.2", **changes: Any) -> Job:
+        """An installer that has just been started, and goes on with the Lease of the one before, as the program does.
+
+        The one before has ended.
+        """
+        for before in self._jobs:
+            before.tools.close()
+        kubeconfig = self._server.kubeconfig if self._server is not None else None
+        tools = settings.workshop(self._machine, image, kubeconfig, driver_version=version, **changes)
+        tools.resume()
+        shown = Meanwhile()
+        running = program.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
+        self._jobs.append(Job(tools=tools, shown=shown, program=running))
+        return self._jobs[-1]
+
+
+class Users:
+    """Pods with a device, as the kubelet and the API server know them; who is evicted goes at once."""
+
+    def __init__(self, kubelet: podresources.Kubelet, server: apiservers.ApiServer) -> None:
+        """There are none yet."""
+        self.kubelet = kubelet
+        self._server = server
+        server.state.when_evicted = kubelet.remove
+
+    def come(self, *pods: str, device: str = HPRE) -> None:
+        """Pods are given a device."""
+        for pod in pods:
+            self.kubelet.give(pod, "nginx", settings.kind("hpre").resource, device)
+            self._server.state.pods.add(pod)
+
+    @property
+    def evicted(self) -> list[str]:
+        """Who was made to go."""
+        return self._server.state.evicted
+
+
+def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
+    """Whether a driver is whole and nobody is kept from it: all devices serve everybody, and no change is going on."""
+    library = machine.host.path(f"{places.LIBRARIES}/lib/libwd.so.2")
+    return (
+        settings.versions(machine) == {version}
+        and len(machine.loaded()) == len(settings.config().modules)
+        and set(machine.entries().values()) >= {function.address for function in layouts.two_sockets()}
+        and set(machine.nodes().values()) == {0o666}
+        and library.read_text().strip().endswith(version)
+        and not machine.host.path(places.CHANGING).exists()
+        and record.read(machine.host).change is None
+    )
+
+
+def holder(server: apiservers.ApiServer) -> str:
+    """Who holds the Lease; empty where nobody does."""
+    held = server.lease(settings.MINE)
+    return str(held.get("holderIdentity", ""))

@@ -1,0 +1,53 @@
+"""A fake host as the installer knows it, behind whose files stands a kernel.
+
+Programs run as `fakes.kmod` with FAKE_ROOT, and nothing but what the fake host has can be run; or by chroot, where the
+root is one that has programs.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from installer import host
+from tests.installer.fakes import kernel
+
+
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Keeps the fake programs out while a test changes what they see."""
+    with (root / "fake/lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class Host(host.Host):
+    """The host below a folder that `machines.Machine` has filled, in this process or in another one."""
+
+    def __init__(self, root: Path, *, chroot: bool = False) -> None:
+        folders = ":".join(str(root / folder) for folder in ("usr/sbin", "usr/bin", "fake/bin"))
+        super().__init__(root, None if chroot else ("env", f"FAKE_ROOT={root}", f"PATH={folders}"))
+
+    def write_attribute(self, absolute: str, text: str) -> None:
+        """Gives an attribute in sysfs a value, and does what the kernel does then: SR-IOV, else nothing.
+
+        Raises:
+            errors.Failure: There is no such attribute, or the kernel refuses the value.
+        """
+        try:
+            self._store(self.path(absolute), text)
+        except OSError as error:
+            raise host.failure(absolute, error) from error
+
+    def _store(self, attribute: Path, text: str) -> None:
+        if not attribute.is_file():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        if attribute.name != "sriov_numvfs":
+            attribute.write_text(text)
+            return
+        if not text.strip().isdecimal():
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        with locked(self.root):
+            kernel.Kernel(str(self.root)).set_vfs(attribute.parent.resolve().name, int(text))

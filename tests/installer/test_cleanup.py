@@ -1,0 +1,127 @@
+"""enabledCleanup: the driver goes with its DaemonSet, and with nothing less."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from installer import cli, config, host, places, record
+from runtime import logs, signals
+from tests.installer import apiservers, machines, settings
+from tests.installer import kernel as behind
+
+DAEMON_SET = "kae-operator/kae-driver-tls"
+DEADLINE_S = 20
+
+
+class Pod:
+    """An installer as its pod runs it, in this process; what the pod is sent is `stop`."""
+
+    def __init__(self, machine: machines.Machine, image: Path, stated: config.Config) -> None:
+        """Says how it is to be called."""
+        self.host = behind.Host(machine.root)
+        self.folder = image.parent / "program"
+        self.folder.mkdir()
+        (image.parent / "config.json").write_text(settings.text(stated))
+        self._arguments = [
+            *("--config", str(image.parent / "config.json"), "--host-root", str(machine.root)),
+            *("--image-root", str(image), "--program-dir", str(self.folder)),
+            *("--kubeconfig", str(image.parent / "kubeconfig")),
+        ]
+
+    def run(self, meanwhile: Callable[[], object]) -> int:
+        """Runs it; `meanwhile` happens when the host is ready, and is to end it. The exit code."""
+        waiting = threading.Thread(target=self._await_ready, args=(meanwhile,))
+        waiting.start()
+        code = cli.main(self._arguments)
+        waiting.join(DEADLINE_S)
+        return code
+
+    def _await_ready(self, meanwhile: Callable[[], object]) -> None:
+        until((self.folder / "ready").exists)
+        meanwhile()
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Waits until something has happened."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+@pytest.fixture
+def pod(machine: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
+    """A pod whose policy has enabledCleanup; log and signals stay this process' own."""
+    made = Pod(machine, image, settings.config(enabled_cleanup=True, drain=config.Drain(timeout_seconds=60)))
+    monkeypatch.setattr(host, "Host", lambda _: made.host)
+    monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
+    monkeypatch.setattr(logs, "start", lambda _: None)
+    return made
+
+
+@pytest.mark.parametrize("daemon_set", [None, {"deletionTimestamp": "2026-01-02T03:04:05Z"}], ids=["gone", "going"])
+def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
+    daemon_set: dict[str, str] | None, pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+) -> None:
+    def end() -> None:
+        if daemon_set is not None:
+            server.state.daemon_sets[DAEMON_SET] = daemon_set
+        pod.host.stop.set()
+        until(lambda: record.read(machine.host).installed is None)
+        pod.host.stop.set()
+
+    code = pod.run(end)
+
+    assert (code, machine.loaded()) == (0, {})
+    assert not machine.host.path(places.CHANGING).exists()
+
+
+@pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
+def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
+    why: str, pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+) -> None:
+    def end() -> None:
+        if why == "it is wanted":
+            server.state.daemon_sets[DAEMON_SET] = {}
+        elif why == "nobody may ask":
+            server.state.forbidden.add(f"daemonsets/{DAEMON_SET}")
+        elif why == "nobody answers":
+            server.down()
+        else:
+            server.state.broken[f"daemonsets/{DAEMON_SET}"] = (404, {"message": "no such page"})
+        pod.host.stop.set()
+
+    code = pod.run(end)
+
+    assert (code, settings.versions(machine)) == (0, {"2.0.1"})
+    if why == "nobody answers":
+        server.up()
+
+
+def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
+    machine: machines.Machine, image: Path, server: apiservers.ApiServer, pod: Pod
+) -> None:
+    (image.parent / "config.json").write_text(settings.text(settings.config()))
+
+    code = pod.run(pod.host.stop.set)
+
+    assert (code, settings.versions(machine), server.state.requests) == (0, {"2.0.1"}, [])
+
+
+def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
+    pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+) -> None:
+    def end_twice() -> None:
+        machine.hold(4711, "hisi_hpre-0")
+        pod.host.stop.set()
+        until(lambda: machine.host.path(places.CHANGING).exists())
+        pod.host.stop.set()
+
+    code = pod.run(end_twice)
+
+    assert (code, settings.versions(machine)) == (0, {"2.0.1"})
+    assert not machine.host.path(places.CHANGING).exists()
+    assert not server.lease(settings.MINE).get("holderIdentity")

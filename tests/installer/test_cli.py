@@ -1,0 +1,312 @@
+"""The command line: exit codes, clear words for what is wrong, and looks that change nothing."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from installer import cli, config, host, program
+from runtime import signals
+from tests.installer import kernel as behind
+from tests.installer import machines, settings
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 20
+
+MAIN = (
+    "import sys; from installer import cli, host; from tests.installer import kernel;"
+    " host.Host = kernel.Host; sys.exit(cli.main())"
+)
+"""The program as it is, save that the host's own programs run without chroot."""
+
+
+@pytest.fixture(autouse=True)
+def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In this process, too, the host's programs run without chroot; its signals are not the program's."""
+    monkeypatch.setattr(host, "Host", behind.Host)
+    monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
+
+
+def options(machine: machines.Machine, image: Path, stated: config.Config | None = None) -> list[str]:
+    """What to say for a fake host."""
+    folder = image.parent
+    file = folder / "config.json"
+    file.write_text(settings.text(stated or settings.config()))
+    (folder / "program").mkdir(exist_ok=True)
+    pairs = {
+        "--config": file,
+        "--host-root": machine.root,
+        "--image-root": image,
+        "--program-dir": folder / "program",
+        "--kubeconfig": folder / "kubeconfig",
+    }
+    return [str(word) for pair in pairs.items() for word in pair]
+
+
+def start(*arguments: str, before: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    """The program in a process of its own."""
+    command = [*before, sys.executable, "-c", MAIN, *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
+    """What the program in a process of its own says."""
+    with start(*arguments, before=before) as process:
+        out, err = process.communicate(timeout=DEADLINE_S)
+    return subprocess.CompletedProcess(arguments, process.returncode, out, err)
+
+
+# Calls.
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["serve"],
+        ["plan", "more"],
+        ["--no-such-option"],
+        ["--conf", "x"],
+        ["--config"],
+        ["plan", "--output", "yaml"],
+        ["--output", "json"],
+        ["remove", "--force"],
+    ],
+)
+def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out) == (2, "")
+    assert err.startswith("usage: python -m installer")
+
+
+def test_help_names_every_command_and_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+
+    out = " ".join(capsys.readouterr().out.split())
+    assert caught.value.code == 0
+    assert all(f" {command} " in out for command in ("plan", "status", "remove"))
+    assert all(f"(default: {value})" in out for value in ("/etc/kae/config.json", "/host", "/", "/run/program"))
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "remove"])
+def test_options_mean_the_same_before_and_after_the_command(
+    command: str, machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = options(machine, image, settings.config(state="Absent"))
+
+    codes = cli.main([command, *arguments]), cli.main([*arguments, command])
+
+    out = capsys.readouterr().out
+    assert codes == (0, 0)
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+# What is wrong.
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "remove"])
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"version": 2}', '{"version": 1}'])
+def test_a_config_that_is_none_ends_with_1_and_a_line(
+    content: str | None, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.json"
+    if content is not None:
+        file.write_text(content)
+
+    code = cli.main([command, "--config", str(file), "--host-root", str(tmp_path)])
+
+    out, err = capsys.readouterr()
+    assert (code, out, err.count("\n")) == (1, "", 1)
+    assert err.startswith(f"installer: The config '{file}' ")
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "remove"])
+def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
+    command: str, machine: machines.Machine, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+
+    code = cli.main([command, *options(machine, image), "--host-root", str(tmp_path / "empty")])
+
+    said = f"installer: '{tmp_path}/empty' is not the root of a host: it has no /proc/sys/kernel/osrelease.\n"
+    assert (code, *capsys.readouterr()) == (3, "", said)
+
+
+def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.host.write("/var/lib/kae/driver.json", '{"version": 1, "installed": {')
+
+    code = cli.main(["status", *options(machine, image)])
+
+    out, err = capsys.readouterr()
+    assert (code, out, err.count("\n")) == (3, "", 1)
+    assert err.startswith("installer: The record '/var/lib/kae/driver.json' on the host cannot be read (")
+    assert err.endswith("move it away if the driver is not ours.\n")
+
+
+@pytest.mark.parametrize(("missing", "code"), [("--config", 1), ("--host-root", 3)])
+def test_a_program_that_cannot_begin_ends_with_one_line_of_log(
+    missing: str, code: int, machine: machines.Machine, image: Path, tmp_path: Path
+) -> None:
+    answer = run(*options(machine, image), missing, str(tmp_path / "none"))
+
+    (line,) = answer.stderr.splitlines()
+    said = json.loads(line)
+    assert (answer.returncode, answer.stdout) == (code, "")
+    assert (said["level"], said["program"]) == ("critical", "installer")
+    assert str(tmp_path / "none") in said["message"]
+
+
+# Looks.
+
+
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
+    command: str, machine: machines.Machine, image: Path
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, "hisi_hpre-0")
+    # Root without capabilities is a user as others are, to whom this host belongs.
+    powerless = ("setpriv", "--bounding-set=-all", "--inh-caps=-all") if os.geteuid() == 0 else ()
+    assert not powerless or shutil.which("setpriv")
+    arguments = options(machine, image, settings.config(source=settings.BUILD))
+    before = machine.files(), machine.files("run")
+
+    text = run(command, *arguments, before=powerless)
+    data = run(command, *arguments, "-o", "json", before=powerless)
+
+    assert (text.returncode, text.stderr, data.returncode, data.stderr) == (0, "", 0, "")
+    assert "process 4711 (openssl)" in text.stdout
+    assert json.loads(data.stdout)["verdict"] == "change"
+    assert (machine.files(), machine.files("run")) == before
+
+
+def test_status_and_plan_say_the_same_to_programs(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [*options(machine, image), "-o", "json"]
+
+    assert [cli.main([command, *arguments]) for command in ("status", "plan")] == [0, 0]
+
+    out = capsys.readouterr().out
+    assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+# Removal.
+
+
+def test_remove_takes_our_driver_away_and_says_so(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.installed(machine, image)
+
+    code = cli.main(["remove", *options(machine, image)])
+
+    assert (code, *capsys.readouterr()) == (0, "Ready: There is no driver of ours, as told.\n", "")
+    assert machine.loaded() == {}
+
+
+def test_remove_answers_programs_with_the_host_as_it_is_then(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.installed(machine, image)
+
+    code = cli.main(["remove", *options(machine, image), "-o", "json"])
+
+    data = json.loads(capsys.readouterr().out)
+    assert (code, data["verdict"], data["installed"], data["steps"]) == (0, "right", None, [])
+
+
+def test_remove_leaves_a_driver_of_others(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.add_driver("2.0.0")
+    machine.set_options(uacce_mode=2)
+    machine.load()
+
+    code = cli.main(["remove", *options(machine, image)])
+
+    said = "Foreign: A driver that others installed is at work; we remove only what we installed.\n"
+    assert (code, *capsys.readouterr()) == (0, said, "")
+    assert settings.versions(machine) == {"2.0.0"}
+
+
+def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its_users(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, "hisi_hpre-0")
+
+    code = cli.main(["remove", *options(machine, image)])
+
+    out, err = capsys.readouterr()
+    assert (code, err, settings.versions(machine)) == (3, "", {"2.0.1"})
+    assert out.startswith("Queued: The right to swap cannot be had, and devices are in use: ")
+
+
+def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instead(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.installed(machine, image)
+    machine.calls()
+    with program.lock(machine.host):
+        code = cli.main(["remove", *options(machine, image)])
+
+    out, err = capsys.readouterr()
+    assert (code, out, settings.changes_made(machine)) == (3, "", [])
+    assert err == (
+        "installer: The installer of this host is at work: to remove the driver, set driver.state to Absent in its"
+        " policy.\n"
+    )
+
+
+# At work.
+
+
+def ready(folder: Path, process: "subprocess.Popen[str]") -> str:
+    """What the probe hears, as soon as it hears something."""
+    file = folder / "program/ready"
+    deadline = time.monotonic() + DEADLINE_S
+    while not file.exists():
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "it is never ready"
+        time.sleep(0.02)
+    return file.read_text().strip()
+
+
+def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(
+    machine: machines.Machine, image: Path, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    arguments = options(machine, image, settings.config(metrics={"port": port}))
+
+    with start(*arguments) as process:
+        said = ready(tmp_path, process)
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
+            metrics = answer.read().decode()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=DEADLINE_S)
+
+    lines = [json.loads(line) for line in err.splitlines()]
+    assert (process.returncode, out, said) == (0, "", "The driver 2.0.1 is loaded and proved.")
+    assert 'kae_driver_state{state="Ready"} 1.0' in metrics
+    assert [line["state"] for line in lines if "state" in line] == ["Changing", "Ready"]
+    assert [line["step"] for line in lines if "seconds" in line][-1] == "end-change"
+    assert lines[-1]["message"] == "Ended as told."
+    assert not (tmp_path / "program/ready").exists()
+    assert settings.versions(machine) == {"2.0.1"}

@@ -1,0 +1,390 @@
+"""What is asked of the API server, by the real client over real HTTP."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from installer import cluster
+from tests.installer import apiservers
+
+NAMESPACE = "kae-operator"
+LEASE = cluster.Lease(name="kae-driver-tls-1", holder="node-1", renewed="2026-01-02T03:04:05.000006Z", duration_s=900)
+
+needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
+    with apiservers.serving(tmp_path) as serving:
+        yield serving
+
+
+@pytest.fixture
+def api(server: apiservers.ApiServer) -> Iterator[cluster.Cluster]:
+    found = cluster.Cluster(server.kubeconfig)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def impatient(server: apiservers.ApiServer) -> Iterator[cluster.Cluster]:
+    """As `api`; but it waits for no more than a third of a second."""
+    found = cluster.Cluster(server.kubeconfig, timeout_s=0.3)
+    yield found
+    found.close()
+
+
+def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unreachable) -> str:
+    """The sentence of what a question raises."""
+    with pytest.raises(kind) as raised:
+        question()
+    return str(raised.value)
+
+
+def test_an_eviction_is_accepted(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.state.pods = {"default/nginx-0"}
+
+    answer = api.evict("default", "nginx-0")
+
+    assert answer == cluster.Answer(outcome=cluster.Outcome.ACCEPTED)
+    assert server.state.evicted == ["default/nginx-0"]
+
+
+def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
+    answer = api.evict("default", "nginx-0")
+
+    assert answer == cluster.Answer(outcome=cluster.Outcome.GONE)
+
+
+def test_a_budget_that_forbids_an_eviction_is_named(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.state.pods, server.state.budgets = {"default/nginx-0"}, {"default/nginx-0": "web"}
+
+    answer = api.evict("default", "nginx-0")
+
+    reason = "The disruption budget web needs 2 healthy pods and has 2 currently."
+    assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
+
+
+def test_an_api_server_under_load_says_not_now_in_its_own_words(
+    server: apiservers.ApiServer, api: cluster.Cluster
+) -> None:
+    server.state.broken["pods/default/nginx-0"] = (429, {"message": "Too many requests, please try again later."})
+
+    answer = api.evict("default", "nginx-0")
+
+    reason = "Too many requests, please try again later."
+    assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
+
+
+def test_an_eviction_that_is_not_allowed_says_why(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.state.forbidden = {"pods/default/nginx-0"}
+
+    answer = api.evict("default", "nginx-0")
+
+    reason = 'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.'
+    assert answer == cluster.Answer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
+
+
+def test_a_created_answer_that_says_failure_is_no_eviction(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    said = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    server.state.broken["pods/default/nginx-0"] = (201, {"status": "Failure", "message": said, "code": 500})
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"), cluster.Refused)
+
+    assert sentence == f"The API server did not evict the pod default/nginx-0 (500): {said}"
+
+
+def test_names_are_quoted_in_paths(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    api.evict("default", "../../secrets?a=b")
+
+    assert server.state.requests == ["POST /api/v1/namespaces/default/pods/..%2F..%2Fsecrets%3Fa%3Db/eviction"]
+
+
+def test_a_lease_is_read_as_it_was_written(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    written = api.create_lease(NAMESPACE, LEASE)
+
+    assert api.lease(NAMESPACE, LEASE.name) == written == replace(LEASE, version=written.version)
+    assert server.lease(LEASE.name) == {
+        "holderIdentity": "node-1",
+        "renewTime": "2026-01-02T03:04:05.000006Z",
+        "leaseDurationSeconds": 900,
+    }
+
+
+def test_there_may_be_no_lease(api: cluster.Cluster) -> None:
+    assert api.lease(NAMESPACE, LEASE.name) is None
+
+
+def test_an_update_leaves_what_others_wrote(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.put_lease(LEASE.name, holderIdentity="node-2", strategy="OldestEmulationVersion")
+    found = api.lease(NAMESPACE, LEASE.name)
+    assert found is not None
+
+    api.update_lease(NAMESPACE, replace(found, holder="", transitions=3))
+
+    assert server.lease(LEASE.name) == {"strategy": "OldestEmulationVersion", "leaseTransitions": 3}
+    assert server.state.leases[f"{NAMESPACE}/{LEASE.name}"]["metadata"]["uid"] == f"uid-of-{LEASE.name}"
+
+
+def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
+    server: apiservers.ApiServer, api: cluster.Cluster
+) -> None:
+    read = api.create_lease(NAMESPACE, LEASE)
+    server.put_lease(LEASE.name, holderIdentity="node-2")
+
+    sentence = failure(lambda: api.update_lease(NAMESPACE, read), cluster.Conflict)
+
+    assert "did not write the Lease kae-operator/kae-driver-tls-1 (409)" in sentence
+    assert server.lease(LEASE.name)["holderIdentity"] == "node-2"
+
+
+def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.put_lease(LEASE.name, holderIdentity="node-2")
+
+    failure(lambda: api.create_lease(NAMESPACE, LEASE), cluster.Conflict)
+
+    assert server.lease(LEASE.name) == {"holderIdentity": "node-2"}
+
+
+def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(
+    server: apiservers.ApiServer, api: cluster.Cluster
+) -> None:
+    read = api.create_lease(NAMESPACE, LEASE)
+    server.state.leases.clear()
+
+    failure(lambda: api.update_lease(NAMESPACE, read), cluster.Conflict)
+
+    assert server.state.leases == {}
+
+
+def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(
+    server: apiservers.ApiServer, api: cluster.Cluster
+) -> None:
+    server.state.forbidden = {f"leases/{NAMESPACE}/{LEASE.name}"}
+
+    sentence = failure(lambda: api.lease(NAMESPACE, LEASE.name), cluster.Refused)
+
+    assert sentence == (
+        "The API server did not show the Lease kae-operator/kae-driver-tls-1 (403): leases "
+        '"kae-driver-tls-1" is forbidden: User "kae-driver" cannot do that.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("metadata", "going"), [({}, False), ({"deletionTimestamp": "2026-01-02T03:04:05Z"}, True), (None, True)]
+)
+def test_a_daemon_set_goes_when_it_is_deleted_or_being_deleted(
+    server: apiservers.ApiServer, api: cluster.Cluster, metadata: dict[str, str] | None, going: bool
+) -> None:
+    server.state.daemon_sets = {} if metadata is None else {f"{NAMESPACE}/kae-driver-tls": metadata}
+
+    assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is going
+
+
+def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
+    server: apiservers.ApiServer, api: cluster.Cluster
+) -> None:
+    key = f"daemonsets/{NAMESPACE}/kae-driver-tls"
+    answers = []
+    for status in (200, 301, 404, 500, 503):
+        server.state.broken[key] = (status, {"message": "a proxy on the way"})
+        answers.append(api.daemon_set_is_going(NAMESPACE, "kae-driver-tls"))
+    server.state.broken.clear()
+    server.state.forbidden = {key}
+    answers.append(api.daemon_set_is_going(NAMESPACE, "kae-driver-tls"))
+    server.state.garbled = "404 page not found"
+    answers.append(api.daemon_set_is_going(NAMESPACE, "kae-driver-tls"))
+    server.down()
+    answers.append(api.daemon_set_is_going(NAMESPACE, "kae-driver-tls"))
+    server.up()
+
+    assert answers == [None] * 8
+
+
+def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.down()
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"))
+    server.up()
+
+    assert sentence == f"The API server at {server.address} cannot be asked: Connection refused."
+
+
+def test_an_api_server_that_comes_back_is_asked_again(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    api.evict("default", "nginx-0")
+    server.down()
+    failure(lambda: api.evict("default", "nginx-0"))
+    server.up()
+
+    assert api.evict("default", "nginx-0").outcome is cluster.Outcome.GONE
+
+
+def test_an_api_server_that_hangs_is_not_waited_for(server: apiservers.ApiServer, impatient: cluster.Cluster) -> None:
+    server.state.deaf = True
+
+    sentence = failure(lambda: impatient.evict("default", "nginx-0"))
+
+    assert sentence == f"The API server at {server.address} cannot be asked: it does not answer in time."
+
+
+def test_nothing_is_asked_twice(server: apiservers.ApiServer, impatient: cluster.Cluster) -> None:
+    server.state.deaf = True
+    failure(lambda: impatient.lease(NAMESPACE, LEASE.name))
+    failure(lambda: impatient.create_lease(NAMESPACE, LEASE))
+    server.state.deaf = False
+    server.state.broken[f"leases/{NAMESPACE}/{LEASE.name}"] = (503, {"message": "etcd is down"})
+    failure(lambda: impatient.lease(NAMESPACE, LEASE.name), cluster.Refused)
+
+    assert [request.partition(" ")[0] for request in server.state.requests] == ["GET", "POST", "GET"]
+
+
+def test_what_is_no_json_is_refused_with_its_first_words(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.state.garbled = f"Bad\n gateway {'x' * 1000}"
+    server.state.broken[f"leases/{NAMESPACE}/{LEASE.name}"] = (502, {})
+
+    sentence = failure(lambda: api.lease(NAMESPACE, LEASE.name), cluster.Refused)
+
+    assert "kae-driver-tls-1 (502): Bad gateway xxx" in sentence
+    assert len(sentence) < 600
+
+
+def test_a_token_that_was_replaced_is_read_anew(server: apiservers.ApiServer, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("one")
+    server.state.token = "one"  # noqa: S105 - of a stand-in
+    server.write_kubeconfig(None, tokenFile=str(token))
+    api = cluster.Cluster(server.kubeconfig)
+    api.evict("default", "nginx-0")
+    token.write_text("two")
+    server.state.token = "two"  # noqa: S105 - of a stand-in
+
+    answer = api.evict("default", "nginx-0")
+    api.close()
+
+    assert answer.outcome is cluster.Outcome.GONE
+
+
+def test_a_token_that_nobody_knows_is_refused(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+    server.state.token = "another"  # noqa: S105 - of a stand-in
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"), cluster.Refused)
+
+    assert sentence == "The API server did not evict the pod default/nginx-0 (401): Unauthorized."
+    assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is None
+
+
+def test_the_kubeconfig_of_the_environment_is_used(
+    server: apiservers.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
+    api = cluster.Cluster()
+
+    answer = api.evict("default", "nginx-0")
+    api.close()
+
+    assert answer.outcome is cluster.Outcome.GONE
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiservers.ApiServer]:
+    """A server, and the environment and files that the kubelet would give to a pod; the token is `first`."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    with apiservers.serving(tmp_path, tls=True) as serving:
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+        monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(serving.port))
+        (tmp_path / "token").write_text("first")
+        shutil.copy(tmp_path / "server.crt", tmp_path / "ca.crt")
+        serving.state.token = "first"  # noqa: S105 - of a stand-in
+        yield serving
+
+
+@needs_openssl
+def test_in_a_pod_its_service_account_is_used(pod: apiservers.ApiServer, tmp_path: Path) -> None:
+    api = cluster.Cluster(service_account=tmp_path)
+
+    answers = [api.evict("default", "nginx-0")]
+    (tmp_path / "token").write_text("second")
+    pod.state.token = "second"  # noqa: S105 - of a stand-in
+    answers.append(api.evict("default", "nginx-0"))
+    api.close()
+
+    assert answers == [cluster.Answer(outcome=cluster.Outcome.GONE)] * 2
+
+
+@needs_openssl
+def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
+    pod: apiservers.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    api = cluster.Cluster(service_account=tmp_path)
+
+    answer = api.evict("default", "nginx-0")
+    api.close()
+
+    assert answer.outcome is cluster.Outcome.GONE
+
+
+@needs_openssl
+def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    with apiservers.serving(tmp_path, tls=True) as server, apiservers.serving(others, tls=True) as other:
+        server.write_kubeconfig(other.authority, token="secret")  # noqa: S106 - of a stand-in
+        api = cluster.Cluster(server.kubeconfig)
+
+        sentence = failure(lambda: api.evict("default", "nginx-0"))
+        api.close()
+
+        assert "cannot be asked: its certificate is not trusted, " in sentence
+        assert server.state.requests == []
+
+
+@needs_openssl
+def test_a_pod_whose_token_is_taken_away_says_so(pod: apiservers.ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "token").unlink()
+    api = cluster.Cluster(service_account=tmp_path)
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"))
+
+    assert sentence == "There is no way to the API server: Service token file does not exist."
+    assert pod.state.requests == []
+
+
+def test_outside_of_a_pod_and_without_kubeconfig_there_is_no_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    api = cluster.Cluster(service_account=tmp_path)
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"))
+
+    assert sentence == "There is no way to the API server: Service host/port is not set."
+
+
+@pytest.mark.parametrize("text", ["", "][", "{}", "- 1", "text", "{clusters: 1}"])
+def test_a_kubeconfig_that_is_none_is_a_failure(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    api = cluster.Cluster(path)
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"))
+
+    assert sentence.startswith("There is no way to the API server: ") or sentence == f"'{path}' is no kubeconfig."
+
+
+def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:
+    program = (
+        "import sys; from installer import cluster, drain, holders, leases; cluster.Cluster(); "
+        "sys.exit(bool({'kubernetes', 'grpc', 'urllib3'} & set(sys.modules)))"
+    )
+
+    done = subprocess.run([sys.executable, "-c", program], cwd=repository_root, check=False, timeout=60)
+
+    assert done.returncode == 0

@@ -1,0 +1,316 @@
+"""The compiler and the installer mean the same by a config: the schema and the decoder agree at every place."""
+
+import copy
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+
+from compiler import configs
+from installer import config
+from runtime import shapes
+from tests import builders
+from tests.installer import settings
+
+ROOT = Path(__file__).parents[2]
+ANNOTATION = "device.openfuyao.com/config"
+POLICIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"driver": {"version": "2.0.1", "source": {"packages": {"names": ["kae-driver-${DRIVER_VERSION}"]}}}},
+    {
+        "operator": {"enabledSEC": True, "enabledZIP": True},
+        "driver": {
+            "state": "Absent",
+            "enabledCleanup": True,
+            "env": [{"name": "INSTALL_POLICY", "value": "Always"}],
+            "source": {"inTree": {}},
+            "moduleParameters": {"hisi_zip": {"perf_mode": 1}},
+            "sriov": {"hpre": 63, "zip": 0},
+            "rollout": {"maxParallel": 3},
+            "drain": {"enabled": False, "timeoutSeconds": 86400},
+            "metrics": {"enabled": True, "port": 65535},
+        },
+    },
+)
+
+FULL: dict[str, Any] = {
+    "version": 1,
+    "cluster": "east",
+    "policy": "tls",
+    "pool": "tls",
+    "vendor": "19e5",
+    "kinds": [
+        {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
+        {"name": "zip", "resource": "openfuyao.com/kae.zip", "pf": "a250", "vf": "a251", "module": "hisi_zip"},
+    ],
+    "daemonSet": {"namespace": "kae-operator", "name": "kae-driver-tls"},
+    "state": "Present",
+    "driverVersion": "2.0.1",
+    "installPolicy": "IfNotPresent",
+    "enabledCleanup": False,
+    "kernels": {"pattern": r"^5\.10\.", "unless": [r"sp1\."]},
+    "source": {
+        "packages": {
+            "names": ["kae-driver-${DRIVER_VERSION}"],
+            "repositories": ["https://mirror.example.com/kae", "file:///opt/kae"],
+            "gpgCheck": False,
+        }
+    },
+    "modules": ["uacce", "hisi_qm", "hisi_hpre"],
+    "moduleParameters": {"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
+    "sriov": {"hpre": 63},
+    "drain": {"enabled": True, "timeoutSeconds": 300},
+    "leases": {"namespace": "kae-operator", "names": ["kae-driver-tls-0"]},
+    "metrics": {"port": 9511},
+}
+"""A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+
+SOURCES: dict[str, dict[str, Any]] = {
+    "build": {"repositories": ["file:///opt/rpm"]},
+    "packages": FULL["source"]["packages"],
+    "prebuilt": {},
+    "inTree": {},
+}
+
+# A value of every type, of every choice, and around every bound.
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, [], {}, [None], [""], {"x": 1}),
+    *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 10**30, 0.5),
+    *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
+    *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
+    *("http://x", "http://x y", "ftp://x", "${X}", "a;b"),
+)
+
+# Where the decoder reads more than the compiler writes: it takes null for an absent field.
+NULLABLE = (("kernels",), ("metrics",))
+
+Path_ = tuple[str | int, ...]
+
+
+@functools.cache
+def schema() -> Any:
+    """The schema that is shipped."""
+    return json.loads((ROOT / "schemas" / "driver-config.json").read_text("utf-8"))
+
+
+@functools.cache
+def judge() -> jsonschema.Draft202012Validator:
+    """Who says what the schema allows."""
+    return jsonschema.Draft202012Validator(schema())
+
+
+def decoded(data: Any) -> config.Config | None:
+    """What the installer reads; None when it refuses."""
+    try:
+        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
+    except msgspec.ValidationError:
+        return None
+
+
+def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
+    """Every place in data, from the whole inward."""
+    yield here
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*here, key))
+
+
+def at(data: Any, place: Path_) -> Any:
+    """What stands at a place."""
+    return functools.reduce(lambda inner, key: inner[key], place, data)
+
+
+def without(full: Any, place: Path_) -> Any:
+    """A config without what stands at a place."""
+    data = copy.deepcopy(full)
+    del at(data, place[:-1])[place[-1]]
+    return data
+
+
+def changed(full: Any, place: Path_, value: Any) -> Any:
+    """A config with another value at a place."""
+    if not place:
+        return value
+    data = copy.deepcopy(full)
+    at(data, place[:-1])[place[-1]] = value
+    return data
+
+
+def mutants(full: Any, below: Path_ = ()) -> Iterator[tuple[Path_, str, Any]]:
+    """Every config that differs from a full one in one thing, with the place and the change."""
+    for place in places(full):
+        if place[: len(below)] != below:
+            continue
+        if place:
+            yield place, "is absent", without(full, place)
+        for value in VALUES:
+            yield place, f"is {json.dumps(value)}", changed(full, place, value)
+        if isinstance(at(full, place), dict):
+            for key in ("x", "", "driver_version", "Version", "gpgCheck"):
+                yield place, f"has '{key}'", changed(full, place, at(full, place) | {key: 1})
+
+
+def rendered() -> Iterator[tuple[str, str]]:
+    """The configs in every driver installer of the example fleet and of the golden cases."""
+    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
+        for file in sorted(folder.glob("**/daemonset-kae-driver-*.yaml")):
+            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
+
+
+@pytest.mark.parametrize("spec", POLICIES)
+def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
+    item = builders.policy("tls", **spec)
+    text = configs.driver(item, cluster_name="east", namespace="kae", daemonset="kae-driver-tls", leases=("a", "b"))
+
+    found = msgspec.json.decode(text, type=config.Config, strict=True)
+
+    judge().validate(json.loads(text))
+    assert json.loads(settings.text(found)) == json.loads(text)
+
+
+def test_every_config_that_is_checked_in_is_read() -> None:
+    found = dict(rendered())
+
+    assert len(found) > 10
+    for file, text in found.items():
+        judge().validate(json.loads(text))
+        assert decoded(json.loads(text)), file
+
+
+def test_the_fields_are_those_of_the_full_config() -> None:
+    found = decoded(FULL)
+
+    assert found == config.Config(
+        version=1,
+        cluster="east",
+        policy="tls",
+        pool="tls",
+        vendor="19e5",
+        kinds=(
+            shapes.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
+            shapes.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
+        ),
+        daemon_set=config.DaemonSet(namespace="kae-operator", name="kae-driver-tls"),
+        state="Present",
+        driver_version="2.0.1",
+        install_policy="IfNotPresent",
+        enabled_cleanup=False,
+        kernels=config.Kernels(pattern=r"^5\.10\.", unless=(r"sp1\.",)),
+        source=config.Source(
+            packages=config.Packages(
+                names=("kae-driver-${DRIVER_VERSION}",),
+                repositories=("https://mirror.example.com/kae", "file:///opt/kae"),
+                gpg_check=False,
+            )
+        ),
+        modules=("uacce", "hisi_qm", "hisi_hpre"),
+        module_parameters={"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
+        sriov={"hpre": 63},
+        drain=config.Drain(enabled=True, timeout_seconds=300),
+        leases=config.Leases(namespace="kae-operator", names=("kae-driver-tls-0",)),
+        metrics=shapes.MetricsEndpoint(port=9511),
+    )
+
+
+def test_what_is_absent_has_the_default_of_the_schema() -> None:
+    smallest = FULL | {"drain": {}, "kernels": {"pattern": "x"}, "source": {"packages": {"names": ["kae"]}}}
+    for name in ("version", "metrics", "moduleParameters", "sriov"):
+        del smallest[name]
+
+    found = decoded(smallest)
+
+    properties = {name: definition["properties"] for name, definition in schema()["$defs"].items()}
+    top, drain, packages = schema()["properties"], properties["Drain"], properties["PackagesSource"]
+    assert found
+    assert found.version == top["version"]["default"]
+    assert found.metrics is None
+    assert found.module_parameters == top["moduleParameters"]["default"]
+    assert found.sriov == top["sriov"]["default"]
+    assert found.drain == config.Drain(
+        enabled=drain["enabled"]["default"], timeout_seconds=drain["timeoutSeconds"]["default"]
+    )
+    assert found.kernels == config.Kernels(pattern="x", unless=tuple(properties["Kernels"]["unless"]["default"]))
+    assert found.source.packages == config.Packages(
+        names=("kae",),
+        repositories=tuple(packages["repositories"]["default"]),
+        gpg_check=packages["gpgCheck"]["default"],
+    )
+
+
+def test_a_config_without_kernels_is_for_every_kernel() -> None:
+    found = decoded(without(FULL, ("kernels",)))
+
+    assert judge().is_valid(without(FULL, ("kernels",)))
+    assert found
+    assert found.kernels is None
+
+
+def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
+    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants(FULL)]
+
+    disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
+    assert disagreed == {(place, "is null") for place in NULLABLE}
+    assert {allowed for _, _, allowed, _ in verdicts} == {True, False}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_they_agree_on_every_change_of_a_source(name: str) -> None:
+    full = FULL | {"source": {name: SOURCES[name]}}
+
+    verdicts = [(judge().is_valid(data), decoded(data) is not None) for _, _, data in mutants(full, ("source",))]
+
+    assert decoded(full)
+    assert {allowed == read for allowed, read in verdicts} == {True}
+    assert {allowed for allowed, _ in verdicts} == {True, False}
+
+
+@pytest.mark.parametrize("other", SOURCES)
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_source_is_exactly_one_for_both(name: str, other: str) -> None:
+    data = FULL | {"source": {name: SOURCES[name], other: SOURCES[other]}}
+
+    assert judge().is_valid(data) is (decoded(data) is not None) is (name == other)
+
+
+def test_a_source_that_is_null_is_absent_for_the_decoder_alone() -> None:
+    data = FULL | {"source": {"prebuilt": {}, "build": None}}
+
+    assert not judge().is_valid(data)
+    assert decoded(data)
+
+
+@pytest.mark.parametrize("place", [("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds")])
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+    # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
+    data = changed(FULL, place, 1.0)
+
+    assert judge().is_valid(data)
+    assert decoded(data) is None
+
+
+def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
+    objects = {
+        "BuildSource": SOURCES["build"],
+        "DaemonSetRef": FULL["daemonSet"],
+        "Drain": FULL["drain"],
+        "InTreeSource": SOURCES["inTree"],
+        "Kernels": FULL["kernels"],
+        "Kind": FULL["kinds"][0],
+        "Lease": FULL["leases"],
+        "MetricsEndpoint": FULL["metrics"],
+        "PackagesSource": SOURCES["packages"],
+        "PrebuiltSource": SOURCES["prebuilt"],
+        "Source": SOURCES,
+    }
+
+    assert FULL.keys() == schema()["properties"].keys()
+    assert objects.keys() == schema()["$defs"].keys()
+    for name, data in objects.items():
+        assert data.keys() == schema()["$defs"][name]["properties"].keys()

@@ -1,0 +1,170 @@
+"""Being ended, and not being alone on a host."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import config, places, program, record
+from runtime import errors, state
+from tests.installer import apiservers, machines, settings
+from tests.installer import kernel as behind
+
+HPRE = "hisi_hpre-0"
+NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
+DEADLINE_S = 10
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Waits until something has happened."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.005)
+
+
+def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
+    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, HPRE)
+    drain = config.Drain(timeout_seconds=60)
+    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
+    looking = threading.Thread(target=made.program.cycle)
+    looking.start()
+    until(lambda: made.shown.current == "drain-devices")
+
+    machine.host.stop.set()
+    looking.join(DEADLINE_S)
+
+    made.tools.close()
+    assert (looking.is_alive(), settings.versions(machine)) == (False, {"2.0.1"})
+    assert not machine.host.path(places.CHANGING).exists()
+    assert not server.lease(settings.MINE).get("holderIdentity")
+    assert record.read(machine.host).attempt is None
+
+
+class Running:
+    """An installer at work in a thread, with a host of its own that can be stopped."""
+
+    def __init__(self, machine: machines.Machine, image: Path, folder: Path) -> None:
+        """Starts."""
+        self.folder = folder
+        folder.mkdir()
+        machine.host = behind.Host(machine.root)
+        self.host = machine.host
+        self.made = settings.installer(machine, image)
+        self.ended: list[str] = []
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.made.program.run(state.ProgramDir(self.folder))
+        except errors.Failure as failure:
+            self.ended.append(str(failure))
+        else:
+            self.ended.append("as told")
+
+    def says(self, name: str) -> str:
+        """What a file for the probes says; empty where there is none."""
+        path = self.folder / name
+        return path.read_text().strip() if path.exists() else ""
+
+    def stop(self) -> str:
+        """Ends it; how it ended."""
+        self.host.stop.set()
+        self._thread.join(DEADLINE_S)
+        (how,) = self.ended
+        return how
+
+
+Start = Callable[[str], Running]
+
+
+@pytest.fixture
+def start(machine: machines.Machine, image: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts an installer, by the name of its folder; all end with the test."""
+    running: list[Running] = []
+
+    def made(name: str) -> Running:
+        running.append(Running(machine, image, tmp_path / name))
+        return running[-1]
+
+    yield made
+    for each in running:
+        each.stop()
+
+
+def test_the_probe_hears_that_the_host_is_ready_until_the_installer_ends(start: Start) -> None:
+    running = start("program")
+    until(lambda: running.says("ready"))
+    assert running.says("ready") == "The driver 2.0.1 is loaded and proved."
+
+    how = running.stop()
+
+    assert (how, running.says("ready"), running.says("unready")) == ("as told", "", "The installer has ended.")
+
+
+def test_the_probe_hears_why_the_host_is_not_ready(machine: machines.Machine, start: Start) -> None:
+    machine.fail("modprobe uacce", NO_KEY)
+
+    running = start("program")
+    until(lambda: running.says("unready").startswith("Module uacce cannot be loaded: its signature is not trusted"))
+
+    assert (running.stop(), running.says("ready")) == ("as told", "")
+
+
+def test_of_two_installers_the_second_says_that_it_waits_and_then_works(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    first = start("first")
+    until(lambda: first.says("ready"))
+
+    second = start("second")
+    until(lambda: caplog.messages)
+    waiting = (second.says("ready"), second.made.shown.state, tuple(caplog.messages))
+    first.stop()
+    until(lambda: second.says("ready"))
+
+    assert waiting == ("", "", ("Another installer is at work on this host; waiting for its end.",))
+    assert second.stop() == "as told"
+
+
+def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.Machine, start: Start) -> None:
+    with program.lock(machine.host):
+        waiting = start("program")
+
+        how = waiting.stop()
+
+    assert how == "The installer is to end; another one is at work on this host."
+
+
+def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.Machine) -> None:
+    with (
+        program.lock(machine.host),
+        pytest.raises(errors.Failure, match=r"^The installer of this host is at work: .* driver.state to Absent in "),
+        program.lock(machine.host, wait=False),
+    ):
+        raise AssertionError("two have the lock")
+
+
+def test_the_lock_of_one_that_was_killed_is_free(machine: machines.Machine) -> None:
+    machine.host.write(places.LOCK, "")
+
+    with program.lock(machine.host, wait=False):
+        assert machine.host.path(places.LOCK).exists()
+
+
+def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) -> None:
+    (machine.root / "run/kae").write_text("in the way")
+
+    with (
+        pytest.raises(errors.Failure, match=r"^'/run/kae/installer\.lock' on the host cannot be changed"),
+        program.lock(machine.host),
+    ):
+        raise AssertionError("it was made")

@@ -1,0 +1,147 @@
+"""Boots: an initramfs that brings an older driver back, and another kernel."""
+
+from pathlib import Path
+
+import pytest
+
+from installer import places, record
+from tests.installer import apiservers, incidents, machines, settings
+
+OTHER = settings.OTHER_KERNEL
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def test_a_driver_out_of_an_older_initramfs_is_exchanged_for_the_right_one(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.capture_initramfs()
+    settings.installed(machine, newer, driver_version="2.0.2")
+    machine.reboot()
+    assert settings.versions(machine) == {"2.0.1"}
+    job = crew.job(newer)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    # It was in the store all the time.
+    assert "copy-modules" not in job.shown.taken
+
+
+def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.capture_initramfs()
+    settings.installed(machine, newer, driver_version="2.0.2")
+    machine.reboot()
+
+    reason = crew.job(newer).tools.report().judged.reasons[0]
+
+    place = places.modules(machine.kernel)
+    assert reason == (
+        "Module uacce was loaded from elsewhere (it is 2.0.1), perhaps from the initramfs, not from"
+        f" '{place}/uacce.ko' (2.0.2)."
+    )
+
+
+def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, server: apiservers.ApiServer, users: incidents.Users
+) -> None:
+    machine.capture_initramfs()
+    settings.installed(machine, newer, driver_version="2.0.2")
+    machine.reboot()
+    users.come(incidents.POD)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert (users.evicted, incidents.holder(server)) == ([incidents.POD], "")
+
+
+def test_another_kernel_gets_a_driver_of_its_own(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
+    machine.add_image(image, "2.0.1")
+    job = crew.job(image, "2.0.1")
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
+    assert "copy-modules" in job.shown.taken
+    installed = record.read(machine.host).installed
+    assert installed is not None
+    assert installed.kernel == OTHER
+
+
+def test_back_in_the_kernel_before_its_driver_is_there_again(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
+    machine.add_image(image, "2.0.1")
+    crew.job(image, "2.0.1").settle()
+
+    machine.reboot(machines.KERNEL)
+
+    # By itself, even where no installer comes; it says so all the same.
+    assert (settings.versions(machine), len(machine.entries())) == ({"2.0.1"}, 6)
+    assert crew.job(image, "2.0.1").settle().state == "Ready"
+
+
+def test_an_image_without_modules_for_the_new_kernel_fails_clearly_and_touches_nothing(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
+    before, loaded = set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, shown.ready) == ("Failed", False)
+    assert shown.reason == (f"The image holds no modules for the running kernel {OTHER}; it has: {machines.KERNEL}.")
+    assert (set(machine.files("etc", "lib", "opt", "usr")), machine.loaded()) == (before, loaded)
+
+
+def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_back(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
+    machine.add_image(image, "2.0.1")
+    machine.fail("modprobe hisi_sec2", "modprobe: ERROR: could not insert 'hisi_sec2': No such device", times=1)
+    loaded = machine.loaded()
+
+    shown = crew.job(image, "2.0.1").settle()
+    failed = (shown.state, machine.loaded())
+    machine.reboot(machines.KERNEL)
+
+    assert failed == ("Failed", loaded)
+    assert shown.reason.endswith("The host has again what it had before.")
+    assert incidents.works(machine)
+
+
+@pytest.mark.parametrize("phase", ["unload-modules", "place-modules", "load-modules"])
+def test_a_boot_into_another_kernel_in_the_middle_of_a_change_ends_with_its_driver(
+    phase: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    class PowerCut(BaseException):
+        """The end of everything."""
+
+    def cut() -> None:
+        raise PowerCut
+
+    job = crew.job(newer)
+    job.at(phase, cut)
+    with pytest.raises(PowerCut):
+        job.settle()
+    machine.add_kernel(OTHER)
+    machine.reboot(OTHER)
+    machine.add_image(newer, "2.0.2")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)

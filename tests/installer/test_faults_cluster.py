@@ -1,0 +1,232 @@
+"""An API server that is gone, and Leases that others take: what a host does then that has users."""
+
+from pathlib import Path
+
+import pytest
+
+from installer import leases, places, record
+from tests.installer import apiservers, incidents, machines, settings
+
+POD = incidents.POD
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture
+def job(newer: Path, crew: incidents.Crew, users: incidents.Users) -> incidents.Job:
+    """An installer of the driver 2.0.2 on a host with a pod that holds a device."""
+    users.come(POD)
+    return crew.job(newer)
+
+
+def lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time passes in which a Lease that is not renewed is safe."""
+    monkeypatch.setattr(leases, "MARGIN_S", leases.DURATION_S)
+
+
+def stolen(server: apiservers.ApiServer) -> None:
+    """Another host takes the Lease."""
+    server.put_lease(settings.MINE, holderIdentity="kp920-2")
+
+
+def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    server.down()
+    machine.calls()
+
+    pause_s = job.program.cycle()
+
+    assert (job.shown.state, 10 <= pause_s <= 15) == ("Queued", True)
+    assert job.shown.reason.startswith("The right to swap cannot be had, and devices are in use: The API server at ")
+    assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
+    assert record.read(machine.host).attempt is None
+    server.up()
+
+
+def test_once_the_api_server_is_back_the_upgrade_is_made(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    server.down()
+    job.program.cycle()
+    server.up()
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert incidents.holder(server) == ""
+
+
+def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_deadline(
+    machine: machines.Machine, server: apiservers.ApiServer, users: incidents.Users, job: incidents.Job
+) -> None:
+    job.at("drain-devices", server.down, event="begun")
+
+    job.settle()
+
+    assert (job.shown.state, job.shown.ready) == ("Blocked", False)
+    assert job.shown.reason.startswith(
+        f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The API server at "
+    )
+    assert job.shown.reason.endswith("Connection refused. The driver stays as it was.")
+    assert (users.evicted, incidents.works(machine)) == ([], True)
+    server.up()
+
+
+def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_told(
+    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, job: incidents.Job
+) -> None:
+    job.at("drain-devices", server.down, event="begun")
+    job.settle()
+    server.up()
+    assert incidents.holder(server) == "kp920-1"
+
+    # Started again, it goes on with the Lease, and has no use for it.
+    again = crew.job(newer)
+    again.program.cycle()
+
+    assert (again.shown.state, incidents.holder(server)) == ("Blocked", "")
+    assert record.read(machine.host).lease is None
+
+
+def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    job.at("unload-modules", server.down)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    server.up()
+
+
+def test_a_lease_that_could_not_be_given_back_is_given_back_later(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    job.at("unload-modules", server.down)
+    job.settle()
+    server.up()
+    assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
+
+    job.program.cycle()
+
+    assert (job.shown.state, incidents.holder(server)) == ("Ready", "")
+    assert record.read(machine.host).lease is None
+
+
+def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is_unloaded(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    job.at("drain-devices", lambda: stolen(server))
+    machine.calls()
+
+    job.settle()
+
+    assert job.shown.state == "Queued"
+    assert job.shown.reason == "The Lease was lost before anything was unloaded; the host is as it was."
+    assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
+    assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-2", None)
+
+
+def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outage() -> None:
+        server.down()
+        lost(monkeypatch)
+
+    job.at("drain-devices", outage)
+    machine.calls()
+
+    job.settle()
+
+    assert job.shown.state == "Queued"
+    assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
+    server.up()
+
+
+def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
+    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
+) -> None:
+    job.at("drain-devices", lambda: stolen(server))
+    job.settle()
+    server.put_lease(settings.MINE, holderIdentity=None)
+    users.come(POD)
+
+    again = crew.job(newer)
+    again.settle()
+
+    assert (job.shown.state, again.shown.state, users.evicted) == ("Queued", "Queued", [POD])
+
+
+def test_the_lease_is_kept_while_the_host_is_failed(
+    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
+    assert (incidents.holder(server), job.tools.right.is_safe()) == ("kp920-1", True)
+
+
+def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
+    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, job: incidents.Job
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    job.settle()
+
+    again = crew.job(newer)
+    again.program.cycle()
+
+    assert (again.shown.state, again.tools.right.name) == ("Failed", settings.MINE)
+    assert (incidents.holder(server), again.tools.right.is_safe()) == ("kp920-1", True)
+
+
+@pytest.mark.parametrize("repair", ["a better driver", "the driver before"])
+def test_a_repair_gives_the_lease_back(  # noqa: PLR0913 - a host, its images, its installers and whom they ask
+    repair: str,
+    machine: machines.Machine,
+    image: Path,
+    newer: Path,
+    server: apiservers.ApiServer,
+    crew: incidents.Crew,
+    job: incidents.Job,
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    job.settle()
+    better = repair == "a better driver"
+
+    again = crew.job(newer, "2.0.3") if better else crew.job(image, "2.0.1")
+    again.settle()
+
+    assert (again.shown.state, incidents.works(machine, "2.0.2" if better else "2.0.1")) == ("Ready", True)
+    assert (incidents.holder(server), record.read(machine.host).lease) == ("", None)
+
+
+def test_a_record_that_cannot_be_written_keeps_no_lease(
+    machine: machines.Machine, server: apiservers.ApiServer, users: incidents.Users, job: incidents.Job
+) -> None:
+    in_the_way = machine.root / "var/lib/kae/.driver.json.new"
+    job.at("take-lease", lambda: (in_the_way / "in the way").mkdir(parents=True), event="begun")
+
+    job.settle()
+
+    assert (job.shown.state, users.evicted, incidents.holder(server)) == ("Failed", [], "")
+    assert job.shown.reason == f"'{places.RECORD}' on the host cannot be changed: Is a directory."
+    assert incidents.works(machine)
+
+
+@pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
+def test_a_clock_that_jumps_on_another_host_does_not_free_its_lease(
+    renewed: str, machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+) -> None:
+    server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.holder(server), incidents.works(machine)) == ("Queued", "kp920-2", True)

@@ -1,0 +1,135 @@
+"""Hosts without a driver of ours, in whose way something stands, and what others have installed there."""
+
+from pathlib import Path
+
+import pytest
+
+from installer import places, record
+from tests.installer import incidents, machines, modulefiles, settings
+
+BACK = "The host has again what it had before."
+NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
+BY_HAND = 'SUBSYSTEM=="uacce", GROUP="kaegroup", MODE="0660"\n'
+FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"
+
+
+@pytest.fixture
+def foreign(machine: machines.Machine) -> machines.Machine:
+    """A host on which others have installed 2.0.0, with options and a udev rule of theirs."""
+    machine.add_driver("2.0.0")
+    machine.set_options(uacce_mode=2, pf_q_num=512)
+    machine.host.write("/etc/modprobe.d/hisi_hpre.conf", FOREIGN)
+    machine.host.write(places.RULE, BY_HAND)
+    machine.load()
+    return machine
+
+
+def refuse(machine: machines.Machine) -> None:
+    """Lets the last module that is loaded refuse once."""
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+
+def contents(machine: machines.Machine) -> dict[str, str]:
+    """The host's files without those of the store, by digest, and the modes of its device nodes."""
+    files = machine.files("etc", "opt", "usr")
+    return {path: digest for path, (_, digest) in files.items()} | {
+        name: oct(mode) for name, mode in machine.nodes().items()
+    }
+
+
+def test_a_driver_of_others_comes_back_with_its_options_rule_nodes_and_virtual_functions(
+    foreign: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    before, vfs = contents(foreign), foreign.vfs(incidents.HPRE)
+    assert (len(vfs), set(foreign.nodes().values())) == (2, {0o660})
+    refuse(foreign)
+
+    shown = crew.job(image, "2.0.1", install_policy="Always").settle()
+
+    assert (shown.state, shown.reason.endswith(BACK)) == ("Failed", True)
+    assert (settings.versions(foreign), contents(foreign)) == ({"2.0.0"}, before)
+    assert foreign.vfs(incidents.HPRE) == vfs
+    assert foreign.parameters("hisi_hpre")["pf_q_num"] == 512
+    assert record.read(foreign.host).installed is None
+
+
+def test_nodes_that_others_opened_by_hand_are_open_again(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.add_driver("2.0.0")
+    machine.set_options(uacce_mode=2)
+    machine.load()
+    for name in machine.nodes():
+        (machine.root / "dev" / name).chmod(0o666)
+    refuse(machine)
+
+    shown = crew.job(image, "2.0.1", install_policy="Always").settle()
+
+    assert (shown.state, set(machine.nodes().values())) == ("Failed", {0o666})
+    assert not machine.host.path(places.RULE).exists()
+
+
+def test_options_of_others_in_other_files_are_never_touched(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip perf_mode=1\nblacklist nouveau\n")
+    machine.host.write("/etc/udev/rules.d/10-site.rules", "# ours\n")
+
+    crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (machine.root / "etc/modprobe.d/site.conf").read_text().endswith("blacklist nouveau\n")
+    assert (machine.root / "etc/udev/rules.d/10-site.rules").read_text() == "# ours\n"
+
+
+def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_traces(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    before = set(machine.files("etc", "lib", "opt", "usr"))
+    machine.fail("modprobe hisi_hpre", NO_DEVICE, times=1)
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, machine.loaded()) == ("Failed", {})
+    assert set(machine.files("etc", "lib", "opt", "usr")) == before
+    assert record.read(machine.host).installed is None
+    assert not machine.host.path(places.CHANGING).exists()
+
+
+def test_a_copy_of_a_module_that_goes_before_ours_is_named(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.add_driver("2.0.1", "updates/dkms")
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    theirs, ours = (f"/lib/modules/{machine.kernel}/updates/{name}" for name in ("dkms", "kae"))
+    assert shown.state == "Failed"
+    assert f"modprobe takes uacce from '{theirs}/uacce.ko', not from '{ours}'" in shown.reason
+    assert shown.reason.endswith(BACK)
+    assert machine.loaded() == {}
+
+
+def test_the_kernels_own_modules_out_of_an_initramfs_are_exchanged_for_the_right_ones(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.capture_initramfs()
+    machine.reboot()
+    assert (settings.versions(machine), machine.entries()) == ({None}, {})
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
+
+
+def test_modules_of_another_kernel_in_the_folder_of_the_running_one_are_refused(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    stale = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=settings.OTHER_KERNEL)
+    (image / f"opt/lib/modules/{machine.kernel}/hisi_zip.ko").write_bytes(stale.elf())
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, machine.loaded()) == ("Failed", {})
+    assert (
+        shown.reason == f"'hisi_zip.ko' was built for kernel {settings.OTHER_KERNEL}; the node runs {machine.kernel}."
+    )

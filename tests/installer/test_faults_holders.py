@@ -1,0 +1,260 @@
+"""Those who will not go, cannot be asked to, or are many."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import approach, config, holders, places, record
+from tests.installer import apiservers, incidents, machines, modulefiles, settings
+
+POD = incidents.POD
+BUDGET = "shop/checkout-budget"
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture
+def blocked(
+    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+) -> incidents.Job:
+    """An installer whose upgrade a disruption budget has kept from happening until the deadline."""
+    del boot  # Time stands still.
+    users.come(POD)
+    server.state.budgets[POD] = BUDGET
+    job = crew.job(newer)
+    job.settle()
+    return job
+
+
+@pytest.fixture
+def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
+    """A socket that the kubelet has left behind, at which nobody answers."""
+    place = machine.root / holders.SOCKET.lstrip("/")
+    with socket.socket(socket.AF_UNIX) as left:
+        # Bound by a short way: such an address has at most 107 bytes (unix(7)).
+        link = Path(f"/tmp/kae-{abs(hash(place)):x}")  # noqa: S108 - a name of this test alone
+        link.symlink_to(place.parent)
+        left.bind(str(link / place.name))
+        link.unlink()
+    yield
+    place.unlink()
+
+
+def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_pod(
+    machine: machines.Machine, server: apiservers.ApiServer, blocked: incidents.Job
+) -> None:
+    assert blocked.shown.reason == (
+        f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The pod {POD} is not evicted:"
+        f" The disruption budget {BUDGET} needs 2 healthy pods and has 2 currently. The driver stays as it was."
+    )
+    assert (blocked.shown.state, blocked.shown.ready, server.state.evicted) == ("Blocked", False, [])
+    assert (incidents.works(machine), incidents.holder(server)) == (True, "")
+
+
+def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart(
+    newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+) -> None:
+    reason, asked = blocked.shown.reason, len(server.state.requests)
+    boot.now_s += incidents.PACE_S - 1
+
+    again = crew.job(newer)
+    pause_s = again.program.cycle()
+
+    assert (again.shown.state, again.shown.reason, pause_s) == ("Blocked", reason, 1)
+    assert [line for line in server.state.requests[asked:] if "eviction" in line] == []
+
+
+def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
+    machine: machines.Machine, server: apiservers.ApiServer, blocked: incidents.Job, boot: settings.Boot
+) -> None:
+    server.state.budgets.clear()
+    boot.now_s += incidents.PACE_S
+
+    blocked.settle()
+
+    assert (blocked.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert server.state.evicted == [POD]
+
+
+def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    users.come(POD)
+    crew.job(newer).settle()
+    users.come(POD)
+    evicted = []
+    for waited_s in (0, incidents.PACE_S - 1, 1):
+        boot.now_s += waited_s
+        crew.job(newer).settle()
+        evicted.append(len(users.evicted))
+
+    assert evicted == [1, 1, 2]
+    assert incidents.works(machine, "2.0.2")
+
+
+def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_words(
+    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(POD)
+    server.state.forbidden.add(f"pods/{POD}")
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Blocked"
+    assert f'The pod {POD} is not evicted: pods "checkout" is forbidden' in shown.reason
+    assert len([line for line in server.state.requests if "eviction" in line]) == 1
+
+
+def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(POD)
+
+    shown = crew.job(newer, drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
+
+    assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
+    assert "Nobody is evicted, as the policy's drain is not enabled." in shown.reason
+
+
+def test_128_pods_that_share_a_device_are_all_told_to_go_once(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    pods = [f"shop/checkout-{number:03}" for number in range(128)]
+    for number, pod in enumerate(pods):
+        users.come(pod, device=f"{incidents.HPRE}::{number}" if number else incidents.HPRE)
+
+    shown = crew.job(newer, drain=config.Drain(timeout_seconds=60)).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert sorted(users.evicted) == pods
+
+
+def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
+    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    pods = [f"shop/checkout-{number:03}" for number in range(128)]
+    users.come(*pods)
+    server.state.budgets.update(dict.fromkeys(pods, BUDGET))
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Blocked"
+    assert [pod for pod in pods if f"by pod {pod} " in shown.reason or f", pod {pod} " in shown.reason] == pods[:8]
+    assert ", and 120 more." in shown.reason
+    assert BUDGET in shown.reason
+    # What the kubelet keeps of a termination message.
+    assert len(shown.reason) < 4096
+
+
+def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evicted_too(
+    machine: machines.Machine,
+    newer: Path,
+    server: apiservers.ApiServer,
+    users: incidents.Users,
+    crew: incidents.Crew,
+) -> None:
+    job = crew.job(newer)
+    job.at("announce-change", lambda: users.come(POD))
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert (users.evicted, incidents.holder(server)) == ([POD], "")
+    assert any("leases" in line for line in server.state.requests)
+
+
+def test_a_device_plugin_that_is_dead_holds_nothing_up(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(approach, "_WITHDRAWN_S", 0.1)
+    monkeypatch.setattr(approach, "_ADMITTED_S", 0.0)
+    link = machine.root / places.LINKS.lstrip("/") / incidents.HPRE
+    link.parent.mkdir(parents=True)
+    link.symlink_to("/dev/hisi_hpre-0")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    # Its number may be another device's by now.
+    assert not link.is_symlink()
+
+
+@pytest.mark.usefixtures("dead_kubelet")
+def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
+    assert shown.reason == (f"The kubelet does not say which pods hold devices: nobody answers at '{holders.SOCKET}'.")
+    assert settings.changes_made(machine) == []
+
+
+@pytest.mark.usefixtures("dead_kubelet")
+def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.host.write(places.CHANGING, "{}\n")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    import grpc  # noqa: PLC0415 - only its status codes
+
+    def die() -> None:
+        users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
+
+    users.come(POD)
+    job = crew.job(newer)
+    job.at("drain-devices", die, event="begun")
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Blocked", True)
+    assert "The kubelet does not say which pods hold devices" in job.shown.reason
+
+
+def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_named(
+    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew
+) -> None:
+    machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
+    guest, other = machine.vfs(incidents.HPRE)
+    machine.pass_through(guest)
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.ready) == ("Blocked", False)
+    assert shown.reason == (
+        f"After 1 s a device is still held by virtual function {guest} (driver vfio-pci, as for a virtual machine). The"
+        " kubelet's socket '/var/lib/kubelet/pod-resources/kubelet.sock' is not there, so only processes were looked"
+        " for. The driver stays as it was."
+    )
+    assert (settings.changes_made(machine), machine.vfs(incidents.HPRE)) == ([], (guest, other))
+    assert (set(machine.loaded()), incidents.holder(server)) == (set(modulefiles.DRIVER), "")
+
+
+def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+) -> None:
+    del blocked
+    boot.now_s += incidents.PACE_S
+    crew.job(newer).settle()
+
+    attempt = record.read(machine.host).attempt
+    assert attempt is not None
+    assert (attempt.state, attempt.failures, attempt.until_s - boot.now_s) == ("Blocked", 2, 2 * incidents.PACE_S)

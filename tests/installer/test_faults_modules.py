@@ -1,0 +1,182 @@
+"""Modules that cannot go, cannot come, or are not what they should be."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.installer import incidents, machines, modulefiles, settings
+
+NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
+INVALID = "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument"
+BACK = "The host has again what it had before."
+STRANGER = "etc/modprobe.d/zz-tuning.conf"
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def fail(machine: machines.Machine, newer: Path, crew: incidents.Crew, text: str) -> str:
+    """Lets the HPRE's module refuse once while the driver is upgraded; what people are told."""
+    machine.fail("modprobe hisi_hpre", text, times=1)
+    shown = crew.job(newer).settle()
+    assert (shown.state, shown.ready) == ("Failed", False)
+    return shown.reason
+
+
+def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_devices_go_on(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.pin("hisi_hpre", 2)
+
+    shown = crew.job(newer).settle()
+
+    # hisi_zip was unloaded before it was refused for hisi_hpre; it is back.
+    assert shown.reason == (
+        "Module hisi_hpre cannot be unloaded: it is in use (2 times), by a process with an open device or by the"
+        f" kernel's own cryptography. {BACK}"
+    )
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_all_devices_go_on(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+
+    shown = job.settle()
+
+    assert shown.reason.startswith("Module hisi_hpre cannot be unloaded: it is in use (1 times), by a process")
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_a_module_that_another_one_stands_on_is_named_with_it(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    folder = machine.root / f"lib/modules/{machine.kernel}/extra"
+    folder.mkdir()
+    stranger = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
+    (folder / "hisi_migration.ko").write_bytes(stranger.plain())
+    machine.host.run("depmod", "-a", machine.kernel)
+    machine.load("hisi_migration")
+    machine.pin("hisi_migration")
+
+    shown = crew.job(newer).settle()
+
+    assert shown.reason.startswith("Module hisi_migration cannot be unloaded: it is in use (1 times)")
+    assert set(machine.loaded()) == {*modulefiles.DRIVER, "hisi_migration"}
+    assert len(machine.entries()) == 6
+
+
+def test_what_was_busy_is_exchanged_by_a_later_try(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    machine.pin("hisi_hpre")
+    job = crew.job(newer)
+    job.settle()
+    machine.pin("hisi_hpre", 0)
+    boot.now_s += 60
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_an_engine_without_licence_is_told_as_such_and_the_old_driver_comes_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+
+    reason = fail(machine, newer, crew, NO_DEVICE)
+
+    assert reason == (
+        "Module hisi_hpre cannot be loaded: no device answers to it: the licence is missing, or the engine is disabled"
+        f" in the BIOS. {BACK}"
+    )
+    assert incidents.works(machine)
+
+
+def test_a_value_that_the_module_does_not_know_is_told_as_such_and_the_old_driver_comes_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+
+    reason = fail(machine, newer, crew, INVALID)
+
+    assert reason == (
+        "Module hisi_hpre cannot be loaded: it does not know a parameter's value (the kernel's own modules know"
+        " uacce_mode 0 and 1 only), was built against another module than the one that is loaded, or in a virtual"
+        f" machine its function was not passed in. {BACK}"
+    )
+    assert incidents.works(machine)
+
+
+def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("begin-change", lambda: machine.let_die("hisi_hpre"))
+    job.at("prove-driver", machine.mend, event="failed")
+
+    shown = job.settle()
+
+    assert shown.reason == (
+        "The driver is not what it should be: Module hisi_hpre is loaded, but no hpre device has an entry in"
+        " /sys/class/uacce; Device 0000:79:00.0 had an entry in /sys/class/uacce, and has none now; Device"
+        f" 0000:b9:00.0 had an entry in /sys/class/uacce, and has none now. {BACK}"
+    )
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_another_file_that_sets_a_parameter_is_named(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    (machine.root / STRANGER).write_text("# by hand\noptions hisi_hpre pf_q_num=64\n")
+
+    shown = crew.job(newer).settle()
+
+    assert shown.reason == (
+        "The driver is not what it should be: Parameter pf_q_num of module hisi_hpre is 64, not 256. Parameters of its"
+        f" modules are set in /{STRANGER}, too. {BACK}"
+    )
+    assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
+    assert "64" in (machine.root / STRANGER).read_text()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_device_node_for_root_alone_is_opened_to_all_without_disturbing_anybody(
+    held: bool, machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    (machine.root / "dev/hisi_hpre-0").chmod(0o600)
+    if held:
+        machine.hold(4711, "hisi_hpre-0")
+    machine.calls()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
+    assert settings.changes_made(machine) == []
+
+
+def test_a_device_node_that_is_missing_comes_back_with_the_module(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    (machine.root / "dev/hisi_hpre-0").unlink()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
+
+
+def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.hold(4711, "hisi_sec2-2")
+    (machine.root / "dev/hisi_hpre-0").unlink()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert shown.state == "Blocked"
+    assert shown.reason.startswith("The device node /dev/hisi_hpre-0 is missing. Nothing new was asked for,")
+    assert set(machine.loaded()) == set(modulefiles.DRIVER)

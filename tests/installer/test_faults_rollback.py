@@ -1,0 +1,141 @@
+"""The way back: what others had on the host is there again, and what cannot be is named."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from installer import places, record
+from tests.installer import incidents, machines, modulefiles, settings
+
+BACK = "The host has again what it had before."
+NOT_BACK = "The driver that was there cannot be put back:"
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def refuse(machine: machines.Machine, module: str, times: int | None = 1) -> None:
+    machine.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
+
+
+def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    in_the_way = machine.root / "opt/kae/lib/libwd_more.so.2"
+    in_the_way.mkdir()
+    (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason == f"'/opt/kae/lib/libwd_more.so.2' on the host cannot be changed: Is a directory. {BACK}"
+    assert incidents.works(machine)
+
+
+def test_a_half_written_file_is_not_left_beside_the_good_ones(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    (machine.root / "opt/kae/lib/libwd_more.so.2").mkdir()
+    (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
+
+    crew.job(newer).settle()
+
+    assert [path for path in machine.files() if path.endswith(".new")] == []
+
+
+def test_what_a_killed_installer_left_beside_the_good_files_goes(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    for folder in (places.modules(machine.kernel), f"{places.DRIVERS}/.new", places.BUILD):
+        machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert [path for path in machine.files() if path.endswith(".new")] == []
+
+
+def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    refuse(machine, "hisi_hpre", times=None)
+
+    shown = crew.job(newer).settle()
+
+    why = (
+        "Module hisi_hpre cannot be loaded: no device answers to it: the licence is missing, or the engine is disabled"
+        " in the BIOS."
+    )
+    assert (shown.state, shown.ready, shown.reason) == ("Failed", False, f"{why} {NOT_BACK} {why}")
+    assert not machine.host.path(places.CHANGING).exists()
+
+
+def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    refuse(machine, "hisi_hpre", times=None)
+
+    crew.job(newer).settle()
+
+    assert set(machine.loaded()) == {*modulefiles.DRIVER} - {"hisi_hpre"}
+    assert settings.versions(machine) == {"2.0.1"}
+    assert len(machine.entries()) == 4
+
+
+def test_after_a_rollback_that_failed_the_next_try_ends_with_the_new_driver(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    refuse(machine, "hisi_hpre", times=None)
+    crew.job(newer).settle()
+    machine.mend()
+    boot.now_s += 60
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_after_a_rollback_that_failed_the_old_wish_ends_with_the_old_driver(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    refuse(machine, "hisi_hpre", times=None)
+    crew.job(newer).settle()
+    machine.mend()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
+
+
+def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    installed = record.read(machine.host).installed
+    assert installed is not None
+    shutil.rmtree(machine.root / f"var/lib/kae/drivers/{installed.id}")
+    refuse(machine, "hisi_zip")
+
+    shown = crew.job(newer).settle()
+
+    said = shown.reason.partition(NOT_BACK)[2]
+    copy = machine.root / f"var/lib/kae/drivers/{installed.id}/modules/hisi_hpre.ko"
+    place = f"{places.modules(machine.kernel)}/hisi_hpre.ko"
+    assert said.startswith(f" '{place}' on the host cannot be written: its copy '{copy}' is not there.")
+    assert not machine.host.path(places.CHANGING).exists()
+
+
+def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.fail("depmod", "depmod: ERROR: could not write modules.dep: No space left on device")
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith(f"'depmod -a {machine.kernel}' ended with 1: depmod: ERROR: could not write")
+    assert shown.reason.endswith(BACK)
+    assert incidents.works(machine)

@@ -1,0 +1,530 @@
+"""The right to swap, on a stand-in API server and by a clock that the test turns."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import cluster, config, leases
+from tests.installer import apiservers
+
+NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
+FIRST, SECOND = NAMES
+
+
+class Clock:
+    """Stands still until it is turned."""
+
+    def __init__(self) -> None:
+        self.now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+    def turn(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+class Hosts:
+    """The installers of several hosts; every one has a connection of its own."""
+
+    def __init__(self, server: apiservers.ApiServer, clock: Clock) -> None:
+        self._server = server
+        self._clock = clock
+        self._made: list[tuple[leases.Right, cluster.Cluster]] = []
+
+    def right(self, node: str, *names: str, renew_s: float = 3600, timeout_s: float = 10) -> leases.Right:
+        """The right of a host whose thread renews as good as never."""
+        api = cluster.Cluster(self._server.kubeconfig, timeout_s=timeout_s)
+        settings = config.Leases(namespace="kae-operator", names=names or NAMES)
+        right = leases.Right(api, settings, node, clock=self._clock, renew_s=renew_s)
+        self._made.append((right, api))
+        return right
+
+    def end(self) -> None:
+        for right, api in self._made:
+            right.close()
+            api.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
+    with apiservers.serving(tmp_path) as serving:
+        yield serving
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def hosts(server: apiservers.ApiServer, clock: Clock) -> Iterator[Hosts]:
+    made = Hosts(server, clock)
+    yield made
+    made.end()
+
+
+def until(claim: Callable[[], object]) -> None:
+    """Waits until a claim holds."""
+    deadline = time.monotonic() + 10
+    while not claim():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.005)
+
+
+def watch(right: leases.Right, clock: Clock, seconds: float) -> bool:
+    """Asks for the right once a minute for so long; whether it was had at the end."""
+    taken = right.take()
+    for _ in range(int(seconds // 60)):
+        clock.turn(60)
+        taken = right.take()
+    return taken
+
+
+def test_the_first_one_to_need_a_lease_makes_it(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+
+    assert right.take()
+    assert (right.name, right.held_s, right.is_safe()) == (FIRST, 0, True)
+    spec = server.lease(FIRST)
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("node-1", 900)
+    assert spec["renewTime"] == spec["acquireTime"]
+    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+
+
+def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    rights = [hosts.right(f"node-{number}") for number in (1, 2, 3)]
+
+    assert [right.take() for right in rights] == [True, True, False]
+    assert [right.name for right in rights] == [FIRST, SECOND, None]
+    assert not rights[2].is_safe()
+    assert rights[2].held_s is None
+    acquired = [server.lease(name)["acquireTime"] for name in NAMES]
+    assert rights[2].others == (
+        f"The Lease {FIRST} is held by node-1 since {acquired[0]}.",
+        f"The Lease {SECOND} is held by node-2 since {acquired[1]}.",
+    )
+
+
+def test_who_has_a_lease_takes_no_second_one(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+
+    assert [right.take(), right.take()] == [True, True]
+    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+
+
+def test_the_own_lease_is_taken_before_a_free_one(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    server.put_lease(FIRST)
+    server.put_lease(SECOND, holderIdentity="node-1", leaseTransitions=4)
+    right = hosts.right("node-1")
+
+    assert right.take()
+    assert right.name == SECOND
+    assert server.lease(SECOND)["leaseTransitions"] == 4
+
+
+def test_a_second_lease_in_the_own_name_is_given_back(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    for name in NAMES:
+        server.put_lease(name, holderIdentity="node-1")
+    right = hosts.right("node-1")
+
+    assert right.take()
+    assert right.name == FIRST
+    assert "holderIdentity" not in server.lease(SECOND)
+
+
+def test_what_is_given_back_can_be_taken_by_another_host(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    one, two = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    one.take()
+
+    assert (two.take(), one.give_back(), two.take()) == (False, True, True)
+    assert (one.name, one.is_safe(), one.stolen) == (None, False, "")
+    assert server.lease(FIRST)["holderIdentity"] == "node-2"
+    assert server.lease(FIRST)["leaseTransitions"] == 1
+
+
+def test_who_has_nothing_has_nothing_to_give_back(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    assert hosts.right("node-1").give_back()
+    assert server.state.requests == []
+
+
+def test_a_lease_that_is_not_renewed_is_free_after_its_duration(hosts: Hosts, clock: Clock) -> None:
+    dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    dead.take()
+
+    assert not watch(waiting, clock, leases.DURATION_S - 60)
+    clock.turn(60)
+    assert waiting.take()
+    assert waiting.is_safe()
+
+
+def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Clock) -> None:
+    failed, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    failed.take()
+
+    for _ in range(100):
+        clock.turn(60)
+        failed.renew()
+        assert not waiting.take()
+    assert failed.is_safe()
+    assert failed.held_s == 6000
+
+
+@pytest.mark.parametrize("moment", ["1970-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
+def test_the_times_in_a_lease_are_not_believed(
+    server: apiservers.ApiServer, hosts: Hosts, clock: Clock, moment: str
+) -> None:
+    server.put_lease(FIRST, holderIdentity="node-1", acquireTime=moment, renewTime=moment)
+    right = hosts.right("node-2", FIRST)
+
+    assert not watch(right, clock, leases.DURATION_S - 60)
+    clock.turn(60)
+    assert right.take()
+
+
+def test_another_duration_in_a_lease_is_not_believed(server: apiservers.ApiServer, hosts: Hosts, clock: Clock) -> None:
+    server.put_lease(FIRST, holderIdentity="node-1", leaseDurationSeconds=1)
+    right = hosts.right("node-2", FIRST)
+
+    assert not watch(right, clock, 600)
+
+
+def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
+    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+) -> None:
+    server.put_lease(FIRST, holderIdentity="node-1")
+    right = hosts.right("node-2", FIRST)
+    right.take()
+    clock.turn(86400)
+
+    assert not right.take()
+    assert watch(right, clock, leases.DURATION_S)
+
+
+def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(
+    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+) -> None:
+    alive, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    alive.take()
+    waiting.take()
+    server.down()
+    for right in (alive.renew, waiting.take):
+        with pytest.raises(cluster.Unreachable):
+            right()
+    clock.turn(2 * leases.DURATION_S)
+    server.up()
+
+    assert not waiting.take()
+    alive.renew()
+    assert not watch(waiting, clock, 840)
+
+
+def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
+    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.down()
+    safe = []
+    for _ in range(15):
+        clock.turn(60)
+        with pytest.raises(cluster.Unreachable):
+            right.renew()
+        safe.append(right.is_safe())
+    server.up()
+    right.renew()
+
+    assert safe == [True] * 12 + [False] * 3
+    assert right.is_safe()
+
+
+def test_a_renewal_counts_from_its_beginning(server: apiservers.ApiServer, hosts: Hosts, clock: Clock) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    # Somebody has touched it, so the first write meets a conflict, and the clock goes on meanwhile.
+    server.put_lease(FIRST, holderIdentity="node-1")
+    ticking = iter(range(0, 1000, 10))
+    right._clock = lambda: clock.now_s + next(ticking)
+    right.renew()
+    right._clock = clock
+    clock.turn(leases.DURATION_S - leases.MARGIN_S - 1)
+
+    assert right.is_safe()
+    clock.turn(1)
+    assert not right.is_safe()
+
+
+def test_a_theft_is_noticed_at_the_next_renewal(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", FIRST)
+    right.take()
+    server.put_lease(FIRST, holderIdentity="node-2")
+
+    right.renew()
+
+    assert (right.name, right.is_safe(), right.held_s) == (None, False, None)
+    assert right.stolen == f"The Lease {FIRST} is held by node-2 now."
+    assert server.lease(FIRST)["holderIdentity"] == "node-2"
+    assert not right.take()
+
+
+def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.put_lease(FIRST, holderIdentity=None)
+
+    right.renew()
+
+    assert right.stolen == f"The Lease {FIRST} was given to nobody."
+    assert right.take()
+    assert right.stolen == ""
+
+
+def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    before = server.lease(FIRST)["renewTime"]
+    server.put_lease(FIRST, strategy="OldestEmulationVersion")
+
+    right.renew()
+
+    assert right.is_safe()
+    assert server.lease(FIRST)["renewTime"] > before
+    assert server.lease(FIRST)["strategy"] == "OldestEmulationVersion"
+
+
+def test_a_lease_that_was_deleted_is_made_anew(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.state.leases.clear()
+
+    right.renew()
+
+    assert right.is_safe()
+    assert server.lease(FIRST)["holderIdentity"] == "node-1"
+
+
+def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    for name in NAMES:
+        server.put_lease(name)
+    right = hosts.right("node-1")
+    conflict = {"kind": "Status", "status": "Failure", "reason": "Conflict", "message": "modified"}
+    key = f"leases/kae-operator/{FIRST}"
+
+    def refuse_a_write(method: str) -> None:
+        server.state.broken = {key: (409, conflict)} if method == "PUT" else {}
+
+    server.state.when_asked = refuse_a_write
+
+    assert right.take()
+    assert right.name == SECOND
+    assert [request[:3] for request in server.state.requests] == ["GET", "GET", "PUT", "PUT"]
+
+
+def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", timeout_s=0.3)
+
+    def do_not_answer_a_write(method: str) -> None:
+        server.state.deaf = method == "POST"
+
+    server.state.when_asked = do_not_answer_a_write
+    with pytest.raises(cluster.Unreachable):
+        right.take()
+
+    assert right.held_s is None
+    assert right.take()
+    assert right.name == FIRST
+    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+
+
+def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(
+    server: apiservers.ApiServer, hosts: Hosts
+) -> None:
+    server.put_lease(FIRST, holderIdentity="node-9")
+    server.put_lease(SECOND)
+    right = hosts.right("node-1", timeout_s=0.3)
+
+    def lose_a_write(method: str) -> None:
+        server.state.deaf = method == "PUT"
+        server.state.broken = {f"leases/kae-operator/{SECOND}": (500, {})} if method == "PUT" else {}
+
+    server.state.when_asked = lose_a_write
+    with pytest.raises(cluster.Unreachable):
+        right.take()
+    server.state.when_asked, server.state.deaf, server.state.broken = None, False, {}
+    server.put_lease(FIRST, holderIdentity=None)
+
+    assert right.take()
+    assert right.name == SECOND
+    assert "holderIdentity" not in server.lease(FIRST)
+
+
+def test_an_api_server_that_is_gone_gives_no_right(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    server.down()
+
+    with pytest.raises(cluster.Unreachable):
+        right.take()
+    server.up()
+
+    assert right.name is None
+    assert right.take()
+
+
+def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
+    one, two = hosts.right("node-1"), hosts.right("node-2")
+
+    assert one.take()
+    assert one.name == SECOND
+    assert not two.take()
+    assert f"did not show the Lease kae-operator/{FIRST} (403)" in two.others[0]
+
+
+def test_leases_that_are_all_refused_are_a_failure(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    server.state.forbidden = {f"leases/kae-operator/{name}" for name in NAMES}
+
+    with pytest.raises(cluster.Refused, match=r"\(403\)"):
+        hosts.right("node-1").take()
+
+
+def test_a_restarted_installer_goes_on_holding_its_lease(
+    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+) -> None:
+    hosts.right("node-1").take()
+    transitions = server.lease(FIRST).get("leaseTransitions", 0)
+    clock.turn(5000)
+    right = hosts.right("node-1")
+
+    assert right.resume(FIRST)
+    assert (right.name, right.is_safe(), right.stolen) == (FIRST, True, "")
+    assert server.lease(FIRST).get("leaseTransitions", 0) == transitions
+
+
+def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    server.put_lease(FIRST, holderIdentity="node-2")
+    right = hosts.right("node-1")
+
+    assert not right.resume(FIRST)
+    assert (right.name, right.is_safe()) == (None, False)
+    assert right.stolen == f"The Lease {FIRST} is held by node-2 now."
+
+
+def test_a_restarted_installer_asks_until_somebody_answers(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    hosts.right("node-1").take()
+    server.down()
+    right = hosts.right("node-1", renew_s=0.06)
+
+    assert not right.resume(FIRST)
+    assert (right.name, right.is_safe()) == (FIRST, False)
+    server.up()
+    until(right.is_safe)
+
+
+def test_what_cannot_be_given_back_now_is_given_back_later(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", renew_s=0.06)
+    right.take()
+    server.down()
+
+    assert not right.give_back()
+    assert (right.name, right.is_safe()) == (FIRST, False)
+    server.up()
+    until(lambda: right.name is None)
+    assert "holderIdentity" not in server.lease(FIRST)
+    assert right.stolen == ""
+
+
+def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.down()
+    right.give_back()
+    server.up()
+
+    assert right.take()
+    assert right.is_safe()
+    assert server.lease(FIRST)["holderIdentity"] == "node-1"
+
+
+def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.put_lease(FIRST, holderIdentity="node-2")
+
+    assert right.give_back()
+    assert server.lease(FIRST)["holderIdentity"] == "node-2"
+    assert right.stolen == ""
+
+
+def test_a_thread_renews_through_an_outage(
+    server: apiservers.ApiServer, hosts: Hosts, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    right = hosts.right("node-1", renew_s=0.03)
+    right.take()
+    first = server.lease(FIRST)["renewTime"]
+    until(lambda: server.lease(FIRST)["renewTime"] != first)
+    server.down()
+    until(lambda: "cannot be written now" in caplog.text)
+    second = server.lease(FIRST)["renewTime"]
+    server.up()
+
+    until(lambda: server.lease(FIRST)["renewTime"] != second)
+    until(lambda: "can be written again" in caplog.text)
+    assert caplog.text.count("cannot be written now") == 1
+
+
+def test_a_thread_notices_a_theft_and_ends(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", renew_s=0.03)
+    right.take()
+    server.put_lease(FIRST, holderIdentity="node-2")
+
+    until(lambda: right.stolen)
+    until(lambda: not any(thread.name == "lease" for thread in threading.enumerate()))
+    assert server.lease(FIRST)["holderIdentity"] == "node-2"
+
+
+def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiservers.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", renew_s=0.03)
+    right.take()
+
+    right.close()
+
+    assert not any(thread.name == "lease" for thread in threading.enumerate())
+    assert server.lease(FIRST)["holderIdentity"] == "node-1"
+
+
+def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(
+    server: apiservers.ApiServer, hosts: Hosts
+) -> None:
+    swapping: set[str] = set()
+    most: list[int] = []
+    done: list[str] = []
+    failures: list[BaseException] = []
+
+    def swap(node: str) -> None:
+        try:
+            right = hosts.right(node)
+            until(right.take)
+            swapping.add(node)
+            most.append(len(swapping))
+            time.sleep(0.005)
+            swapping.remove(node)
+            assert right.is_safe()
+            assert right.give_back()
+            done.append(node)
+        except BaseException as error:
+            failures.append(error)
+            raise
+
+    threads = [threading.Thread(target=swap, args=(f"node-{number}",)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+
+    assert failures == []
+    assert len(done) == 20
+    assert max(most) <= len(NAMES)

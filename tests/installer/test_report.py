@@ -1,0 +1,290 @@
+"""`status` and `plan` on eight hosts, as people see them at night; kept in tests/installer/reports/."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from installer import config, kmod, observation, outline, pci, proof, record, report, verdict, wish
+from tests import project
+from tests.installer import machines, podresources, settings
+
+HERE = Path(__file__).parent / "reports"
+A, B = "0000:79:00.0", "0000:b9:00.0"
+SINCE = "2026-01-02T03:04:05Z"
+SECURE_BOOT = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+
+Situation = Callable[[Path], Iterator[report.Report]]
+
+
+def made(folder: Path, version: str = "2.0.1") -> tuple[machines.Machine, Path]:
+    """A host, and an image with a driver."""
+    machine, image = machines.Machine(folder / "host"), folder / "image"
+    machine.add_image(image, version)
+    return machine, image
+
+
+def installed(folder: Path) -> tuple[machines.Machine, Path]:
+    """A host with our driver 2.0.1, and the image that brought it."""
+    machine, image = made(folder)
+    settings.installed(machine, image)
+    record.update(machine.host, since=SINCE)
+    return machine, image
+
+
+def reported(machine: machines.Machine, image: Path, **changes: Any) -> report.Report:
+    """What an installer of this config would say."""
+    return settings.workshop(machine, image, **changes).report()
+
+
+def new_host(folder: Path) -> Iterator[report.Report]:
+    """Nothing was ever installed; the image holds the modules."""
+    yield reported(*made(folder))
+
+
+def already_right(folder: Path) -> Iterator[report.Report]:
+    """Nothing is to be done."""
+    yield reported(*installed(folder))
+
+
+def upgrade(folder: Path) -> Iterator[report.Report]:
+    """A new version, while a pod and a process hold devices."""
+    machine, _ = installed(folder)
+    machine.add_image(folder / "newer", "2.0.2")
+    machine.hold(4711, "hisi_zip-4", comm="gzip")
+    with podresources.serving(machine.root) as kubelet:
+        kubelet.give("shop/checkout-7c9f", "nginx", settings.kind("hpre").resource, A, B)
+        yield reported(machine, folder / "newer", driver_version="2.0.2", drain=config.Drain(timeout_seconds=300))
+
+
+def foreign(folder: Path) -> Iterator[report.Report]:
+    """Somebody installed KAE by hand; INSTALL_POLICY leaves it alone."""
+    machine, image = made(folder)
+    machine.add_driver("2.0.0")
+    machine.set_options(uacce_mode=2, pf_q_num=1024)
+    machine.load()
+    yield reported(machine, image)
+
+
+def dead_driver(folder: Path) -> Iterator[report.Report]:
+    """The kernel's own modules came with the boot, with uacce_mode=0; the driver is to be compiled."""
+    machine, image = made(folder)
+    machine.load()
+    yield reported(machine, image, source=settings.BUILD)
+
+
+def other_kernel(folder: Path) -> Iterator[report.Report]:
+    """Booted into a kernel that another mapping of the policy is for."""
+    machine, image = installed(folder)
+    machine.add_kernel(settings.OTHER_KERNEL)
+    machine.reboot(settings.OTHER_KERNEL)
+    yield reported(machine, image, pool="oe2203sp4", kernels=config.Kernels(pattern=r"^5\.10\."))
+
+
+def absent(folder: Path) -> Iterator[report.Report]:
+    """Our driver is to go."""
+    yield reported(*installed(folder), state="Absent")
+
+
+def failed(folder: Path) -> Iterator[report.Report]:
+    """Secure boot refuses the modules of an upgrade, for the second time; the old driver is back."""
+    machine, _ = installed(folder)
+    machine.add_image(folder / "newer", "2.0.2")
+    variable = machine.root / SECURE_BOOT
+    variable.parent.mkdir(parents=True)
+    variable.write_bytes(b"\x06\0\0\0\x01")
+    machine.fail("modprobe uacce", "modprobe: ERROR: could not insert 'uacce': Key was rejected by service", times=1)
+    working = settings.installer(machine, folder / "newer", driver_version="2.0.2")
+    working.settle()
+    attempt = record.read(machine.host).attempt
+    assert attempt is not None
+    later_s = time.clock_gettime(time.CLOCK_BOOTTIME) + 1170
+    attempt = msgspec.structs.replace(attempt, failures=2, until_s=later_s)
+    record.update(machine.host, attempt=attempt, lease=settings.MINE)
+    yield working.tools.report()
+
+
+SITUATIONS: dict[str, Situation] = {
+    "absent": absent,
+    "already-right": already_right,
+    "dead-driver": dead_driver,
+    "failed": failed,
+    "foreign": foreign,
+    "new-host": new_host,
+    "other-kernel": other_kernel,
+    "upgrade": upgrade,
+}
+PROGRAMS = "upgrade"
+"""The one of which the JSON is kept, too."""
+
+
+def expected(file: str, text: str) -> str:
+    """What a file of reports/ holds; written anew where that is asked for."""
+    path = HERE / file
+    if project.accepting():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_people_are_told_what_is_there_and_what_would_be_done(name: str, tmp_path: Path) -> None:
+    with contextmanager(SITUATIONS[name])(tmp_path) as found:
+        texts = {f"{name}.status.txt": report.as_status(found), f"{name}.plan.txt": report.as_plan(found)}
+        if name == PROGRAMS:
+            texts[f"{name}.json"] = report.as_json(found)
+
+    for file, text in texts.items():
+        assert f"{text}\n" == expected(file, f"{text}\n")
+        assert all(line == line.rstrip() for line in text.splitlines())
+        assert str(tmp_path) not in text
+
+
+def test_every_report_is_of_a_situation() -> None:
+    texts = {f"{name}.{kind}.txt" for name in SITUATIONS for kind in ("status", "plan")}
+
+    assert {path.name for path in HERE.iterdir()} == {*texts, f"{PROGRAMS}.json"}
+
+
+def of(seen: observation.Seen, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
+    """The report of a host as values say it is, of which something has to be changed that disturbs its users."""
+    judged = verdict.Verdict(kind=verdict.Kind.CHANGE, reasons=("It is not right.",), replace=True)
+    outlined = (outline.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
+    return report.report(settings.config(**changes), seen, judged, outlined, held)
+
+
+def tried(**changes: Any) -> observation.Seen:
+    """A host on which the smallest config was tried just now, in vain."""
+    stated: dict[str, Any] = {
+        "digest": wish.of_settings(settings.config()),
+        "state": "Failed",
+        "reason": "The disk is full.",
+        "failures": 1,
+        "boot": settings.seen().boot,
+        "until_s": time.clock_gettime(time.CLOCK_BOOTTIME) + 90,
+    }
+    known = settings.seen().record
+    return settings.seen(record=msgspec.structs.replace(known, attempt=record.Attempt(**stated | changes)))
+
+
+def fact(found: report.Report, name: str) -> str:
+    """What stands behind a name in the upper part of a status, in one line."""
+    said = re.search(rf"^{name} +(.*(?:\n +.*)*)", report.as_status(found), re.MULTILINE)
+    assert said is not None
+    return " ".join(said[1].split())
+
+
+def test_json_and_text_have_the_same_steps() -> None:
+    found = of(settings.seen(), steps=("unload-modules", "load-modules"))
+
+    data = json.loads(report.as_json(found))
+
+    assert [step["name"] for step in data["steps"]] == ["unload-modules", "load-modules"]
+    assert "  1 unload-modules  Because.\n  2 load-modules    Because.\n" in report.as_plan(found)
+
+
+@pytest.mark.parametrize(
+    ("held", "told"),
+    [
+        ((), "Nobody holds a device now, so nobody is evicted, and no Lease is needed."),
+        (("process 7 (gzip)",), "Who holds a device: pods are evicted, as their disruption budgets allow, "),
+        (("pod a/b (container c: d)", "process 7 (gzip)"), "The 2 who hold a device: pods are evicted, "),
+    ],
+)
+def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> None:
+    assert fact(of(settings.seen(), *held), "Next").startswith(told)
+
+
+def test_it_says_that_nobody_is_evicted_where_drain_is_not_enabled() -> None:
+    found = of(settings.seen(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
+
+    assert "waited for, at most 60 s, and nobody is evicted." in fact(found, "Next")
+
+
+def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
+    found = of(settings.seen(), "process 7 (gzip)", steps=("spare-users",))
+
+    assert fact(found, "Next").startswith("Who holds a device may stay. To have it mended sooner, end them yourself.")
+
+
+def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
+    fault = proof.Fault(sort=proof.Sort.NODES, text="There is no udev rule.")
+    judged = verdict.Verdict(kind=verdict.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
+
+    found = report.report(settings.config(), settings.seen(), judged, (), ("process 7 (gzip)",))
+
+    assert fact(found, "Next").startswith("Nobody who uses a device notices it.")
+
+
+def test_after_a_failure_it_says_when_the_next_try_is() -> None:
+    found = of(tried())
+
+    data = json.loads(report.as_json(found))
+
+    assert fact(found, "Last try") == "Failed, once: The disk is full."
+    assert "The next one is in 2 min, and at once when the policy changes or the host boots." in fact(found, "Next")
+    assert 60 < data["lastTry"].pop("nextTrySeconds") <= 90
+    assert data["lastTry"] == {"state": "Failed", "reason": "The disk is full.", "failures": 1}
+
+
+@pytest.mark.parametrize("changes", [{"digest": "another"}, {"boot": "another"}, {"until_s": 0.0}])
+def test_a_try_of_another_wish_or_boot_or_long_ago_is_told_and_holds_up_nothing(changes: dict[str, Any]) -> None:
+    found = of(tried(**changes))
+
+    assert fact(found, "Last try") == "Failed, once: The disk is full."
+    assert fact(found, "Next").endswith("A running installer begins within 60 s.")
+
+
+@pytest.mark.parametrize(
+    ("known", "told"),
+    [
+        (record.Record(change=record.Change()), "a change was begun and did not end; before it: none of ours"),
+        (
+            record.Record(installed=settings.driver(), since=SINCE, change=record.Change(kept=settings.driver())),
+            f"a change was begun and did not end; before it: 2.0.1 from prebuilt, installed by us at {SINCE}",
+        ),
+        (record.Record(), "2.0.1, installed by others, at work"),
+    ],
+)
+def test_it_says_whose_driver_it_is(known: record.Record, told: str) -> None:
+    assert fact(of(settings.seen(record=known)), "Driver") == told
+
+
+def test_it_says_that_the_device_plugin_gives_nobody_a_device() -> None:
+    found = of(settings.seen(changing=True))
+
+    assert fact(found, "Devices") == "'/run/kae/driver-changing' is there: the device plugin gives nobody a device."
+
+
+def test_a_host_without_devices_is_asked_for_licence_and_bios() -> None:
+    assert "\n\nNo KAE device is on the PCI bus: is it licensed, " in report.as_status(of(settings.seen(functions=())))
+
+
+def test_devices_show_who_has_them_and_what_is_missing() -> None:
+    given = settings.function("0000:79:00.0", driver="vfio-pci", entry=None)
+    virtual = settings.function("0000:79:00.1", virtual=True, vfs=0, total_vfs=0, driver=None, entry=None)
+    nodeless = settings.function("0000:b9:00.0", vfs=2, entry=pci.Entry(name="hisi_hpre-1", numbers="1:3", mode=None))
+
+    text = report.as_status(of(settings.seen(functions=(given, virtual, nodeless))))
+
+    rows = [" ".join(line.split()) for line in text.split("\n\n")[2].splitlines()[1:]]
+    assert rows == [
+        "0000:79:00.0 hpre vfio-pci - - 0 of 63",
+        "0000:79:00.1 hpre - - - is one",
+        "0000:b9:00.0 hpre hisi_hpre hisi_hpre-1 no node 2 of 63",
+    ]
+
+
+def test_a_module_that_lies_elsewhere_or_nowhere_is_shown_as_it_is() -> None:
+    elsewhere = kmod.File(path="/opt/drivers/uacce.ko", version=None, build=None)
+
+    text = report.as_status(of(settings.seen(files={"uacce": elsewhere}, loaded={})))
+
+    rows = [" ".join(line.split()) for line in text.split("\n\n")[1].splitlines()[1:3]]
+    assert rows == ["uacce - - unknown /opt/drivers/uacce.ko", "hisi_qm - - - -"]

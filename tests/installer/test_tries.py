@@ -1,0 +1,204 @@
+"""After a failure: when it tries again, what makes it try at once, and what never makes it hurry."""
+
+import shutil
+import time
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import approach, record
+from tests.installer import apiservers, machines, settings
+
+NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
+NO_MODULES = f"The image holds no modules for the running kernel {machines.KERNEL}; it has: none."
+
+
+@pytest.fixture
+def bare(newer: Path) -> Path:
+    """An image of the driver 2.0.2 whose modules somebody forgot."""
+    shutil.rmtree(newer / "opt/lib/modules")
+    return newer
+
+
+def tried(machine: machines.Machine, image: Path, **changes: Any) -> settings.Installer:
+    """An installer of the driver 2.0.2 that has looked once."""
+    made = settings.installer(machine, image, driver_version="2.0.2", **changes)
+    made.program.cycle()
+    return made
+
+
+def attempt(machine: machines.Machine) -> record.Attempt:
+    """The last try, as it is kept on the host."""
+    found = record.read(machine.host).attempt
+    assert found is not None
+    return found
+
+
+def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(
+    machine: machines.Machine, image: Path, newer: Path
+) -> None:
+    settings.installed(machine, image)
+    machine.fail("modprobe uacce", NO_KEY, times=1)
+
+    shown = tried(machine, newer).shown
+
+    assert (shown.state, shown.ready, settings.versions(machine)) == ("Failed", False, {"2.0.1"})
+    assert shown.reason == (
+        "Module uacce cannot be loaded: its signature is not trusted by a kernel in secure boot; enrol the key that"
+        " signed it. The host has again what it had before."
+    )
+    assert (shown.changes["failed"], shown.failures["load-modules"]) == (1, 1)
+
+
+def test_what_fails_before_anything_is_touched_leaves_the_old_driver_at_work(
+    machine: machines.Machine, image: Path, bare: Path
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, "hisi_hpre-0")
+    machine.calls()
+
+    shown = tried(machine, bare).shown
+
+    assert (shown.state, shown.reason) == ("Failed", NO_MODULES)
+    assert (settings.changes_made(machine), settings.versions(machine)) == ([], {"2.0.1"})
+
+
+def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
+    machine: machines.Machine, bare: Path, boot: settings.Boot
+) -> None:
+    pauses = []
+    for _ in range(10):
+        tried(machine, bare)
+        pauses.append(attempt(machine).until_s - boot.now_s)
+        boot.now_s = attempt(machine).until_s
+
+    assert pauses == [60, 120, 240, 480, 960, 1920, 3840, 7200, 7200, 7200]
+    assert attempt(machine).failures == 10
+
+
+def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_minutes(
+    machine: machines.Machine, image: Path, newer: Path, boot: settings.Boot, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    record.update(machine.host, lease=settings.MINE)
+    machine.fail("modprobe uacce", NO_KEY, times=1)
+
+    made = tried(machine, newer, kubeconfig=server.kubeconfig)
+    made.tools.close()
+
+    assert attempt(machine).until_s - boot.now_s == 600
+
+
+def test_a_pause_is_kept_by_an_installer_that_is_started_again(
+    machine: machines.Machine, bare: Path, boot: settings.Boot
+) -> None:
+    first = tried(machine, bare)
+    boot.now_s += 59
+    before = machine.files()
+
+    again = settings.installer(machine, bare, driver_version="2.0.2")
+    pause_s = again.program.cycle()
+
+    assert (pause_s, again.shown.state, again.shown.reason) == (1, "Failed", first.shown.reason)
+    assert (again.shown.steps, machine.files()) == ({}, before)
+
+
+def test_after_its_pause_it_tries_again(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+    made = tried(machine, bare)
+    assert made.program.cycle() == 60
+    boot.now_s += 60
+
+    made.program.cycle()
+
+    assert (made.shown.changes["failed"], attempt(machine).failures) == (2, 2)
+
+
+def test_after_a_boot_it_tries_at_once(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+    tried(machine, bare)
+    machine.reboot()
+    boot.now_s = 5
+
+    made = tried(machine, bare)
+
+    assert made.shown.changes["failed"] == 1
+    assert (attempt(machine).failures, attempt(machine).until_s) == (2, 125)
+
+
+@pytest.mark.usefixtures("boot")
+@pytest.mark.parametrize("wish", [{"sriov": {"zip": 0}}, {"policy": "other"}, {"install_policy": "Always"}])
+def test_another_wish_is_tried_at_once_and_counts_anew(
+    wish: dict[str, Any], machine: machines.Machine, bare: Path
+) -> None:
+    tried(machine, bare)
+    tried(machine, bare)
+
+    made = tried(machine, bare, **wish)
+
+    assert (made.shown.changes["failed"], attempt(machine).failures) == (1, 1)
+
+
+@pytest.mark.usefixtures("boot")
+def test_to_go_back_to_the_old_wish_mends_it_and_forgets_the_failure(
+    machine: machines.Machine, image: Path, bare: Path
+) -> None:
+    settings.installed(machine, image)
+    tried(machine, bare)
+    machine.calls()
+
+    shown = settings.installer(machine, image).settle()
+
+    assert (shown.state, settings.changes_made(machine)) == ("Ready", [])
+    assert record.read(machine.host).attempt is None
+
+
+@pytest.mark.usefixtures("boot")
+def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(
+    machine: machines.Machine, image: Path
+) -> None:
+    made = settings.installer(machine, image)
+    made.settle()
+    machine.calls()
+    settings.break_parameter(machine)
+
+    pause_s = made.program.cycle()
+
+    assert (made.shown.state, pause_s, settings.changes_made(machine)) == ("Failed", 60, [])
+    assert made.shown.reason == (
+        "It was put in order a moment ago, and is not again: Parameter pf_q_num of module hisi_zip is 64, not 256."
+    )
+
+
+def test_what_breaks_later_is_mended(machine: machines.Machine, image: Path, boot: settings.Boot) -> None:
+    made = settings.installer(machine, image)
+    made.settle()
+    settings.break_parameter(machine)
+    boot.now_s += 600
+
+    assert made.settle().state == "Ready"
+
+    assert machine.parameters("hisi_zip")["pf_q_num"] == 256
+    assert made.shown.changes["succeeded"] == 2
+
+
+@pytest.mark.parametrize("year", [1970, 2100])
+def test_a_wall_clock_that_jumps_changes_no_decision(
+    year: int, machine: machines.Machine, image: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Jumped(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> "Jumped":
+            return cls(year, 1, 1, tzinfo=tz)
+
+    tried(machine, bare)
+    for module in (record, approach):
+        monkeypatch.setattr(module, "datetime", Jumped)
+    monkeypatch.setattr(time, "time", lambda: Jumped(year, 1, 1).timestamp())
+
+    again = tried(machine, bare)
+    other = settings.installer(machine, image).settle()
+
+    assert (again.shown.state, again.shown.steps) == ("Failed", {})
+    assert other.state == "Ready"
+    assert record.read(machine.host).since == f"{year}-01-01T00:00:00Z"

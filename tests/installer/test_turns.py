@@ -1,0 +1,119 @@
+"""Those who use devices: when they are evicted, when they are waited for, and when they are left alone."""
+
+from pathlib import Path
+
+import pytest
+
+from installer import drain, places, record
+from tests.installer import apiservers, machines, podresources, settings
+
+HPRE = "hisi_hpre-0"
+POD = "shop/checkout"
+
+
+def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
+    machine: machines.Machine, image: Path, boot: settings.Boot, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    server.state.pods.add(POD)
+    settings.break_parameter(machine)
+    with podresources.serving(machine.root) as kubelet:
+        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
+        machine.calls()
+        for _ in range(3):
+            made = settings.installer(machine, image, server.kubeconfig)
+            made.settle()
+            boot.now_s += 7200
+
+    assert (made.shown.state, settings.changes_made(machine)) == ("Blocked", [])
+    assert made.shown.reason == (
+        "Parameter pf_q_num of module hisi_zip is 64, not 256. Nothing new was asked for, so nobody is evicted to mend"
+        " it; it is mended once nobody holds a device: pod shop/checkout (container nginx: 0000:79:00.0)."
+    )
+    assert (server.state.requests, machine.host.path(places.CHANGING).exists()) == ([], False)
+    assert settings.installer(machine, image).settle().state == "Ready"
+
+
+def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
+    machine: machines.Machine,
+    image: Path,
+    newer: Path,
+    server: apiservers.ApiServer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.installed(machine, image)
+    server.state.pods.add(POD)
+    with podresources.serving(machine.root) as kubelet:
+        kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
+        server.state.when_evicted = kubelet.remove
+        monkeypatch.setattr(drain, "POLL_S", 0.01)
+        made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
+        made.settle()
+    made.tools.close()
+
+    assert (made.shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
+    assert server.state.evicted == [POD]
+    assert not server.lease(settings.MINE).get("holderIdentity")
+    assert record.read(machine.host).lease is None
+
+
+def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old_driver(
+    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, HPRE)
+    machine.calls()
+
+    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
+    made.settle()
+    made.tools.close()
+
+    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Blocked", False, {"2.0.1"})
+    assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
+    assert made.shown.changes == {"succeeded": 0, "failed": 0, "abandoned": 1}
+    assert [call for call in settings.changes_made(machine) if call.startswith("modprobe")] == []
+    assert not machine.host.path(places.CHANGING).exists()
+    assert not server.lease(settings.MINE).get("holderIdentity")
+
+
+def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
+    machine: machines.Machine, image: Path, newer: Path, tmp_path: Path
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, HPRE)
+
+    made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
+    pause_s = made.program.cycle()
+
+    assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
+    assert made.shown.reason.startswith("The right to swap cannot be had, and devices are in use: ")
+    assert 10 <= pause_s <= 15
+    assert (machine.host.path(places.CHANGING).exists(), record.read(machine.host).attempt) == (False, None)
+
+
+def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
+    machine: machines.Machine, image: Path, newer: Path, tmp_path: Path
+) -> None:
+    settings.installed(machine, image)
+
+    shown = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2").settle()
+
+    assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
+
+
+def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
+    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    machine.hold(4711, HPRE)
+    server.put_lease(
+        settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=900, renewTime="2026-01-02T03:04:05Z"
+    )
+
+    made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
+    made.program.cycle()
+    made.tools.close()
+
+    assert made.shown.state == "Queued"
+    assert made.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
+    assert (settings.versions(machine), server.lease(settings.MINE)["holderIdentity"]) == ({"2.0.1"}, "kp920-2")
