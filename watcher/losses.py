@@ -1,0 +1,28 @@
+"""Whether a snapshot loses so much that a person has to agree: labels vanish by mistakes more often than machines."""
+
+from collections.abc import Sequence
+
+from compiler import documents
+from watcher import picture
+
+
+def objection(old: Sequence[documents.Node], new: Sequence[documents.Node], max_percent: int) -> str:
+    """Why the new nodes are not to replace the old ones by themselves, in a sentence; empty where they may."""
+    if not old:
+        return ""
+    if not new:
+        return f"There are no nodes any more, and there were {len(old)}."
+    remaining = {node.name: node for node in new}
+    lost = sum(node.name not in remaining for node in old)
+    if lost * 100 > max_percent * len(old):
+        return f"{lost} of {len(old)} nodes are gone, more than {max_percent} %."
+    had = sum(sum(picture.devices_of(node).values()) for node in old)
+    lost_devices = sum(_lost(node, remaining.get(node.name)) for node in old)
+    if lost_devices * 100 > max_percent * had:
+        return f"{lost_devices} of {had} devices are gone, more than {max_percent} %."
+    return ""
+
+
+def _lost(old: documents.Node, new: documents.Node | None) -> int:
+    now = picture.devices_of(new) if new is not None else {}
+    return sum(max(0, count - now.get(kind, 0)) for kind, count in picture.devices_of(old).items())
