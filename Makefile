@@ -47,12 +47,16 @@ cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, 
 	$(BIN)/python -m tests.cluster.tools
 
 .PHONY: test-cluster
-test-cluster: $(READY) ## Run the tests that need root: real kubelet, real API server, real images
-	$(BIN)/python -m pytest tests/cluster tests/images
+test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
+	$(BIN)/python -m pytest tests/cluster tests/host tests/images
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
+
+.PHONY: crashes
+crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
+	$(BIN)/python -m tests.installer.crashes
 
 .PHONY: lint
 lint: $(READY) ## Check style and formatting

@@ -94,6 +94,6 @@ def _when(wait_s: float) -> str:
     if not wait_s:
         return f"A running installer begins within {_LOOK_S} s."
     return (
-        f"Mend what the last try names. The next one is in {math.ceil(wait_s / 60)} min, and at once when the policy"
-        " changes or the host boots."
+        f"Mend what the last try names. The next one is in {math.ceil(wait_s / 60)} min, or soon after"
+        " 'python -m installer retry', a change of the policy, or a boot."
     )

@@ -136,7 +136,7 @@ class Approach:
 
     def _sparing(self, attempt: Attempt, reason: str) -> outline.Step:
         def wait() -> None:
-            raise users.Blocked(
+            raise users.Spared(
                 f"{reason} Nothing new was asked for, so nobody is evicted to mend it; it is mended once nobody holds a"
                 f" device: {users.listed(attempt.held)}."
             )

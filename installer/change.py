@@ -99,6 +99,10 @@ class Changer:
         known = seen.record
         if known.attempt is not None:
             record.update(self._host, attempt=None)
+        asked = wish.of_settings(self._settings)
+        if known.installed is not None and (known.asked, known.boot) != (asked, seen.boot):
+            # What breaks from now on is nobody's wish, as after a change, and nobody is evicted for it.
+            record.update(self._host, asked=asked, boot=seen.boot)
         if known.installed is not None and known.installed.version != self._settings.driver_version:
             # The same content under another tag.
             named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from installer import config, program, record, report, standing, workshop
+from installer import config, observation, places, program, report, standing, workshop
 from installer import host as hosts
 from runtime import configfile, errors, logs, signals, termination
 
@@ -68,11 +68,14 @@ def _clean_up(options: argparse.Namespace, host: hosts.Host, settings: config.Co
     absent = msgspec.structs.replace(settings, state="Absent")
     tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
     shown = standing.Standing()
-    with contextlib.closing(tools), program.lock(host):
+    with contextlib.suppress(hosts.Cancelled), contextlib.closing(tools), program.lock(host):
         tools.resume()
         running = program.Program(host, absent, tools.changer, tools.digest, shown)
-        while not shown.ready and not host.stop.is_set():
-            host.stop.wait(running.cycle())
+        while not host.stop.is_set():
+            pause_s = running.cycle()
+            if shown.ready:
+                return
+            host.stop.wait(pause_s)
 
 
 def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
@@ -81,7 +84,8 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
         if options.command == "remove":
             return _remove(options, host, settings)
         if options.command == "retry":
-            record.update(host, attempt=None)
+            observation.kernel(host)  # Or it is no host.
+            host.write(places.RETRY, "")
             print("The installer tries again within a minute.")
             return 0
         tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)

@@ -1,9 +1,11 @@
 """The kernel's modules, by the host's own modprobe, modinfo and depmod."""
 
+import contextlib
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 from installer import host as hosts
@@ -141,9 +143,44 @@ def index(host: hosts.Host, kernel: str) -> None:
     """Tells modprobe which modules there are.
 
     Raises:
-        errors.Failure: depmod failed.
+        errors.Failure: depmod failed; what modprobe knew before, it knows again.
     """
-    host.run("depmod", "-a", kernel, timeout_s=_INDEX_S, finish=True)
+    kept = _kept_index(host, kernel)
+    try:
+        host.run("depmod", "-a", kernel, timeout_s=_INDEX_S, finish=True)
+    except errors.Failure:
+        for link, path in kept.items():
+            with contextlib.suppress(OSError):
+                link.replace(path)
+        raise
+    finally:
+        _unlink(kept)
+
+
+def _kept_index(host: hosts.Host, kernel: str) -> dict[Path, Path]:
+    """Links to the files of the index, which need no room.
+
+    On a full disk depmod puts half a file in the place of a whole one (depmod_output of kmod's tools/depmod.c), and it
+    is the index of all modules, not of ours alone.
+    """
+    folder = host.path(f"/lib/modules/{kernel}")
+    kept = {}
+    try:
+        for path in sorted(folder.glob("modules.*")):
+            link = path.with_name(f".{path.name}.kae")
+            link.unlink(missing_ok=True)
+            link.hardlink_to(path)
+            kept[link] = path
+    except OSError as error:
+        _unlink(kept)
+        raise hosts.failure(f"/lib/modules/{kernel}", error) from error
+    return kept
+
+
+def _unlink(links: Iterable[Path]) -> None:
+    for link in links:
+        with contextlib.suppress(OSError):
+            link.unlink(missing_ok=True)
 
 
 def _reason(said: str) -> str:

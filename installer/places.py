@@ -15,6 +15,9 @@ LOCK = "/run/kae/installer.lock"
 CHANGING = "/run/kae/driver-changing"
 """There while the driver is changed: the device plugin gives nobody a device."""
 
+RETRY = "/run/kae/retry"
+"""There when people have repaired something, and the next try is to wait no longer; the record is its installer's."""
+
 LINKS = "/run/kae/dev"
 """The device plugin's links to device nodes, by which the kubelet finds those of containers that restart."""
 

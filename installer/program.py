@@ -27,6 +27,7 @@ _STAGING_S = 60.0
 """The first pause after a failure before anything was disturbed, such as a mirror that is down."""
 
 _LONGEST_S = 7200.0
+_DOUBLINGS = 10
 _LOCK_S = 0.2
 
 
@@ -45,6 +46,8 @@ class Program:
         self._digest = digest
         self._shown = shown
         self._mended_s: float | None = None
+        self._reason = ""
+        """Of the change that is being made."""
         self._last: record.Attempt | None = None
         """The last try that did not succeed, where the host's disk does not take it."""
         self._directory: state.ProgramDir | None = None
@@ -53,13 +56,11 @@ class Program:
         """Works until `host.stop` is set; raises `errors.Failure` when the host cannot even be looked at."""
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
-        with lock(self._host):
+        # In the middle of a look, and while another installer is at work, an end is an end as told.
+        with contextlib.suppress(hosts.Cancelled), lock(self._host):
             while not self._host.stop.is_set():
-                try:
-                    self._host.stop.wait(self.cycle())
-                except hosts.Cancelled:
-                    break  # In the middle of a look.
-            directory.set_unready("The installer has ended.")
+                self._host.stop.wait(self.cycle())
+        directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
         """Looks once, and does what is to be done; the seconds until the next look."""
@@ -80,18 +81,13 @@ class Program:
         return self._stand(name, judged.reasons[0], _LOOK_S)
 
     def _change(self, seen: observation.Seen, judged: verdict.Verdict) -> float:
-        asked = wish.of_settings(self._settings)
-        last = self._last or seen.record.attempt
-        if last is not None and (last.digest, last.boot) == (asked, seen.boot):
-            left_s = last.until_s - _since_boot_s()
-            if left_s > 0:
-                if last.state != "Failed":
-                    self._yield_turn()
-                return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
+        pause_s = self._pause(seen)
+        if pause_s is not None:
+            return pause_s
         if judged.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
             reason = f"It was put in order a moment ago, and is not again: {judged.reasons[0]}"
             return self._stand("Failed", reason, _LOOK_S)
-        self._stand("Changing", judged.reasons[0], 0)
+        self._begin(judged.reasons[0])
         try:
             self._changer.run(seen, judged, self._digest, self._told)
         except approach.Queued as queued:
@@ -99,6 +95,8 @@ class Program:
                 return self._failed(seen, "Queued", str(queued), _AGAIN_S)
             turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
             return self._stand("Queued", str(queued), turn_s)
+        except users.Spared as spared:
+            return self._stand("Blocked", str(spared), _LOOK_S)
         except users.Blocked as blocked:
             self._shown.count("abandoned")
             return self._failed(seen, "Blocked", str(blocked), _AGAIN_S)
@@ -114,12 +112,34 @@ class Program:
         self._mended_s = time.monotonic()
         return 0
 
+    def _pause(self, seen: observation.Seen) -> float | None:
+        """What is left of the pause after a try that did not succeed."""
+        last = self._last or seen.record.attempt
+        if last is None or (last.digest, last.boot) != (wish.of_settings(self._settings), seen.boot):
+            return None
+        left_s = last.until_s - _since_boot_s()
+        if self._host.path(places.RETRY).exists():
+            self._host.remove(places.RETRY)
+            left_s = 0
+        if left_s <= 0:
+            return None
+        if last.state != "Failed":
+            self._yield_turn()
+        return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
+
+    def _begin(self, reason: str) -> None:
+        """A change begins; for one that waits for its turn, once it has that."""
+        self._reason = reason
+        if self._shown.state != "Queued":
+            self._stand("Changing", reason, 0)
+
     def _failed(self, seen: observation.Seen, name: str, reason: str, least_s: float) -> float:
         LOG.error("%s", reason)
         asked = wish.of_settings(self._settings)
         last = self._last or seen.record.attempt
         failures = 1 + (last.failures if last is not None and last.digest == asked else 0)
-        pause_s = min(least_s * 2 ** (failures - 1), _LONGEST_S)
+        # After months of failures the power alone is more than a float holds.
+        pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
         attempt = record.Attempt(
             digest=asked,
             state=name,
@@ -155,6 +175,12 @@ class Program:
         return pause_s
 
     def _told(self, step: outline.Step, event: str, seconds: float) -> None:
+        if step.name == "take-lease" and event == "failed":
+            event = "put off"  # To wait for one's turn is no failure.
+        if self._shown.state == "Queued":
+            if step.name == "take-lease" and event != "done":
+                return  # It is asked for many times an hour.
+            self._stand("Changing", self._reason, 0)
         self._shown.step(step.name, event, seconds)
         fields = {"step": step.name, "seconds": round(seconds, 3)}
         if event == "begun":

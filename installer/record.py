@@ -1,6 +1,7 @@
 """What the installer knows of the host's driver beyond what the host itself shows: /var/lib/kae/driver.json."""
 
 from datetime import UTC, datetime
+from typing import Literal
 
 import msgspec
 
@@ -73,7 +74,8 @@ class Change(_Kept, frozen=True, kw_only=True):
 class Record(_Kept, frozen=True, kw_only=True):
     """The whole file."""
 
-    version: int = 1
+    version: Literal[1] = 1
+    """The record's own format."""
     installed: Driver | None = None
     """The driver that we put in place and proved."""
     since: str = ""

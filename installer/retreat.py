@@ -4,7 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 
-from installer import config, observation, outline, places, proof, record, swap
+from installer import config, observation, outline, pci, places, proof, record, swap
 from installer import host as hosts
 from runtime import errors
 
@@ -79,7 +79,7 @@ class Retreat:
             self._host.remove(places.RULE)
         else:
             self._host.write(places.RULE, before.rule)
-        for found in observation.look(self._host, self._settings).entries():
+        for found in pci.found(self._host, self._settings.vendor, self._settings.kinds):
             mode = before.modes.get(found.address)
             if found.entry is not None and mode is not None and found.entry.mode not in (None, mode):
                 self._host.permit(f"/dev/{found.entry.name}", mode)

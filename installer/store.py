@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from installer import digests, kmod, observation, outline, places, record, sources, wish
+from installer import host as hosts
 from runtime import errors
 
 _STAGING = f"{places.DRIVERS}/.new"
@@ -152,7 +153,7 @@ class Store:
     def _check(self, path: str) -> None:
         try:
             kernel = kmod.built_for(self._host, path)
-        except errors.Failure as error:
+        except hosts.CommandFailed as error:
             raise errors.Failure(f"'{Path(path).name}' is no kernel module: {error}") from error
         if kernel != self._context.kernel:
             running = self._context.kernel

@@ -14,6 +14,10 @@ class Blocked(errors.Failure):
     """Somebody would not let go of a device, or is not asked to."""
 
 
+class Spared(Blocked):
+    """Nobody is asked to let go, as nothing new was asked of us; it is looked again soon."""
+
+
 class Users:
     """Pods that were given a device, and processes that have one open."""
 

@@ -97,7 +97,7 @@ def test_help_names_every_command_and_option_with_its_default(capsys: pytest.Cap
 
     out = " ".join(capsys.readouterr().out.split())
     assert caught.value.code == 0
-    assert all(f" {command} " in out for command in ("plan", "status", "remove"))
+    assert all(f" {command} " in out for command in ("plan", "status", "retry", "remove"))
     assert all(f"(default: {value})" in out for value in ("/etc/kae/config.json", "/host", "/", "/run/program"))
 
 
@@ -133,7 +133,7 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
     assert err.startswith(f"installer: The config '{file}' ")
 
 
-@pytest.mark.parametrize("command", ["plan", "status", "remove"])
+@pytest.mark.parametrize("command", ["plan", "status", "retry", "remove"])
 def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
     command: str, machine: machines.Machine, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,6 +204,24 @@ def test_status_and_plan_say_the_same_to_programs(
 
     out = capsys.readouterr().out
     assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+# A repair.
+
+
+def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    machine.fail("depmod", "depmod: ERROR: No space left on device", times=2)
+    made = settings.installer(machine, image)
+    for _ in range(2):
+        made.program.cycle()
+    assert (made.shown.state, made.shown.changes["failed"]) == ("Failed", 1)
+
+    code = cli.main(["retry", *options(machine, image)])
+
+    assert (code, *capsys.readouterr()) == (0, "The installer tries again within a minute.\n", "")
+    assert made.settle().state == "Ready"
 
 
 # Removal.

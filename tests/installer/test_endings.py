@@ -141,7 +141,7 @@ def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.
 
         how = waiting.stop()
 
-    assert how == "The installer is to end; another one is at work on this host."
+    assert how == "as told"
 
 
 def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.Machine) -> None:

@@ -1,9 +1,11 @@
 """Those who will not go, cannot be asked to, or are many."""
 
+import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import grpc
 import pytest
 
 from installer import approach, config, holders, places, record
@@ -36,12 +38,11 @@ def blocked(
 def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
     """A socket that the kubelet has left behind, at which nobody answers."""
     place = machine.root / holders.SOCKET.lstrip("/")
+    # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
+    folder = os.open(place.parent, os.O_PATH | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX) as left:
-        # Bound by a short way: such an address has at most 107 bytes (unix(7)).
-        link = Path(f"/tmp/kae-{abs(hash(place)):x}")  # noqa: S108 - a name of this test alone
-        link.symlink_to(place.parent)
-        left.bind(str(link / place.name))
-        link.unlink()
+        left.bind(f"/proc/self/fd/{folder}/{place.name}")
+    os.close(folder)
     yield
     place.unlink()
 
@@ -213,8 +214,6 @@ def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_ku
 def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
     machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:
-    import grpc  # noqa: PLC0415 - only its status codes
-
     def die() -> None:
         users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
 

@@ -139,3 +139,4 @@ def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
     assert shown.reason.startswith(f"'depmod -a {machine.kernel}' ended with 1: depmod: ERROR: could not write")
     assert shown.reason.endswith(BACK)
     assert incidents.works(machine)
+    assert [path for path in machine.files("usr") if ".modules." in path] == []

@@ -77,8 +77,18 @@ def test_a_module_that_stands_before_the_kernels_own_is_a_fault_only_where_those
     ]
 
 
-def test_a_module_that_is_not_loaded_is_a_fault() -> None:
-    assert faults(settings.seen(loaded=but_for("hisi_qm"))) == [(LOAD, "Module hisi_qm is not loaded.")]
+@pytest.mark.parametrize("name", modulefiles.DRIVER)
+def test_a_module_that_is_not_loaded_is_one_fault(name: str) -> None:
+    functions = tuple(
+        settings.function(found.address, found.kind.name, entry=None, driver=None)
+        if found.kind.module == name
+        else found
+        for found in settings.functions()
+    )
+
+    found = faults(settings.seen(loaded=but_for(name), functions=functions))
+
+    assert found == [(LOAD, f"Module {name} is not loaded.")]
 
 
 def test_a_module_for_which_there_is_no_device_need_not_be_loaded() -> None:
@@ -98,6 +108,20 @@ def test_a_module_that_an_initramfs_loaded_is_told_by_its_sources() -> None:
             f" '/lib/modules/{machines.KERNEL}/updates/kae/hisi_hpre.ko' (2.0.1).",
         )
     ]
+
+
+def test_a_module_without_version_is_named_by_the_digest_of_its_sources() -> None:
+    files = {name: settings.file(name, version=modulefiles.IN_TREE) for name in modulefiles.DRIVER}
+    build = modulefiles.identity("uacce", modulefiles.IN_TREE)[1]
+    loaded = {
+        name: settings.module(name, version=None, build=modulefiles.identity(name, modulefiles.IN_TREE)[1])
+        for name in modulefiles.DRIVER
+    } | {"uacce": settings.module("uacce", version=None, build="1234")}
+
+    ((_, text),) = faults(settings.seen(files=files, loaded=loaded))
+
+    assert "(it is 1234)" in text
+    assert text.endswith(f"uacce.ko' ({build}).")
 
 
 def test_without_digests_of_sources_versions_tell_modules_apart() -> None:
@@ -134,7 +158,7 @@ def test_modules_that_are_loaded_and_give_no_entry_are_a_fault() -> None:
 
 
 def test_one_of_two_devices_without_entry_is_no_fault_unless_it_had_one() -> None:
-    lost = settings.function("0000:b9:00.0", entry=None)
+    lost = settings.function("0000:b9:00.0", entry=None, driver=None)
     seen = settings.seen(functions=(*settings.functions(), lost))
 
     assert faults(seen) == []

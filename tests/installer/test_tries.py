@@ -6,6 +6,7 @@ from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from installer import approach, record
@@ -89,6 +90,16 @@ def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_mi
     made.tools.close()
 
     assert attempt(machine).until_s - boot.now_s == 600
+
+
+def test_failures_may_be_more_than_a_float_holds(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
+    tried(machine, bare)
+    many = msgspec.structs.replace(attempt(machine), failures=5000, until_s=0)
+    record.update(machine.host, attempt=many)
+
+    tried(machine, bare)
+
+    assert (attempt(machine).failures, attempt(machine).until_s - boot.now_s) == (5001, 7200)
 
 
 def test_a_pause_is_kept_by_an_installer_that_is_started_again(

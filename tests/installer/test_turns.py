@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import drain, places, record
+from installer import config, drain, places, record
 from tests.installer import apiservers, machines, podresources, settings
 
 HPRE = "hisi_hpre-0"
@@ -32,6 +32,24 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
     )
     assert (server.state.requests, machine.host.path(places.CHANGING).exists()) == ([], False)
     assert settings.installer(machine, image).settle().state == "Ready"
+
+
+@pytest.mark.parametrize("since", ["a harmless change of the config", "a boot"])
+def test_users_are_spared_also_after_a_look_that_found_everything_right(
+    since: str, machine: machines.Machine, image: Path, server: apiservers.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
+    if since == "a boot":
+        machine.reboot()
+    settings.installed(machine, image, **changes)
+    settings.break_parameter(machine)
+    machine.hold(4711, next(name for name in machine.entries() if "hpre" in name))
+
+    made = settings.installer(machine, image, server.kubeconfig, **changes)
+    made.settle()
+
+    assert (made.shown.state, server.state.requests) == ("Blocked", [])
 
 
 def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(

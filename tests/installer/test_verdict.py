@@ -40,6 +40,11 @@ def empty() -> dict[str, Any]:
     return {"loaded": {}, "options": {}, "rule": False, "functions": (settings.function(entry=None, driver=None),)}
 
 
+def at_work() -> dict[str, Any]:
+    """A device that has an entry."""
+    return {"functions": (settings.function(),)}
+
+
 def own() -> dict[str, Any]:
     """The kernel's own modules, loaded by the boot, which serve nobody."""
     files = {name: settings.file(name, "kernel/drivers/crypto", modulefiles.IN_TREE) for name in modulefiles.DRIVER}
@@ -187,12 +192,22 @@ def test_absent_takes_ours_away() -> None:
         ("IfNotPresent", dead() | {"rule": False}, RIGHT, "There is no driver of ours, as told."),
         ("Always", dead() | {"rule": False}, CHANGE, "A driver that others installed is at work; INSTALL_POLICY is Al"),
         ("Always", own(), RIGHT, "There is no driver of ours, as told."),
+        (
+            "Always",
+            own() | at_work(),
+            CHANGE,
+            "A driver that others installed is at work; INSTALL_POLICY is Always, so ",
+        ),
+        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "There is no driver of ours, as told."),
         ("IfNotPresent", empty(), RIGHT, "There is no driver of ours, as told."),
         ("Always", empty(), RIGHT, "There is no driver of ours, as told."),
         ("IfNotPresent", empty() | {"rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),
         ("IfNotPresent", empty() | {"changing": True}, CHANGE, "'/run/kae/driver-changing' was left behind."),
     ],
-    ids=["foreign", "foreign-always", "dead", "dead-always", "own", "none", "none-always", "rule", "changing"],
+    ids=[
+        *("foreign", "foreign-always", "dead", "dead-always", "own-always", "own-at-work-always", "fileless-always"),
+        *("none", "none-always", "rule", "changing"),
+    ],
 )
 def test_absent_without_our_record_leaves_what_is_not_ours_unless_told_otherwise(
     policy: str, state: dict[str, Any], kind: verdict.Kind, reason: str

@@ -1,0 +1,219 @@
+"""Installers that are told to end, or are killed, in the middle of their work; and two of them on one host."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import config, places, record
+from tests.installer import apiservers, incidents, machines, settings
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 30
+
+MAIN = (
+    "import sys; from installer import cli, host; from tests.installer import kernel;"
+    " host.Host = kernel.Host; sys.exit(cli.main())"
+)
+"""The program as it is, save that the host's own programs run without chroot."""
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+class Pods:
+    """Pods of the installer of the driver 2.0.2 on a host."""
+
+    def __init__(self, machine: machines.Machine, image: Path, folder: Path) -> None:
+        """None runs yet."""
+        self._machine = machine
+        self._folder = folder
+        self._running: list[subprocess.Popen[str]] = []
+        stated = settings.config(driver_version="2.0.2", drain=config.Drain(timeout_seconds=600))
+        (folder / "config.json").write_text(settings.text(stated))
+        self._options = {
+            "--config": folder / "config.json",
+            "--host-root": machine.root,
+            "--image-root": image,
+            "--kubeconfig": folder / "kubeconfig",
+        }
+
+    def start(self, name: str) -> "subprocess.Popen[str]":
+        """One more; what it says to the kubelet lies in a folder of this name."""
+        (self._folder / name).mkdir()
+        options = {**self._options, "--program-dir": self._folder / name}
+        words = [str(word) for pair in options.items() for word in pair]
+        started = subprocess.Popen(
+            [sys.executable, "-c", MAIN, *words], cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._running.append(started)
+        return started
+
+    def is_ready(self, name: str) -> bool:
+        """Whether the pod of this name is."""
+        return (self._folder / name / "ready").exists()
+
+    def end(self) -> None:
+        """Kills what still runs."""
+        for started in self._running:
+            started.kill()
+            started.communicate(timeout=DEADLINE_S)
+
+
+@pytest.fixture
+def pods(machine: machines.Machine, newer: Path, tmp_path: Path, server: apiservers.ApiServer) -> Iterator[Pods]:
+    """Pods that find an API server."""
+    del server  # Its kubeconfig lies in the folder.
+    made = Pods(machine, newer, tmp_path)
+    yield made
+    made.end()
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Waits until something has happened."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def delay(machine: machines.Machine, command: str, seconds: float) -> None:
+    """Lets the next call of a command take its time, and do nothing."""
+    failure = {"command": command, "text": "", "code": 0, "times": 1, "seconds": seconds}
+    (machine.root / "fake/failures.json").write_text(json.dumps([failure]))
+
+
+def called(machine: machines.Machine, command: str) -> Callable[[], bool]:
+    """Whether a command has been called."""
+    calls = machine.root / "fake/calls"
+    return lambda: calls.exists() and any(line.startswith(command) for line in calls.read_text().splitlines())
+
+
+def ended(pod: "subprocess.Popen[str]", number: int = signal.SIGTERM) -> int:
+    """Sends a signal, and waits for the exit code."""
+    pod.send_signal(number)
+    pod.communicate(timeout=DEADLINE_S)
+    return pod.returncode
+
+
+def test_sigterm_in_the_middle_of_a_look_is_an_end_like_any_other(machine: machines.Machine, pods: Pods) -> None:
+    delay(machine, "modinfo -k", 60)
+    pod = pods.start("one")
+    until(called(machine, "modinfo -k"))
+
+    assert ended(pod) == 0
+
+    assert incidents.works(machine)
+
+
+def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines.Machine, pods: Pods) -> None:
+    delay(machine, "modinfo -F", 60)
+    pod = pods.start("one")
+    until(called(machine, "modinfo -F"))
+
+    assert ended(pod) == 0
+
+    assert incidents.works(machine)
+    assert not machine.host.path(f"{places.DRIVERS}/.new").exists()
+    assert record.read(machine.host).attempt is None
+
+
+def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("store-driver", machine.host.stop.set)
+    machine.calls()
+
+    job.program.cycle()
+
+    assert "announce-change" not in job.shown.taken
+    assert (settings.changes_made(machine), incidents.works(machine)) == ([], True)
+    machine.host.stop.clear()
+    assert crew.job(newer).settle().state == "Ready"
+
+
+def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_lease(
+    machine: machines.Machine, server: apiservers.ApiServer, pods: Pods
+) -> None:
+    machine.hold(4711, "hisi_hpre-0")
+    pod = pods.start("one")
+    until(machine.host.path(places.CHANGING).exists)
+
+    assert ended(pod) == 0
+
+    assert (incidents.works(machine), incidents.holder(server)) == (True, "")
+
+
+@pytest.mark.parametrize("step", ["rmmod hisi_zip", "depmod"])
+def test_sigterm_once_something_is_unloaded_is_obeyed_when_a_whole_driver_is_there(
+    step: str, machine: machines.Machine, pods: Pods
+) -> None:
+    delay(machine, step, 1)
+    pod = pods.start("one")
+    until(called(machine, step))
+
+    assert ended(pod) == 0
+
+    # An rmmod that does nothing and says that it did is a failure, and the old driver comes back.
+    assert incidents.works(machine, "2.0.1" if step.startswith("rmmod") else "2.0.2")
+
+
+def test_after_the_unloading_no_question_to_the_host_is_broken_off(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    def end() -> None:
+        machine.host.stop.set()
+        delay(machine, "modinfo -k", 0.5)
+
+    job = crew.job(newer)
+    job.at("prove-driver", end, event="begun")
+
+    job.program.cycle()
+
+    # What is not answered is no proof; but it is an answer, and the old driver is back.
+    assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
+    machine: machines.Machine, pods: Pods
+) -> None:
+    machine.hold(4711, "hisi_hpre-0")
+    first = pods.start("first")
+    until(machine.host.path(places.CHANGING).exists)
+    second = pods.start("second")
+    assert second.stderr is not None
+    line = json.loads(second.stderr.readline())
+    machine.calls()
+    assert line["message"] == "Another installer is at work on this host; waiting for its end."
+
+    assert ended(first, signal.SIGKILL) == -signal.SIGKILL
+    waited = machine.calls()
+    machine.release(4711)
+    until(lambda: pods.is_ready("second"))
+
+    assert waited == []
+    assert incidents.works(machine, "2.0.2")
+
+
+def test_the_second_installer_goes_on_where_the_first_was_killed(machine: machines.Machine, pods: Pods) -> None:
+    delay(machine, "rmmod hisi_sec2", 3)
+    first = pods.start("first")
+    until(called(machine, "rmmod hisi_sec2"))
+    second = pods.start("second")
+    assert second.stderr is not None
+    second.stderr.readline()
+
+    ended(first, signal.SIGKILL)
+    until(lambda: pods.is_ready("second"))
+
+    assert incidents.works(machine, "2.0.2")
+    assert ended(second) == 0

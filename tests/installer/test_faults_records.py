@@ -1,0 +1,148 @@
+"""What the installer keeps on the host: damaged, gone, or not to be written."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from installer import places, record
+from runtime import errors
+from tests.installer import incidents, machines, settings
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def keep_from_writing(machine: machines.Machine) -> Path:
+    """Something stands where the record would be written; what it is."""
+    in_the_way = machine.root / "var/lib/kae/.driver.json.new/in the way"
+    in_the_way.mkdir(parents=True)
+    return in_the_way
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ("", "Input data was truncated"),
+        ('{"version": 1, "installed": {"id": "pre', "Input data was truncated"),
+        ("\0" * 512, "JSON is malformed: invalid character (byte 0)"),
+        ('{"version": 2}', "Invalid enum value 2 - at `$.version`"),
+        ('{"version": 1, "installed": "2.0.1"}', "Expected `object | null`, got `str` - at `$.installed`"),
+        ("[]", "Expected `object`, got `array`"),
+    ],
+    ids=["empty", "half", "zeros", "of a later release", "of another shape", "no record"],
+)
+def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
+    content: str, why: str, machine: machines.Machine, newer: Path
+) -> None:
+    machine.host.path(places.RECORD).write_text(content)
+    before, loaded = machine.files(), machine.loaded()
+    made = settings.installer(machine, newer, driver_version="2.0.2")
+    machine.calls()
+
+    with pytest.raises(errors.Failure) as caught:
+        made.program.cycle()
+
+    assert str(caught.value) == (
+        f"The record '{places.RECORD}' on the host cannot be read ({why}); move it away if the driver is not ours."
+    )
+    assert (machine.files(), machine.loaded(), settings.changes_made(machine)) == (before, loaded, [])
+
+
+def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machines.Machine, image: Path) -> None:
+    machine.host.path(places.RECORD).write_text("{")
+    before = machine.files()
+
+    with pytest.raises(errors.Failure, match="cannot be read"):
+        settings.installer(machine, image, state="Absent").settle()
+
+    assert machine.files() == before
+
+
+def test_without_its_record_the_driver_counts_as_one_of_others(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.host.path(places.RECORD).unlink()
+    before = machine.files()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, shown.ready, machine.files()) == ("Foreign", True, before)
+
+
+def test_a_damaged_driver_of_the_store_is_staged_anew(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    crew.job(newer).settle()
+    for path in (machine.root / "var/lib/kae/drivers").glob("prebuilt-2.0.1-*/driver.json"):
+        path.write_text("{")
+    job = crew.job(image, "2.0.1")
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine), "copy-modules" in job.shown.taken) == ("Ready", True, True)
+
+
+def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
+    keep_from_writing(machine)
+    job = crew.job(newer)
+    job.settle()
+    reason, taken = job.shown.reason, len(job.shown.taken)
+    boot.now_s += 59
+
+    pause_s = job.program.cycle()
+
+    assert (job.shown.state, job.shown.reason, pause_s) == ("Failed", reason, 1)
+    assert (len(job.shown.taken), record.read(machine.host).attempt) == (taken, None)
+    assert incidents.works(machine)
+
+
+def test_a_record_that_can_be_written_again_lets_the_upgrade_happen(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    in_the_way = keep_from_writing(machine)
+    job = crew.job(newer)
+    job.settle()
+    assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
+    in_the_way.rmdir()
+    in_the_way.parent.rmdir()
+    boot.now_s += 60
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.fail("modinfo -F", "modinfo: ERROR: could not read", times=1)
+    before = {path for path in machine.files() if "/drivers/" in path}
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Failed"
+    assert shown.reason.startswith("'hisi_hpre.ko' is no kernel module: 'modinfo -F vermagic ")
+    assert {path for path in machine.files() if "/drivers/" in path} == before
+    assert incidents.works(machine)
+
+
+def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    known = json.loads(machine.host.path(places.RECORD).read_text())
+    known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
+    machine.host.path(places.RECORD).write_text(json.dumps(known))
+    machine.unload()
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
+    assert shown.reason.endswith("The host has again what it had before.")
