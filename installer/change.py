@@ -232,6 +232,13 @@ class Changer:
             raise errors.Failure(
                 f"{error} The driver that was there cannot be put back: {' '.join(failures)}"
             ) from error
+        kept, tried = attempt.before.kept, attempt.target
+        if kept is not None and kept.source == "kept" and tried is not None and tried.packages:
+            # Theirs cannot be made again out of what was installed.
+            raise errors.Failure(
+                f"{error} The host has again the modules and options of others; what else was in packages that ours"
+                " replaced is gone."
+            ) from error
         raise errors.Failure(f"{error} The host has again what it had before.") from error
 
 
