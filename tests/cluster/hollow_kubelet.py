@@ -26,7 +26,9 @@ RESOURCE, DEVICE = "openfuyao.com/kae.hpre", "0000:79:00.0"
 """What every pod has that is not an installer's."""
 
 _SOURCES = Path(__file__).resolve().parents[2]
-_PAUSE_S = 0.1
+_PAUSE_S = 0.25
+"""Between two looks at the pods."""
+
 _BEAT_S = 10
 """Between two signs of life of a node; without any for 40 s, its pods would be marked as not ready."""
 
@@ -87,9 +89,9 @@ class Kubelet:
         """Why it does not work any more."""
         return str(self._work.exception()) if self._work.done() else ""
 
-    def log(self, pod: str) -> str:
-        """What an installer has written."""
-        path = self._plane.place.log(pod)
+    def log(self, node: str) -> str:
+        """What the installers of a node have written, one after the other."""
+        path = self._plane.place.log(f"installer-{node}")
         return path.read_text() if path.exists() else ""
 
     def _serve_all(self) -> None:
@@ -158,11 +160,11 @@ class Kubelet:
             "--program-dir": folder,
             "--kubeconfig": kubeconfig,
             # At the 10 s of a fleet, the hosts would wait longer for their turns than they take.
-            "--turn-seconds": 1,
+            "--turn-seconds": 2,
         }
         words = [str(word) for option in options.items() for word in option]
         command = ["env", f"NODE_NAME={node}", f"PYTHONPATH={_SOURCES}", sys.executable, "-m", "installer", *words]
-        process = processes.Program(self._plane.place, pod["metadata"]["name"], command)
+        process = processes.Program(self._plane.place, f"installer-{node}", command)
         process.start()
         return process
 

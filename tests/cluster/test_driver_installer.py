@@ -36,29 +36,29 @@ class Deployed:
     machine: machines.Machine
     kubelet: podresources.Kubelet
 
-    def apply(self, version: str, **config: Any) -> None:
-        """Has the DaemonSet bring a driver, or changes it to that."""
+    def apply(self, version: str, **config: Any) -> str:
+        """Has the DaemonSet bring a driver, or changes it to that; the name of the pod that is to do so."""
         changed = copy.deepcopy(self.daemon_set)
         driver_node.set_version(changed, version)
-        driver_node.set_config(changed, driverVersion=version, **config)
+        driver_node.set_config(changed, **config)
         driver_node.apply(self.namespace.plane, changed)
+        told = driver_node.config_of(driver_node.pod_of(changed))
 
-    def pod(self, version: str) -> Any:
-        """The pod that brings this version and is to stay; None while there is none."""
-        staying = [pod for pod in self.namespace.pods() if "deletionTimestamp" not in pod["metadata"]]
-        return next((pod for pod in staying if driver_node.config_of(pod)["driverVersion"] == version), None)
+        def pod() -> str | None:
+            names = {pod["metadata"]["name"] for pod in self.namespace.pods() if driver_node.config_of(pod) == told}
+            return names.pop() if names else None
 
-    def wait_for(self, version: str) -> str:
-        """Waits for the pod that brings this version; its name."""
-        found = waiting.until(f"the pod of {version}", lambda: self.pod(version), timeout_s=60)
-        return str(found["metadata"]["name"])
+        return waiting.until(f"the pod of {version}", pod, timeout_s=60)
 
     def install(self, version: str, **config: Any) -> str:
         """Has the host have a driver, and the DaemonSet's pod be Ready; the pod's name."""
-        self.apply(version, **config)
-        name = self.wait_for(version)
+        name = self.apply(version, **config)
         self.namespace.wait_for_ready(name, timeout_s=60)
         return name
+
+    def run(self, name: str, command: str) -> str:
+        """What a command of the installer prints in a pod."""
+        return self.namespace.run(name, "python", "-m", "installer", command)
 
     def delete(self) -> None:
         """Deletes the DaemonSet, and waits until its pods have gone."""
@@ -120,8 +120,7 @@ def holding(deployed: Deployed, namespace: pods.Namespace, node: nodes.Node) -> 
 def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> None:
     name = deployed.install(OLD)
 
-    status = deployed.namespace.run(name, "python", "-m", "installer", "status")
-    plan = deployed.namespace.run(name, "python", "-m", "installer", "plan")
+    status, plan = (deployed.run(name, command) for command in ("status", "plan"))
 
     assert deployed.versions() == {OLD}
     assert set(deployed.machine.nodes().values()) == {0o666}
@@ -135,27 +134,26 @@ def test_a_new_version_is_rolled_out_and_the_users_are_evicted(
     old = deployed.install(OLD)
 
     with holding(deployed, namespace, node) as holder:
-        deployed.apply(NEW)
+        new = deployed.apply(NEW)
         waiting.until("the eviction", lambda: namespace.pod(holder) is None, timeout_s=90)
         before = deployed.versions()
-    new = deployed.install(NEW)
+    deployed.namespace.wait_for_ready(new, timeout_s=60)
 
     assert (before, deployed.versions()) == ({OLD}, {NEW})
     assert deployed.namespace.pod(old) is None
-    assert new != old
 
 
 def test_a_pod_that_cannot_bring_its_driver_says_why_and_leaves_the_one_before(deployed: Deployed) -> None:
     deployed.install(OLD)
 
-    deployed.apply(EMPTY)
-    name = deployed.wait_for(EMPTY)
+    name = deployed.apply(EMPTY)
     reason = f"The image holds no modules for the running kernel {deployed.machine.kernel}; it has: none."
     waiting.until("the reason", lambda: any(reason in event for event in deployed.namespace.events(name)), timeout_s=60)
 
-    assert not _is_ready(deployed.pod(EMPTY))
+    conditions = {entry["type"]: entry["status"] for entry in deployed.namespace.pod(name)["status"]["conditions"]}
+    assert conditions["Ready"] == "False"
     assert deployed.versions() == {OLD}
-    assert deployed.install(OLD)
+    assert f"The installed driver is prebuilt {OLD}" in deployed.run(name, "plan")
 
 
 def test_the_driver_stays_when_the_daemon_set_is_deleted(deployed: Deployed) -> None:
@@ -175,7 +173,3 @@ def test_the_driver_goes_with_the_daemon_set_where_that_was_asked_for(deployed: 
     assert deployed.machine.loaded() == {}
     assert record.read(deployed.machine.host).installed is None
     assert not deployed.machine.host.path(host_places.CHANGING).exists()
-
-
-def _is_ready(pod: Any) -> bool:
-    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in pod["status"].get("conditions", ()))
