@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from installer import config, observation, outline, verdict, wish
+from installer import config, observation, outline, verdict
 
 _LOOK_S = 60
 """Within so many seconds a running installer looks again."""
@@ -34,10 +34,10 @@ def driver(seen: observation.Seen) -> str:
     return f"{which}, at work" if seen.entries() else f"{which}, loaded, but no device works with it"
 
 
-def pause_s(settings: config.Config, seen: observation.Seen, since_boot_s: float) -> float:
+def pause_s(judged: verdict.Verdict, seen: observation.Seen, since_boot_s: float) -> float:
     """How long the installer waits before it tries again; another wish and another boot are tried at once."""
     last = seen.record.attempt
-    if last is None or (last.digest, last.boot) != (wish.of_settings(settings), seen.boot):
+    if last is None or (last.digest, last.boot) != (judged.asked, seen.boot):
         return 0
     return max(0.0, last.until_s - since_boot_s)
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from installer import config, leases, observation, outline, places, record, store, users, wish
+from installer import config, leases, observation, outline, places, record, store, users, verdict
 from installer import host as hosts
 from runtime import errors, readings
 
@@ -38,6 +38,8 @@ class Attempt:
     """What it has, or had when the change was begun by one that was killed."""
     held: tuple[str, ...]
     """Who holds a device."""
+    asked: str
+    """The digest of everything that is asked for."""
     target: record.Driver | None = None
     """What the host is to have, once that is in the store; None: no driver."""
 
@@ -56,15 +58,16 @@ class Approach:
         self._right = right
         self._evictions = 0
 
-    def attempt(self, seen: observation.Seen, *, disturbs: bool, reload: bool) -> Attempt:
-        """What is known when a change is begun; `reload` says whether modules are to be unloaded first."""
+    def attempt(self, seen: observation.Seen, judged: verdict.Verdict) -> Attempt:
+        """What is known when a change is begun."""
         self._evictions = self._users.evictions
         before = seen.record.change or self._before(seen)
-        touched = before.touched or not (reload and seen.loaded)
+        touched = before.touched or not (judged.reload and seen.loaded)
         return Attempt(
             seen=seen,
             before=msgspec.structs.replace(before, touched=touched),
-            held=self._users.present(seen) if disturbs else (),
+            held=self._users.present(seen) if judged.disturbs else (),
+            asked=judged.asked,
         )
 
     def _before(self, seen: observation.Seen) -> record.Change:
@@ -84,7 +87,7 @@ class Approach:
     def steps(self, attempt: Attempt, reason: str) -> tuple[outline.Step, ...]:
         """Have the host to ourselves."""
         seen = attempt.seen
-        if attempt.held and self._is_unasked(seen):
+        if attempt.held and self._is_unasked(attempt):
             return (self._sparing(attempt, reason),)
         others = seen.record.installed is None and seen.record.change is None and (seen.loaded or seen.options)
         return (
@@ -129,9 +132,10 @@ class Approach:
         if (noted or self._right.name) and self._right.give_back() and noted:
             record.update(self._host, lease=None)
 
-    def _is_unasked(self, seen: observation.Seen) -> bool:
+    def _is_unasked(self, attempt: Attempt) -> bool:
+        seen = attempt.seen
         known = seen.record
-        same = (known.asked, known.boot) == (wish.of_settings(self._settings), seen.boot)
+        same = (known.asked, known.boot) == (attempt.asked, seen.boot)
         return same and known.installed is not None and known.change is None
 
     def _sparing(self, attempt: Attempt, reason: str) -> outline.Step:

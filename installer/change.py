@@ -48,7 +48,7 @@ class Changer:
 
     def plan(self, seen: observation.Seen, judged: verdict.Verdict, digest: str) -> tuple[outline.Step, ...]:
         """All steps of a change, for people; nothing is done."""
-        attempt = self._approach.attempt(seen, disturbs=judged.disturbs, reload=judged.reload)
+        attempt = self._approach.attempt(seen, judged)
         attempt.target = self._target(seen, judged, digest) or self._expected(digest)
         near = self._approach.steps(attempt, judged.reasons[0]) if judged.disturbs else ()
         return (*self._staging(judged, digest), *near, *self._steps(attempt, judged))
@@ -64,7 +64,7 @@ class Changer:
         """
         attempt = None
         try:
-            attempt = self._approach.attempt(seen, disturbs=judged.disturbs, reload=judged.reload)
+            attempt = self._approach.attempt(seen, judged)
             self._come_near(attempt, judged, digest, progress)
             with self._host.finishing():
                 execute(self._steps(attempt, judged), progress)
@@ -91,7 +91,7 @@ class Changer:
         """
         self._approach.give_back()
 
-    def settle(self, seen: observation.Seen) -> None:
+    def settle(self, seen: observation.Seen, judged: verdict.Verdict) -> None:
         """Removes what an interrupted change left on a host that is right."""
         if seen.changing:
             self._host.remove(places.CHANGING)
@@ -99,10 +99,9 @@ class Changer:
         known = seen.record
         if known.attempt is not None:
             record.update(self._host, attempt=None)
-        asked = wish.of_settings(self._settings)
-        if known.installed is not None and (known.asked, known.boot) != (asked, seen.boot):
+        if known.installed is not None and (known.asked, known.boot) != (judged.asked, seen.boot):
             # What breaks from now on is nobody's wish, as after a change, and nobody is evicted for it.
-            record.update(self._host, asked=asked, boot=seen.boot)
+            record.update(self._host, asked=judged.asked, boot=seen.boot)
         if known.installed is not None and known.installed.version != self._settings.driver_version:
             # The same content under another tag.
             named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)
@@ -203,8 +202,7 @@ class Changer:
             raise errors.Failure(f"The driver is not what it should be: {'; '.join(remaining)}.{hint}")
 
     def _record(self, attempt: approach.Attempt) -> None:
-        asked = wish.of_settings(self._settings)
-        record.install(self._host, attempt.target, asked=asked, boot=attempt.seen.boot)
+        record.install(self._host, attempt.target, asked=attempt.asked, boot=attempt.seen.boot)
 
     def _end(self, attempt: approach.Attempt) -> None:
         self._host.remove(places.CHANGING)

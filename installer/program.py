@@ -44,6 +44,7 @@ class Program:
         self._settings = settings
         self._changer = changer
         self._digest = digest
+        self._asked = wish.asked(settings, digest)
         self._shown = shown
         self._mended_s: float | None = None
         self._reason = ""
@@ -73,7 +74,7 @@ class Program:
             return self._stand("Waiting", judged.reasons[0], _LOOK_S)
         self._last = None
         try:
-            self._changer.settle(seen)
+            self._changer.settle(seen, judged)
         except errors.Failure as failure:
             # The Lease expires by itself where nobody answers; the host is right all the same.
             LOG.warning("%s", failure)
@@ -115,7 +116,7 @@ class Program:
     def _pause(self, seen: observation.Seen) -> float | None:
         """What is left of the pause after a try that did not succeed."""
         last = self._last or seen.record.attempt
-        if last is None or (last.digest, last.boot) != (wish.of_settings(self._settings), seen.boot):
+        if last is None or (last.digest, last.boot) != (self._asked, seen.boot):
             return None
         left_s = last.until_s - _since_boot_s()
         if self._host.path(places.RETRY).exists():
@@ -135,13 +136,12 @@ class Program:
 
     def _failed(self, seen: observation.Seen, name: str, reason: str, least_s: float) -> float:
         LOG.error("%s", reason)
-        asked = wish.of_settings(self._settings)
         last = self._last or seen.record.attempt
-        failures = 1 + (last.failures if last is not None and last.digest == asked else 0)
+        failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
         # After months of failures the power alone is more than a float holds.
         pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
         attempt = record.Attempt(
-            digest=asked,
+            digest=self._asked,
             state=name,
             reason=reason,
             failures=failures,

@@ -44,7 +44,7 @@ def report(
 ) -> Report:
     """Everything about a host that people ask for."""
     outlined = tuple(steps)
-    pause_s = advice.pause_s(settings, seen, time.clock_gettime(time.CLOCK_BOOTTIME))
+    pause_s = advice.pause_s(judged, seen, time.clock_gettime(time.CLOCK_BOOTTIME))
     return Report(
         settings=settings,
         seen=seen,

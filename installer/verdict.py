@@ -1,11 +1,12 @@
 """What is to be done about a host, and why; nothing is done here."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from installer import config, observation, places, proof
+from installer import config, observation, places, proof, wish
 
 
 class Kind(Enum):
@@ -31,6 +32,8 @@ class Verdict:
     """Of a host whose driver is the right one, and not in order."""
     replace: bool = False
     """Another driver has to be put in place, or none."""
+    asked: str = ""
+    """The digest of everything that is asked for."""
 
     @property
     def reload(self) -> bool:
@@ -45,6 +48,12 @@ class Verdict:
 
 def judge(settings: config.Config, seen: observation.Seen, digest: str, matches: Callable[[str, str], bool]) -> Verdict:
     """The verdict on a host; `digest` is the wanted driver's, `matches` searches a text for a pattern of RE2."""
+    return dataclasses.replace(_judged(settings, seen, digest, matches), asked=wish.asked(settings, digest))
+
+
+def _judged(
+    settings: config.Config, seen: observation.Seen, digest: str, matches: Callable[[str, str], bool]
+) -> Verdict:
     if reason := _not_ours(settings, seen.kernel, matches):
         return Verdict(kind=Kind.WAIT, reasons=(reason,))
     if settings.state == "Absent":

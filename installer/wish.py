@@ -16,9 +16,12 @@ def digest(settings: config.Config, kernel: str, fingerprint: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def of_settings(settings: config.Config) -> str:
-    """Differs with anything that is asked for, so that a repair is tried at once."""
-    return hashlib.sha256(repr(settings).encode()).hexdigest()
+def asked(settings: config.Config, wanted: str) -> str:
+    """Differs with anything that is asked for, settings or content, so that a repair is tried at once.
+
+    `wanted` is the digest of the driver.
+    """
+    return hashlib.sha256(f"{settings!r} {wanted}".encode()).hexdigest()
 
 
 def modules(settings: config.Config, found: Sequence[pci.Function]) -> tuple[str, ...]:

@@ -154,15 +154,18 @@ def test_every_report_is_of_a_situation() -> None:
 
 def of(seen: observation.Seen, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
     """The report of a host as values say it is, of which something has to be changed that disturbs its users."""
-    judged = verdict.Verdict(kind=verdict.Kind.CHANGE, reasons=("It is not right.",), replace=True)
+    stated = settings.config(**changes)
+    judged = verdict.Verdict(
+        kind=verdict.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=wish.asked(stated, "")
+    )
     outlined = (outline.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
-    return report.report(settings.config(**changes), seen, judged, outlined, held)
+    return report.report(stated, seen, judged, outlined, held)
 
 
 def tried(**changes: Any) -> observation.Seen:
     """A host on which the smallest config was tried just now, in vain."""
     stated: dict[str, Any] = {
-        "digest": wish.of_settings(settings.config()),
+        "digest": wish.asked(settings.config(), ""),
         "state": "Failed",
         "reason": "The disk is full.",
         "failures": 1,

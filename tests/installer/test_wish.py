@@ -52,11 +52,15 @@ def test_what_is_no_part_of_the_files_makes_no_other_driver(changes: dict[str, A
     ],
 )
 def test_whatever_is_asked_for_differently_is_tried_at_once(changes: dict[str, Any]) -> None:
-    assert wish.of_settings(settings.config(**changes)) != wish.of_settings(settings.config())
+    assert wish.asked(settings.config(**changes), "a") != wish.asked(settings.config(), "a")
 
 
 def test_a_config_that_is_read_again_is_the_same_wish() -> None:
-    assert wish.of_settings(settings.config()) == wish.of_settings(settings.config())
+    assert wish.asked(settings.config(), "a") == wish.asked(settings.config(), "a")
+
+
+def test_another_content_under_the_same_config_is_another_wish() -> None:
+    assert wish.asked(settings.config(), "a") != wish.asked(settings.config(), "b")
 
 
 def test_a_host_needs_the_modules_of_its_own_devices_and_those_below() -> None:
