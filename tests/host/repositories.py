@@ -4,10 +4,12 @@
 """
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import http.server
 import shutil
+import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -15,7 +17,7 @@ from types import MappingProxyType
 
 from installer import host as hosts
 from tests.host import rpms
-from tests.installer import crashes, machines
+from tests.installer import crashes, machines, sourcetrees
 
 BOTH, FIRST, ODD, UNSIGNED, STRANGE = (
     f"file:///srv/{name}" for name in ("both", "first", "odd", "unsigned", "strange")
@@ -23,10 +25,20 @@ BOTH, FIRST, ODD, UNSIGNED, STRANGE = (
 
 SIGNER, STRANGER = "signer", "stranger"
 
-KERNEL_DEVEL = rpms.kernel_devel(
-    machines.KERNEL,
-    {"include/config/kernel.release": f"{machines.KERNEL}\n".encode(), "Makefile": b"modules:\n\t@echo modules\n"},
+
+def _headers(release: str) -> dict[str, bytes]:
+    with tempfile.TemporaryDirectory() as folder:
+        sourcetrees.write_kernel_devel(Path(folder), release)
+        return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(Path(folder).rglob("*.*"))} | {
+            "Makefile": Path(folder, "Makefile").read_bytes()
+        }
+
+
+KERNEL_DEVEL = rpms.kernel_devel(machines.KERNEL, _headers(machines.KERNEL))
+MISNAMED = dataclasses.replace(
+    rpms.kernel_devel(machines.KERNEL, _headers(rpms.OTHER_KERNEL)), release=f"{KERNEL_DEVEL.release}.1"
 )
+"""What says in its name that it is for the running kernel, and holds the headers of another one."""
 
 BASE = (
     rpms.Package(
@@ -48,6 +60,7 @@ _BIG = hashlib.shake_128().digest(2 << 20)
 """Two megabytes that nothing compresses."""
 
 _ODD = (
+    MISNAMED,
     rpms.driver("3.1", kernel=rpms.OTHER_KERNEL),
     rpms.driver("3.2", relations=("Requires: libnuma >= 3",)),
     rpms.driver("3.3", relations=("Conflicts: libnuma",)),
