@@ -18,7 +18,7 @@ IMAGE_FLAGS ?=
 .PHONY: help
 help: ## Print this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target meaning; do \
-		printf '  make %-10s %s\n' "$$target" "$$meaning"; done
+		printf '  make %-14s %s\n' "$$target" "$$meaning"; done
 
 # The first Python of at least 3.11 that runs: a version manager may offer a name that it cannot run.
 # It is built aside and moved in only by the last step, the stamp; an interrupted set-up begins again.
@@ -53,6 +53,10 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)
 	$(BIN)/python -m tests.device_plugin.faults --count $(or $(COUNT),1000) --seed $(SEED)
+
+.PHONY: watcher-faults
+watcher-faults: $(READY) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)
+	$(BIN)/python -m tests.watcher.faults --count $(or $(COUNT),500) --seed $(SEED)
 
 .PHONY: crashes
 crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
@@ -110,9 +114,10 @@ images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FL
 	done
 
 .PHONY: bench
-bench: $(READY) ## Measure the compiler on large fleets, and the device plugin
+bench: $(READY) ## Measure the compiler on large fleets, the device plugin and the watcher
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.plugin
+	$(BIN)/python -m benchmarks.watcher
 
 .PHONY: fuzz
 fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
@@ -127,8 +132,9 @@ lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) pyproject.toml --group dev --output-file requirements.lock $(UPGRADE)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock
+	$(PIN) --group watcher --constraint requirements.lock --output-file watcher/requirements.lock
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	find benchmarks compiler device_plugin installer runtime tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks compiler device_plugin installer runtime tests watcher -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -19,7 +19,7 @@ _LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
-_NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
+NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
 
 _KEYS = 10_000
@@ -97,7 +97,7 @@ class Reducer:
         info = (item.get("status") or {}).get("nodeInfo") or {}
         taints = tuple(sorted(_lasting((item.get("spec") or {}).get("taints") or ())))
         annotations = item["metadata"].get("annotations") or {}
-        discovered = bool(annotations.get(_NFD_ANNOTATION)) or any(
+        discovered = bool(annotations.get(NFD_ANNOTATION)) or any(
             key.startswith(_DISCOVERED) and not is_opt_out(key) for key in item["metadata"].get("labels") or {}
         )
         facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))

@@ -53,7 +53,8 @@ class EnvVar:
     """EnvVar v1 core with a plain value."""
 
     name: str
-    value: str
+    value: str | None
+    """None for the empty one, which the API server drops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

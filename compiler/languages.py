@@ -198,7 +198,7 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
         found["description"] = description
     if "items" in schema:
         found["items"] = _structural(schema["items"], definitions)
-    if "properties" in schema:
+    if schema.get("properties"):  # The API server drops an empty map, which then is a permanent difference.
         found["properties"] = {name: _structural(value, definitions) for name, value in schema["properties"].items()}
     elif isinstance(schema.get("additionalProperties"), dict):
         found["additionalProperties"] = _structural(schema["additionalProperties"], definitions)

@@ -125,7 +125,7 @@ def _driver_pool(item: documents.Cluster, entry: governance.Governed) -> ir.Driv
         ),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
         pool=chosen.name,
-        env=tuple(ir.EnvVar(name=variable.name, value=variable.value) for variable in spec.env),
+        env=tuple(ir.EnvVar(name=variable.name, value=variable.value or None) for variable in spec.env),
         min_ready_seconds=spec.rollout.minReadySeconds,
         grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
     )

@@ -23,7 +23,8 @@ _SORTS: tuple[tuple[str, Callable[[documents.Node], object]], ...] = (
 def message(template: str, cluster: str, old: Sequence[documents.Node], new: Sequence[documents.Node]) -> str:
     """The commit's message: the template's text, and below it the nodes' names."""
     changes = tuple(_changes(old, new))
-    subject = template.replace("{cluster}", cluster).replace("{summary}", ", ".join(text for text, _ in changes))
+    words = ", ".join(text for text, _ in changes) or "written anew"
+    subject = template.replace("{cluster}", cluster).replace("{summary}", words)
     body = "\n".join(f"{text}: {_listed(names)}" for text, names in changes)
     return f"{subject}\n\n{body}\n" if body else f"{subject}\n"
 

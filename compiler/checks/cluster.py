@@ -14,6 +14,9 @@ GUARD_KUBERNETES = 30
 """The first minor release whose API server can confine an eviction to a node: ValidatingAdmissionPolicy v1 and
 the node's name in the claims of a pod's token."""
 
+_FLUX_SCHEMES = ("http://", "https://", "ssh://")
+"""https://fluxcd.io/flux/components/source/gitrepositories/#url"""
+
 _NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
 
 
@@ -38,6 +41,7 @@ def faults(item: documents.Cluster) -> Iterator[Diagnostic]:
     yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), item.spec.nfd.tolerations)
     yield from kubernetes_release(item, source)
     yield from engine_settings(item, source)
+    yield from flux_repository(item, source)
     yield from watcher(item, source)
     yield from mirrors(item, source)
 
@@ -108,6 +112,24 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
             notes=("So there is no bootstrap/ to point it there.",),
             hint=f"Set gitops.repository.url{' or gitops.flux.sourceRef' if gitops.engine == 'flux' else ''}.",
         )
+
+
+def flux_repository(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """A GitRepository of our own has a URL with one of the schemes that Flux's definition of the kind allows."""
+    gitops = item.spec.gitops
+    if gitops.engine != "flux" or gitops.flux.sourceRef is not None or gitops.repository is None:
+        return
+    url = gitops.repository.url
+    if url.startswith(_FLUX_SCHEMES):
+        return
+    host, colon, path = url.partition(":")
+    is_short = "@" in host and colon
+    yield Diagnostic(
+        code="conflicting-settings",
+        span=source.span("spec", "gitops", "repository", "url"),
+        message=f"Flux fetches from URLs with ssh://, https:// or http://, and '{url}' has none of them.",
+        hint=f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Name the repository by such a URL.",
+    )
 
 
 def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

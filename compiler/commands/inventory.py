@@ -1,8 +1,9 @@
-"""`kae inventory`: the canonical NodeInventory of what kubectl prints."""
+"""`kae inventory`: the canonical NodeInventory of a live cluster, or of what kubectl prints of it."""
 
 import argparse
 import dataclasses
 import sys
+from pathlib import Path
 from typing import TextIO
 
 from compiler import (
@@ -13,6 +14,7 @@ from compiler import (
     files,
     fleet,
     inventory,
+    live,
     load,
     names,
     parse,
@@ -28,12 +30,29 @@ _HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Reads a list of Nodes from standard input, prints the inventory, and says what is wrong with the list."""
+    """Prints the inventory of the nodes in the cluster, or in the list on standard input."""
     name = arguments.cluster
     if not names.is_cluster(name):
         raise errors.WorldError(
             f"'{name}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
         )
+    found = _piped(name) if arguments.kubeconfig is None else _live(arguments)
+    if found is None:
+        return cli.WRONG
+    sys.stdout.write(inventory.text(found))
+    return cli.FINE
+
+
+def _live(arguments: argparse.Namespace) -> documents.Inventory:
+    """The inventory of the nodes that the API server lists."""
+    cluster = live.Cluster(Path(arguments.kubeconfig), arguments.context)
+    reducer = inventory.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
+    nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
+    return documents.Inventory(cluster=documents.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
+
+
+def _piped(name: str) -> documents.Inventory | None:
+    """The inventory of the list on standard input; None where that is wrong, after saying why."""
     source: TextIO | None = sys.stdin  # None where the caller closed it
     if source is None or source.isatty():
         raise errors.WorldError("nothing is piped into standard input.", hint=_HINT)
@@ -50,13 +69,12 @@ def run(arguments: argparse.Namespace) -> int:
     shown = diagnostics.merged(notes)
     sys.stderr.write(report.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:
-        return cli.WRONG
+        return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
     read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(name))
     if read.cluster != name:
         raise errors.WorldError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
-    sys.stdout.write(inventory.text(read))
-    return cli.FINE
+    return read
 
 
 def _is_nodes(judge: schema.Judge, document: documents.Document, notes: list[diagnostics.Diagnostic]) -> bool:

@@ -98,6 +98,15 @@ Quantity = Annotated[
     Field(json_schema_extra=form("a quantity, such as 2, 500m or 1Gi")),
 ]
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
+ResourceName = Annotated[
+    str,
+    Field(
+        pattern=rf"^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGTPE]i|{_DOMAIN}/{_NAME})$",
+        max_length=317,
+        json_schema_extra=form("a resource of containers, such as cpu or example.com/device"),
+    ),
+]
+"""https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/"""
 IntOrPercent = Annotated[
     Annotated[int, Field(ge=0)] | Annotated[str, Field(pattern=r"^(100|[1-9]?[0-9])%$")],
     Field(json_schema_extra=form('a whole number, or a percentage such as "10%"')),
@@ -174,9 +183,9 @@ class Toleration(Model):
 class ResourceRequirements(Model):
     """What a container asks for and is held to (ResourceRequirements v1 core)."""
 
-    limits: dict[LabelKey, Quantity] = Field(default_factory=dict)
+    limits: dict[ResourceName, Quantity] = Field(default_factory=dict)
     """The most that it may use."""
-    requests: dict[LabelKey, Quantity] = Field(default_factory=dict)
+    requests: dict[ResourceName, Quantity] = Field(default_factory=dict)
     """What is set aside for it."""
 
 

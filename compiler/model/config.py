@@ -4,7 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from compiler.model import base, cluster, policy
+from compiler.model import base, policy
+from compiler.model import cluster as clusters
 from compiler.model.base import Model
 
 _PciId = Annotated[
@@ -121,13 +122,23 @@ class DevicePluginConfig(NodeProgram):
 class WatcherConfig(Program):
     """What the watcher reads, and where it commits."""
 
-    repository: cluster.WatcherRepository
-    intervalSeconds: int
-    quietSeconds: int
-    removalQuietSeconds: int
-    minCommitSeconds: int
-    maxLossPercent: int
-    ignoreLabels: tuple[str, ...]
-    author: cluster.Author
-    messageTemplate: str
+    cluster: base.ClusterName
+    """Its inventory is the file of this name."""
+    repository: clusters.WatcherRepository
+    intervalSeconds: Annotated[int, Field(ge=0)]
+    """Between full lists of the nodes."""
+    quietSeconds: Annotated[int, Field(ge=0, le=86400)]
+    """How long a node stays as it is before an addition or a change is committed."""
+    removalQuietSeconds: Annotated[int, Field(ge=0, le=86400)]
+    """How long it does before a removal is."""
+    minCommitSeconds: Annotated[int, Field(ge=0, le=86400)]
+    """Between two commits."""
+    maxLossPercent: Annotated[int, Field(ge=0, le=100)]
+    """A snapshot that loses more of the nodes, or of the devices, is held back."""
+    ignoreLabels: tuple[clusters.LabelGlob, ...] = ()
+    """Label keys, or globs of them, that never enter the inventory."""
+    author: clusters.Author
+    messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)]
+    """The commit message; {cluster} and {summary} are filled in."""
     signing: Literal["ssh", "gpg"] | None = None
+    """Absent: commits are not signed."""

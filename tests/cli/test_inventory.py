@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compiler import inventory
+from compiler import inventory, live
 from tests import builders, project
-from tests.cli import fleet
+from tests.cli import apiserver, fleet
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -111,3 +111,55 @@ def test_nobody_is_left_waiting_at_a_terminal(tmp_path: Path, monkeypatch: pytes
 
     assert answer.code == 3
     assert "kubectl get nodes" in answer.err
+
+
+def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PAGE", 4)
+    with apiserver.serving(tmp_path) as server:
+        server.put(*reversed(fleet.NODES))
+        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == inventory.text(builders.reduced(*fleet.NODES))
+
+
+def test_of_a_live_cluster_too_labels_that_the_project_ignores_never_enter(tmp_path: Path) -> None:
+    ignoring = fleet.CLUSTER.replace("west", "east") + "  watcher:\n    ignoreLabels: [po*]\n"
+    project.write(tmp_path, {"policies/east.yaml": ignoring})
+    with apiserver.serving(tmp_path) as server:
+        server.put(*fleet.NODES)
+        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", "kubeconfig")
+
+    assert answer.code == 0
+    assert '"pool"' not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--kubeconfig", "nowhere"], 3, "'nowhere' cannot be read"),
+        (["--kubeconfig", "kubeconfig", "--context", "other"], 3, "Its contexts are bare, test."),
+        (["--context", "test"], 2, "--context is of the file that --kubeconfig names"),
+    ],
+)
+def test_a_cluster_that_cannot_be_asked_prints_nothing_and_says_why(
+    more: list[str], code: int, words: str, tmp_path: Path
+) -> None:
+    with apiserver.serving(tmp_path):
+        answer = project.kae(tmp_path, "inventory", "--cluster", "east", *more)
+
+    assert (answer.code, answer.out) == (code, "")
+    assert words in answer.err
+
+
+def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "PAGE", 4)
+    with apiserver.serving(tmp_path) as server:
+        server.put(*fleet.NODES)
+        server.state.when_asked = lambda _: server.state.forbidden.update(
+            ["list nodes"] if server.state.requests[1:] else []
+        )
+        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "does not let us list nodes" in answer.err

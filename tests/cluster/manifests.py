@@ -10,15 +10,23 @@ import yaml
 from tests import golden
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
-_ROOT = Path(golden.__file__).resolve().parents[2]
+ROOT = Path(golden.__file__).resolve().parents[2]
+"""The folder of the repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
     """An object, and the very text that the compiler wrote."""
 
+    component: str
+    """The folder that it stands in."""
     data: Mapping[str, Any]
     text: str
+
+    @property
+    def is_bootstrap(self) -> bool:
+        """Whether it points an engine at the others."""
+        return self.component == "bootstrap"
 
     @property
     def kind(self) -> str:
@@ -31,19 +39,17 @@ class Manifest:
 
 def trees() -> Sequence[Path]:
     """The folders of all clusters: of the example fleet, and of the golden projects."""
-    return sorted(_ROOT.glob("output/*/")) + sorted(_ROOT.glob("tests/golden/*/output/*/"))
+    return sorted(ROOT.glob("output/*/")) + sorted(ROOT.glob("tests/golden/*/output/*/"))
 
 
 def title(tree: Path) -> str:
     """A folder of a cluster, from the root of the repository."""
-    return str(tree.relative_to(_ROOT))
+    return str(tree.relative_to(ROOT))
 
 
 def of(tree: Path) -> Sequence[Manifest]:
     """Every object in a folder of a cluster, namespaces and definitions first."""
-    paths = sorted(tree.glob("*/*.yaml"))
-    found = [Manifest(data=yaml.load(text, yaml.CSafeLoader), text=text) for text in map(Path.read_text, paths)]
-    return sorted(found, key=_rank)
+    return sorted(map(_read, sorted(tree.glob("*/*.yaml"))), key=_rank)
 
 
 def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
@@ -64,6 +70,11 @@ def differences(rendered: Any, live: Any, path: str = "") -> Iterator[str]:
             yield from differences(value, other, f"{path}[{number}]")
     elif (rendered, type(rendered)) != (live, type(live)):
         yield f"{path}: {rendered!r} was rendered, and {live!r} is there"
+
+
+def _read(path: Path) -> Manifest:
+    text = path.read_text()
+    return Manifest(component=path.parent.name, data=yaml.load(text, yaml.CSafeLoader), text=text)
 
 
 def _rank(item: Manifest) -> int:

@@ -42,6 +42,15 @@ class Objects:
         assert answer.warnings == (), answer.warnings
         return answer.body
 
+    def merge(self, item: Mapping[str, Any], change: Mapping[str, Any], part: str = "") -> None:
+        """Merges a change into an object, or into a part of it, as in /status.
+
+        Raises:
+            AssertionError: It was refused.
+        """
+        answer = self._client.request("PATCH", f"{self.path(item)}{part}", change)
+        assert answer.status == 200, answer
+
     def delete(self, item: Mapping[str, Any]) -> None:
         """Removes an object, and what it owns later on.
 

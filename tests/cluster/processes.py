@@ -17,8 +17,8 @@ class Program:
 
     def __init__(self, place: places.Place, name: str, command: Sequence[str]) -> None:
         self.name = name
+        self.command = tuple(command)
         self._place = place
-        self._command = tuple(command)
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -42,7 +42,7 @@ class Program:
         entrance = str(cgroups.entrance(self._place.cgroup))
         with self._place.log(self.name).open("ab") as log:
             self._process = subprocess.Popen(
-                ("sh", "-c", _JOIN, entrance, *self._command),
+                ("sh", "-c", _JOIN, entrance, *self.command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

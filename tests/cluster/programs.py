@@ -105,7 +105,9 @@ ENGINES = (
         name="argocd",
         module="github.com/argoproj/argo-cd/v3",
         packages={"argocd": "."},
-        files={f"{kind}s.argoproj.io.yaml": f"manifests/crds/{kind}-crd.yaml" for kind in ("application", "appproject")},
+        files={
+            f"{kind}s.argoproj.io.yaml": f"manifests/crds/{kind}-crd.yaml" for kind in ("application", "appproject")
+        },
     ),
     # Argo CD runs it where a folder holds a kustomization.yaml.
     ProgramSet(name="kustomize", packages={"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"}),

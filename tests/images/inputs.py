@@ -13,7 +13,10 @@ from pathlib import Path
 from tests.cluster import images, programs
 
 ROOT = Path(__file__).resolve().parents[2]
-_PACKAGES = ("gcc", "libc6-dev", "libelf1", "libstdc++6", "make", "python3", "python3-venv")
+_PACKAGES = (
+    *("gcc", "git", "gpg", "gpg-agent", "libc6-dev", "libelf1", "libstdc++6", "make", "openssh-client"),
+    *("python3", "python3-venv"),
+)
 """What the Dockerfiles ask of their base, or would install upon it."""
 
 
@@ -28,6 +31,15 @@ def folders() -> Mapping[str, str]:
 def sources() -> tuple[Path, ...]:
     """Every file that a build of the images reads, from the root and in order."""
     return tuple(sorted(path for top in _tops() for path in _files(ROOT / top)))
+
+
+def shipped(folder: str) -> tuple[Path, ...]:
+    """The sources that a program's image holds, from the root and in order."""
+    tops = [ROOT / "runtime", ROOT / folder]
+    if folder == "watcher":
+        tops += [ROOT / line for line in _tops() if line.startswith("compiler/")]
+    found = (path for top in tops for path in _files(top) if path.suffix == ".py")
+    return tuple(sorted(path.relative_to(ROOT) for path in found))
 
 
 def digest() -> str:

@@ -66,13 +66,15 @@ class Store:
         """Writes an image as Docker's archive, whose layers are not compressed: containerd takes it in sooner."""
         self._work("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
 
-    def run(self, name: str, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, name: str, *command: str, folder: Path | None = None, options: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """Runs a command in a container that has neither network nor capabilities, and cannot write its root.
 
-        It sees the folder, if there is one, at the folder's own path. It may fail.
+        It sees the folder, if there is one, at the folder's own path. Further options are podman's. It may fail.
         """
         mounted = () if folder is None else (f"--volume={folder}:{folder}",)
-        words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted)
+        words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted, *options)
         return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))
 
     def _work(self, *command: str) -> str:

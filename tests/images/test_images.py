@@ -10,6 +10,8 @@ import pytest
 from tests.images import inputs, stores
 
 NAMES = tuple(inputs.folders())
+USERS = {"kae-watcher": "65532:65532"}
+"""Who an image runs as; root, where none is stated."""
 
 _UNCOMPILED = """
 import importlib.util, pathlib, sysconfig
@@ -49,7 +51,11 @@ def image(store: stores.Store, name: str, tag: str = "1") -> Mapping[str, Any]:
 
 
 def test_the_images_are_those_of_the_programs() -> None:
-    assert inputs.folders() == {"kae-device-plugin": "device_plugin", "kae-driver-installer": "installer"}
+    assert inputs.folders() == {
+        "kae-device-plugin": "device_plugin",
+        "kae-driver-installer": "installer",
+        "kae-watcher": "watcher",
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -78,21 +84,22 @@ def test_an_image_says_what_it_is(store: stores.Store, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_runs_its_program_as_root_from_its_own_folder(store: stores.Store, name: str) -> None:
+def test_an_image_runs_its_program_as_its_user_from_its_own_folder(store: stores.Store, name: str) -> None:
     found = image(store, name)["Config"]
 
     assert found["Entrypoint"] == ["python", "-m", inputs.folders()[name]]
-    assert (found["WorkingDir"], found["User"]) == ("/app", "0:0")
+    assert (found["WorkingDir"], found["User"]) == ("/app", USERS.get(name, "0:0"))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_image_holds_its_program_and_what_programs_share_and_nothing_else(store: stores.Store, name: str) -> None:
-    tops = ("runtime", inputs.folders()[name])
-    expected = [path.relative_to(inputs.ROOT) for top in tops for path in (inputs.ROOT / top).rglob("*.py")]
+def test_an_image_holds_its_program_and_what_it_shares_with_others_and_nothing_else(
+    store: stores.Store, name: str
+) -> None:
+    expected = inputs.shipped(inputs.folders()[name])
 
     done = store.run(stores.named(name), "python", "-c", _FILES)
 
-    assert sorted(done.stdout.split()) == sorted(map(str, expected))
+    assert done.stdout.split() == sorted(map(str, expected))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,8 +1,10 @@
 """Nodes are reduced to what decides, in one canonical text that says nothing else."""
 
+import gc
 import hashlib
 import itertools
 import json
+import weakref
 from typing import Any
 
 import hypothesis
@@ -78,6 +80,42 @@ def test_alike_nodes_share_a_profile_however_people_labelled_them() -> None:
     a, b, c = (node.profile for node in found.nodes)
     assert a is b
     assert a != c
+
+
+def test_nodes_that_are_reduced_one_by_one_share_what_they_have_in_common() -> None:
+    reducer = inventory.Reducer()
+
+    a = reducer.node(builders.kubernetes_node("a", builders.HPRE | {"pool": "tls"}))
+    b = reducer.node(json.loads(json.dumps(builders.kubernetes_node("b", builders.HPRE | {"pool": "tls"}))))
+
+    assert a.profile is b.profile
+    assert a.labels["pool"] is b.labels["pool"]
+    assert next(iter(a.labels)) is next(iter(b.labels))
+
+
+def test_a_profile_is_forgotten_with_the_last_node_that_has_it() -> None:
+    reducer = inventory.Reducer()
+    a, b = (reducer.node(builders.kubernetes_node(name)) for name in "ab")
+    profile = weakref.ref(a.profile)
+
+    del a
+    gc.collect()
+    kept = profile()
+    del b, kept
+    gc.collect()
+
+    assert profile() is None
+    assert reducer.node(builders.kubernetes_node("a")).profile.labels == builders.HPRE
+
+
+def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
+    reducer = inventory.Reducer(ignored=["gone.example.com/*"])
+
+    for number in range(inventory._KEYS + 10):
+        reducer.node(builders.kubernetes_node("a", {f"example.com/{number}": "x", "gone.example.com/x": "y"}))
+
+    assert len(reducer._belongs) < 100
+    assert len(reducer._profiles) == 0
 
 
 def test_taints_of_the_lifecycle_never_enter() -> None:

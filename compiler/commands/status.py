@@ -1,0 +1,198 @@
+"""`kae status`: a live cluster against the plan of its own nodes, and against what the documents compile to."""
+
+import argparse
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from compiler import (
+    cli,
+    diagnostics,
+    documents,
+    drift,
+    errors,
+    inventory,
+    live,
+    load,
+    pipeline,
+    project,
+    render,
+    resources,
+    rollout,
+    standing,
+    standingtext,
+    survey,
+    tree,
+    workloads,
+)
+from compiler import fleet as fleets
+from compiler.commands import findings
+
+_BOOTSTRAP = "bootstrap/"
+"""Applied by hand, and perhaps to another cluster."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What the documents want of the cluster."""
+
+    fleet: pipeline.Fleet
+    cluster: documents.Cluster
+    compiled: tree.Tree
+    objects: tuple[documents.Document, ...]
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Prints how the cluster stands; 4 where it is not as planned."""
+    fleet, notes = fleets.read(arguments.inventory)
+    cluster = _chosen(fleet, arguments.cluster)
+    view, more = pipeline.view(fleet, cluster)
+    found = diagnostics.merged([*notes, *more])
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found, cluster=None)
+        return cli.WRONG
+    wanted = _wanted(fleet, view)
+    asked = live.Cluster(Path(arguments.kubeconfig), arguments.context)
+    result, of_now = _Look(asked, wanted).taken(Path(arguments.output))
+    found = diagnostics.merged([*notes, *of_now])
+    as_json = arguments.format == "json"
+    body = "" if as_json else standingtext.text(result, _age_s)
+    findings.show(arguments, found, body, cluster=standing.data(result) if as_json else None)
+    if findings.concluded(arguments, found):
+        return cli.WRONG
+    return cli.FINE if result.as_planned else cli.DIFFERS
+
+
+def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> documents.Cluster:
+    """The one cluster that a kubeconfig can lead to."""
+    known = [cluster.name for cluster in fleet.clusters]
+    project.require_clusters(names, known)
+    chosen = pipeline.selected(fleet.clusters, names)
+    if not chosen:
+        raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
+    if len(chosen) > 1:
+        said = ", ".join(cluster.name for cluster in chosen)
+        raise errors.WorldError(f"a kubeconfig leads to one cluster, and here are {said}.", hint="Choose by --cluster.")
+    return chosen[0]
+
+
+def _wanted(fleet: pipeline.Fleet, view: pipeline.ClusterView) -> _Wanted:
+    rendered = render.renderer(resources.templates(), resources.bytecode())
+    compiled = tree.Tree(view.cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
+    objects: list[documents.Document] = []
+    for path, text in compiled.files:
+        if path.endswith(".yaml") and "/" in path and not path.startswith(_BOOTSTRAP):
+            objects.extend(load.decode(path, text.encode())[0])
+    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=tuple(objects))
+
+
+def _age_s(time: str) -> int | None:
+    try:
+        return max(0, int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()))
+    except (ValueError, TypeError):  # no time at all, or one without a zone
+        return None
+
+
+class _Look:
+    """One look at the cluster: what is wanted of it, and what it answers."""
+
+    def __init__(self, cluster: live.Cluster, wanted: _Wanted) -> None:
+        self._cluster = cluster
+        self._wanted = wanted
+        self._found: dict[standing.Ref, Mapping[str, Any] | None] = {}
+
+    def taken(self, output: Path) -> tuple[standing.Standing, list[diagnostics.Diagnostic]]:
+        """How the cluster stands, and what is to be said of its nodes as they are now."""
+        wanted, cluster = self._wanted, self._wanted.cluster
+        compared = survey.state(output, wanted.compiled)
+        reducer = inventory.Reducer(cluster.spec.watcher.ignoreLabels)
+        pairs = sorted(
+            self._cluster.snapshot(lambda raw: (reducer.node(raw), workloads.node_state(raw))),
+            key=lambda pair: pair[0].name,
+        )
+        nodes = tuple(node for node, _ in pairs)
+        states = {state.name: state for _, state in pairs}
+        known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
+        now = documents.Inventory(cluster=cluster.name, file="", nodes=nodes)
+        view, notes = pipeline.view(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
+        for document in wanted.objects:
+            ref = standing.ref_of(document.data)
+            self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
+        daemon_sets = standing.wanted_daemon_sets([document.data for document in wanted.objects], view.verdicts, nodes)
+        return standing.Standing(
+            cluster=cluster.name,
+            server=self._cluster.host,
+            output=compared.kind,
+            nodes=tuple(states.values()),
+            unknown=tuple(sorted(states.keys() - known)),
+            gone=tuple(sorted(known - states.keys())),
+            rollouts=self._rollouts(daemon_sets, states),
+            deployments=tuple(self._deployments()),
+            leases=tuple(self._leases()),
+            drifts=(*self._drifts(), *self._extras()),
+        ), notes
+
+    def _rollouts(
+        self, wanted: Sequence[rollout.Wanted], states: Mapping[str, workloads.NodeState]
+    ) -> tuple[rollout.Rollout, ...]:
+        namespace = self._wanted.cluster.spec.namespace
+        labels = f"app.kubernetes.io/name in ({','.join(sorted({item.app for item in wanted}))})"
+        pods = [workloads.pod(raw) for raw in self._cluster.objects("v1", "Pod", namespace, labels=labels)]
+        revisions = workloads.newest_revisions(
+            self._cluster.objects("apps/v1", "ControllerRevision", namespace, labels=labels)
+        )
+        pods = self._with_probes(pods, namespace)
+        found = []
+        for item in wanted:
+            ref = standing.Ref(api_version="apps/v1", kind="DaemonSet", namespace=item.namespace, name=item.name)
+            raw = self._found[ref]
+            there = workloads.daemon_set(raw) if raw is not None else None
+            uid = there.uid if there else ""
+            own = [pod for pod in pods if pod.owner == uid]
+            seen = rollout.Seen(live=there, revision=revisions.get(uid, ""), pods=own, nodes=states)
+            found.append(rollout.judged(item, seen))
+        return tuple(found)
+
+    def _with_probes(self, pods: Sequence[workloads.Pod], namespace: str) -> list[workloads.Pod]:
+        """The pods, with what the probes of those that are only not ready said last, in one question for all."""
+        if not any(pod.probed for pod in pods):
+            return list(pods)
+        events = self._cluster.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
+        said = workloads.probe_words(events)
+        return [dataclasses.replace(pod, reason=said[pod.name]) if pod.name in said else pod for pod in pods]
+
+    def _deployments(self) -> Iterator[standing.Workload]:
+        for ref, raw in self._found.items():
+            if ref.kind == "Deployment":
+                yield standing.Workload(ref=ref, live=workloads.deployment(raw) if raw is not None else None)
+
+    def _leases(self) -> Iterator[standing.Held]:
+        for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
+            lease = workloads.lease(raw)
+            if lease.name.startswith(standing.LEASES) and lease.holder:
+                yield standing.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
+
+    def _drifts(self) -> Iterator[standing.Drift]:
+        for document in self._wanted.objects:
+            ref = standing.ref_of(document.data)
+            raw = self._found[ref]
+            changes = drift.changes(document.data, raw) if raw is not None else ()
+            ending = raw is not None and "deletionTimestamp" in raw["metadata"]
+            if raw is None or ending or changes:
+                state: standing.State = "missing" if raw is None else "ending" if ending else "changed"
+                yield standing.Drift(ref=ref, state=state, file=document.file, changes=changes)
+
+    def _extras(self) -> Iterable[standing.Drift]:
+        """What is ours by its label, belongs to nothing else, and is not in output/."""
+        spec = self._wanted.cluster.spec
+        kept = {"Namespace"} if spec.crd.cleanup else {"Namespace", "CustomResourceDefinition"}
+        found = []
+        for api_version, kind in standing.KINDS:
+            state: standing.State = "kept" if kind in kept else "extra"
+            for raw in self._cluster.metadata(api_version, kind, spec.namespace, labels=standing.OURS):
+                ref = standing.ref_of({"apiVersion": api_version, "kind": kind, "metadata": raw["metadata"]})
+                if ref not in self._found and not raw["metadata"].get("ownerReferences"):
+                    found.append(standing.Drift(ref=ref, state=state, file="", changes=()))
+        return sorted(found, key=lambda item: item.ref)

@@ -1,0 +1,90 @@
+"""What of an object is not as it was rendered: every field that we write, and no field that others fill in."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+_KEYS = ("name", "mountPath", "path", "key")
+"""By which the items of a list are told apart, where every item has it and no two share it: the first that is so."""
+
+_AMOUNTS = ("limits", "requests")
+"""Fields of quantities, which the API server writes in a form of its own."""
+
+_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?")
+_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A field that is not as rendered."""
+
+    path: str
+    """From the top, as in spec.containers[worker].image."""
+    wanted: Any
+    """None for an item of a list that we did not render."""
+    live: Any
+    """None where it is not there."""
+
+
+def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:
+    """Every field of `wanted` that `live` lacks or has otherwise, and every item too many in a list of ours."""
+    return tuple(_in_mapping(wanted, live, ""))
+
+
+def _compared(wanted: Any, live: Any, path: str) -> Iterator[Change]:
+    if isinstance(wanted, Mapping) and isinstance(live, Mapping):
+        yield from _in_mapping(wanted, live, path)
+    elif isinstance(wanted, list) and isinstance(live, list):
+        yield from _in_list(wanted, live, path)
+    elif isinstance(wanted, bool) is not isinstance(live, bool) or wanted != live:
+        yield Change(path=path, wanted=wanted, live=live)
+
+
+def _in_mapping(wanted: Mapping[str, Any], live: Mapping[str, Any], path: str) -> Iterator[Change]:
+    is_amounts = path.rpartition(".")[2] in _AMOUNTS
+    for key in sorted(wanted):
+        place = f"{path}.{key}" if path and _is_plain(key) else f"{path}[{key}]" if path else key
+        if not (is_amounts and _is_same_amount(wanted[key], live.get(key))):
+            yield from _compared(wanted[key], live.get(key), place)
+
+
+def _in_list(wanted: Sequence[Any], live: Sequence[Any], path: str) -> Iterator[Change]:
+    key = next((key for key in _KEYS if _tells_apart(key, wanted) and _tells_apart(key, live)), None)
+    ours = {str(item[key]) if key else str(index): item for index, item in enumerate(wanted)}
+    theirs = {str(item[key]) if key else str(index): item for index, item in enumerate(live)}
+    for name, item in ours.items():
+        yield from _compared(item, theirs.get(name), f"{path}[{name}]")
+    for name, item in theirs.items():
+        if name not in ours:
+            yield Change(path=f"{path}[{name}]", wanted=None, live=item)
+
+
+def _tells_apart(key: str, items: Sequence[Any]) -> bool:
+    names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
+    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
+
+
+def _is_plain(key: str) -> bool:
+    """Whether a key can stand between dots without being taken for several."""
+    return "." not in key and "/" not in key
+
+
+def _is_same_amount(wanted: Any, live: Any) -> bool:
+    ours, theirs = _amount(wanted), _amount(live)
+    return ours is not None and ours == theirs
+
+
+def _amount(text: Any) -> Fraction | None:
+    """A quantity's value (Kubernetes, "Common definitions: Quantity"); None for what is none."""
+    match = _QUANTITY.fullmatch(str(text))
+    if match is None:
+        return None
+    number, suffix, exponent = Fraction(match[1]), match[2] or "", match[3]
+    if exponent is not None:
+        return number * Fraction(10) ** int(exponent)
+    if suffix in _DECIMAL:
+        return number * Fraction(1000) ** (_DECIMAL.index(suffix) - _DECIMAL.index(""))
+    return number * Fraction(1024) ** _BINARY.index(suffix)

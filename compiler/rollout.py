@@ -1,0 +1,158 @@
+"""Pods against the plan: for each DaemonSet, on which nodes it is not as the plan foretells, and what holds it up."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler import workloads
+
+Kind = Literal["missing", "surplus", "not-ready", "old", "image"]
+"""missing: no pod where one is planned. surplus: one too many. old: of an older template. image: runs another one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What is not as planned on one node."""
+
+    kind: Kind
+    node: str
+    pod: str
+    """Empty where there is none."""
+    reason: str
+    since: str
+    """A time in the cluster's words; may be empty."""
+    image: str
+    """What the pod runs; empty where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A DaemonSet of the output."""
+
+    namespace: str
+    name: str
+    app: str
+    """The value of app.kubernetes.io/name that its pods bear."""
+    image: str
+    """Of the first container of its template."""
+    planned: Mapping[str, str]
+    """The nodes that a pod is foretold for, and the image that it shall run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollout:
+    """How a DaemonSet stands."""
+
+    wanted: Wanted
+    found: bool
+    """Whether the cluster has it."""
+    observed: bool
+    """Whether its controller has seen the newest change."""
+    pods: int
+    ready: int
+    current: int
+    """Pods of the newest template."""
+    problems: tuple[Problem, ...]
+    """By node and pod."""
+    held_up_by: tuple[str, ...]
+    """Nodes whose pod is not available, where they are as many as may be: no further pod is replaced before they are
+    well or gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What the cluster has for one DaemonSet."""
+
+    live: workloads.DaemonSet | None
+    revision: str
+    """The mark of the newest template; empty where it is not known."""
+    pods: Sequence[workloads.Pod]
+    nodes: Mapping[str, workloads.NodeState]
+
+
+def judged(wanted: Wanted, seen: Seen) -> Rollout:
+    """How a DaemonSet stands against the plan."""
+    live = seen.live
+    if live is None:
+        return Rollout(
+            wanted=wanted, found=False, observed=False, pods=0, ready=0, current=0, problems=(), held_up_by=()
+        )
+    staying = [pod for pod in seen.pods if not pod.ending]
+    problems = sorted(
+        (*_on_planned_nodes(wanted, seen), *_elsewhere(wanted, seen)), key=lambda found: (found.node, found.pod)
+    )
+    return Rollout(
+        wanted=wanted,
+        found=True,
+        observed=live.observed,
+        pods=len(staying),
+        ready=sum(pod.ready for pod in staying),
+        current=sum(not _is_old(pod, seen) for pod in staying),
+        problems=tuple(problems),
+        held_up_by=_holders_up(live, problems),
+    )
+
+
+def _on_planned_nodes(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
+    there: dict[str, list[workloads.Pod]] = {}
+    for pod in seen.pods:
+        there.setdefault(pod.node, []).append(pod)
+    for node, image in wanted.planned.items():
+        staying = [pod for pod in there.get(node, ()) if not pod.ending]
+        ending = [pod for pod in there.get(node, ()) if pod.ending]
+        if not staying:
+            yield _missing(node, ending, seen)
+            continue
+        # The controller keeps the oldest one; which that is does not matter to whoever reads this.
+        first, *more = sorted(staying, key=lambda pod: (not pod.ready, pod.name))
+        yield from _judged(first, image, seen)
+        yield from (_problem("surplus", pod, f"{first.name} is there already") for pod in more)
+
+
+def _elsewhere(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
+    for pod in seen.pods:
+        if not pod.ending and pod.node not in wanted.planned:
+            gone = pod.node not in seen.nodes
+            yield _problem("surplus", pod, "there is no such node" if gone else "the plan foretells none")
+
+
+def _missing(node: str, ending: Sequence[workloads.Pod], seen: Seen) -> Problem:
+    reason = f"{ending[0].name} has not ended yet" if ending else _node_reason(node, seen)
+    return Problem(kind="missing", node=node, pod="", reason=reason, since="", image="")
+
+
+def _judged(pod: workloads.Pod, image: str, seen: Seen) -> Iterator[Problem]:
+    """What is wrong with the pod of a node; each is another thing to do, so each is said."""
+    if not pod.ready:
+        yield _problem("not-ready", pod, _node_reason(pod.node, seen) or pod.reason, pod.since)
+    if _is_old(pod, seen):
+        yield _problem("old", pod, f"runs {pod.image}")
+    elif pod.image != image:
+        yield _problem("image", pod, f"runs {pod.image}, and the plan says {image}")
+
+
+def _problem(kind: Kind, pod: workloads.Pod, reason: str, since: str = "") -> Problem:
+    return Problem(kind=kind, node=pod.node, pod=pod.name, reason=reason, since=since, image=pod.image)
+
+
+def _node_reason(node: str, seen: Seen) -> str:
+    state = seen.nodes.get(node)
+    if state is None or state.ready:
+        return ""
+    return f"the node is not ready{f', {state.reason}' if state.reason else ''}"
+
+
+def _is_old(pod: workloads.Pod, seen: Seen) -> bool:
+    return bool(seen.revision) and pod.revision != seen.revision
+
+
+def _holders_up(live: workloads.DaemonSet, problems: Sequence[Problem]) -> tuple[str, ...]:
+    """The nodes without an available pod, where there are pods left to replace and no more may become unavailable.
+
+    An old pod that is not available is replaced whatever the others do (Kubernetes' rollingUpdate of DaemonSets), so
+    it holds nobody up.
+    """
+    old = {found.node for found in problems if found.kind == "old"}
+    down = {found.node for found in problems if found.kind in ("not-ready", "missing")}
+    waiting = old - down
+    return tuple(sorted(down - old)) if waiting and len(down - old) >= live.max_unavailable else ()

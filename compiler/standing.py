@@ -1,0 +1,249 @@
+"""How a live cluster stands against the plan and the output: everything that `kae status` says, as a value."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from compiler import documents, drift, manifests, plan, rollout, selectors, steps, workloads
+from compiler.model import base
+
+KINDS: tuple[tuple[str, str], ...] = (
+    ("v1", "ConfigMap"),
+    ("v1", "Namespace"),
+    ("v1", "ServiceAccount"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+    ("apps/v1", "DaemonSet"),
+    ("apps/v1", "Deployment"),
+    ("monitoring.coreos.com/v1", "PodMonitor"),
+    ("monitoring.coreos.com/v1", "PrometheusRule"),
+    ("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+)
+"""Every kind that output/ can hold, and so every kind of which something may be left over."""
+
+OURS = "app.kubernetes.io/part-of=kae"
+"""What everything that we render is labelled with."""
+
+LEASES = "kae-driver-"
+"""How the names of our Leases begin."""
+
+State = Literal["missing", "changed", "extra", "kept", "ending"]
+"""missing: not in the cluster. extra: in the cluster and not in output/. kept: the same, on purpose: what others have in
+it would go with it. ending: there, and being deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Ref:
+    """An object of the cluster."""
+
+    kind: str
+    namespace: str
+    name: str
+    api_version: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """An object that is not in the cluster as it is in output/."""
+
+    ref: Ref
+    state: State
+    file: str
+    """Below output/<cluster>/; empty for an extra one."""
+    changes: tuple[drift.Change, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A Deployment of the output, and how it stands; None: it is not there."""
+
+    ref: Ref
+    live: workloads.Deployment | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A Lease that a host holds, with ages in seconds; None where the Lease does not say."""
+
+    lease: workloads.Lease
+    held_s: int | None
+    renewed_s: int | None
+
+    @property
+    def expired(self) -> bool:
+        """Whether it was not renewed for as long as it lasts: another host may take it."""
+        return self.renewed_s is None or self.renewed_s > self.lease.duration_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How a cluster stands."""
+
+    cluster: str
+    server: str
+    output: steps.Kind
+    """How output/<cluster>/ compares with what the documents compile to."""
+    nodes: tuple[workloads.NodeState, ...]
+    unknown: tuple[str, ...]
+    """Nodes that the inventory does not hold yet."""
+    gone: tuple[str, ...]
+    """Nodes of the inventory that the cluster does not have any more."""
+    rollouts: tuple[rollout.Rollout, ...]
+    deployments: tuple[Workload, ...]
+    leases: tuple[Held, ...]
+    drifts: tuple[Drift, ...]
+
+    @property
+    def as_planned(self) -> bool:
+        """Whether the cluster is as documents and output say. An old inventory is no matter: the plan is of now."""
+        settled = all(found.found and found.observed and not found.problems for found in self.rollouts)
+        up = all(found.live and found.live.available >= found.live.replicas for found in self.deployments)
+        return self.output == "fine" and settled and up and all(found.state == "kept" for found in self.drifts)
+
+
+def ref_of(data: Mapping[str, Any]) -> Ref:
+    """The object that data describes."""
+    metadata = data["metadata"]
+    return Ref(
+        api_version=data["apiVersion"],
+        kind=data["kind"],
+        namespace=metadata.get("namespace", ""),
+        name=metadata["name"],
+    )
+
+
+def wanted_daemon_sets(
+    objects: Sequence[Mapping[str, Any]], verdicts: Sequence[plan.Verdict], nodes: Sequence[documents.Node]
+) -> tuple[rollout.Wanted, ...]:
+    """The DaemonSets of the output, with the nodes on which the plan foretells a pod of each."""
+    planned = _planned(verdicts)
+    found = []
+    for data in objects:
+        if data["kind"] != "DaemonSet":
+            continue
+        template = data["spec"]["template"]
+        name, image = data["metadata"]["name"], template["spec"]["containers"][0]["image"]
+        app = template["metadata"]["labels"].get("app.kubernetes.io/name", "")
+        is_of_policy = "device.openfuyao.com/policy" in data["spec"]["selector"]["matchLabels"]
+        served = planned.get(name, {}) if is_of_policy else dict.fromkeys(_served(template["spec"], nodes), image)
+        namespace = data["metadata"].get("namespace", "")
+        found.append(rollout.Wanted(namespace=namespace, name=name, app=app, image=image, planned=served))
+    return tuple(found)
+
+
+def _planned(verdicts: Sequence[plan.Verdict]) -> dict[str, dict[str, str]]:
+    """By DaemonSet of a policy: the nodes that get a pod, and the image."""
+    found: dict[str, dict[str, str]] = {}
+    for verdict in verdicts:
+        if verdict.policy is None:
+            continue
+        for name, landing in (
+            (manifests.driver_name(verdict.policy.name), verdict.driver),
+            (manifests.device_plugin_name(verdict.policy.name), verdict.device_plugin),
+        ):
+            if landing.image is not None:
+                found.setdefault(name, {}).update(dict.fromkeys(verdict.names, landing.image))
+    return found
+
+
+def _served(spec: Mapping[str, Any], nodes: Sequence[documents.Node]) -> tuple[str, ...]:
+    """The nodes that a DaemonSet without a policy serves: those that its nodeSelector and its tolerations allow."""
+    tolerations = [base.Toleration.model_validate(found) for found in spec.get("tolerations", ())]
+    term = tuple(selectors.Requirement(key, "In", (value,)) for key, value in spec.get("nodeSelector", {}).items())
+    return tuple(
+        node.name
+        for node in nodes
+        if selectors.term_matches(term, node.label) and not plan.untolerated(tolerations, node.profile.taints)
+    )
+
+
+def data(found: Standing) -> dict[str, Any]:
+    """A cluster's standing as programs read it."""
+    return {
+        "name": found.cluster,
+        "server": found.server,
+        "asPlanned": found.as_planned,
+        "output": found.output,
+        "nodes": {
+            "count": len(found.nodes),
+            "notReady": [
+                {"name": node.name, "reason": node.reason, "since": node.since}
+                for node in found.nodes
+                if not node.ready
+            ],
+            "notInInventory": list(found.unknown),
+            "onlyInInventory": list(found.gone),
+        },
+        "daemonSets": [_rollout(item) for item in found.rollouts],
+        "deployments": [_workload(item) for item in found.deployments],
+        "leases": [_lease(item) for item in found.leases],
+        "objects": [_drift(item) for item in found.drifts],
+    }
+
+
+def _rollout(found: rollout.Rollout) -> dict[str, Any]:
+    return {
+        "namespace": found.wanted.namespace,
+        "name": found.wanted.name,
+        "found": found.found,
+        "observed": found.observed,
+        "planned": len(found.wanted.planned),
+        "pods": found.pods,
+        "ready": found.ready,
+        "current": found.current,
+        "heldUpBy": list(found.held_up_by),
+        "problems": [
+            {
+                "kind": item.kind,
+                "node": item.node,
+                "pod": item.pod or None,
+                "reason": item.reason,
+                "since": item.since or None,
+                "image": item.image or None,
+                "plannedImage": found.wanted.planned.get(item.node),
+            }
+            for item in found.problems
+        ],
+    }
+
+
+def _workload(found: Workload) -> dict[str, Any]:
+    live = found.live
+    return {
+        "namespace": found.ref.namespace,
+        "name": found.ref.name,
+        "found": live is not None,
+        "replicas": live.replicas if live else 0,
+        "available": live.available if live else 0,
+        "reason": live.reason if live else "",
+    }
+
+
+def _lease(found: Held) -> dict[str, Any]:
+    return {
+        "name": found.lease.name,
+        "holder": found.lease.holder,
+        "heldSeconds": found.held_s,
+        "renewedSecondsAgo": found.renewed_s,
+        "expired": found.expired,
+    }
+
+
+def _drift(found: Drift) -> dict[str, Any]:
+    return {
+        "state": found.state,
+        "apiVersion": found.ref.api_version,
+        "kind": found.ref.kind,
+        "namespace": found.ref.namespace or None,
+        "name": found.ref.name,
+        "file": found.file or None,
+        "changes": [{"path": item.path, "wanted": item.wanted, "live": item.live} for item in found.changes],
+    }

@@ -1,0 +1,242 @@
+"""What a live cluster says of its DaemonSets, Deployments, pods, Leases and nodes: raw objects to values.
+
+Times stay texts as the API server prints them; whoever has a clock makes ages of them.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_REVISION = "controller-revision-hash"
+"""The label by which the DaemonSet controller knows which template a pod was made of."""
+
+_LONGEST = 300  # characters of a reason: the end of a log may be in it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod of a DaemonSet."""
+
+    name: str
+    node: str
+    """Where it runs, or is to run."""
+    owner: str
+    """The uid of its DaemonSet."""
+    revision: str
+    image: str
+    """Of its first container."""
+    ready: bool
+    ending: bool
+    """It was told to go."""
+    reason: str
+    """Why it is not ready, in the cluster's words; may be empty."""
+    since: str
+    """Since when it is ready or not; may be empty."""
+    probed: bool
+    """It runs, and only its readiness probe says no: what that says stands in the events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonSet:
+    """A DaemonSet as the cluster has it."""
+
+    uid: str
+    observed: bool
+    """Whether its controller has seen the newest change to it."""
+    desired: int
+    """On how many nodes the controller wants a pod."""
+    max_unavailable: int
+    """Of so many pods, how many may be unavailable in a rollout."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deployment:
+    """A Deployment as the cluster has it."""
+
+    replicas: int
+    available: int
+    reason: str
+    """Why some are not available, in the cluster's words; may be empty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right of a host to swap its driver."""
+
+    name: str
+    holder: str
+    acquired: str
+    renewed: str
+    duration_s: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeState:
+    """A node, as far as it can hold up others."""
+
+    name: str
+    ready: bool
+    reason: str
+    since: str
+
+
+def pod(raw: Mapping[str, Any]) -> Pod:
+    """A pod."""
+    metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
+    condition = _condition(status, "Ready")
+    ready = condition.get("status") == "True"
+    reason, probed = ("", False) if ready else _why_not_ready(status)
+    return Pod(
+        name=metadata["name"],
+        node=spec.get("nodeName") or _wanted_node(spec),
+        owner=next((owner["uid"] for owner in metadata.get("ownerReferences") or () if owner.get("controller")), ""),
+        revision=(metadata.get("labels") or {}).get(_REVISION, ""),
+        image=next((container.get("image", "") for container in spec.get("containers") or ()), ""),
+        ready=ready,
+        ending="deletionTimestamp" in metadata,
+        reason=reason,
+        since=condition.get("lastTransitionTime") or metadata.get("creationTimestamp") or "",
+        probed=probed,
+    )
+
+
+def daemon_set(raw: Mapping[str, Any]) -> DaemonSet:
+    """A DaemonSet."""
+    metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
+    desired = status.get("desiredNumberScheduled") or 0
+    rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
+    return DaemonSet(
+        uid=metadata.get("uid", ""),
+        observed=(status.get("observedGeneration") or 0) >= (metadata.get("generation") or 0),
+        desired=desired,
+        max_unavailable=_scaled(rolling.get("maxUnavailable", 1), desired),
+    )
+
+
+def deployment(raw: Mapping[str, Any]) -> Deployment:
+    """A Deployment."""
+    status = raw.get("status") or {}
+    failing = (_condition(status, kind) for kind in ("ReplicaFailure", "Available", "Progressing"))
+    wrong = {"ReplicaFailure": "True", "Available": "False", "Progressing": "False"}
+    reason = next((_words(found) for found in failing if found and found["status"] == wrong[found["type"]]), "")
+    return Deployment(
+        replicas=(raw.get("spec") or {}).get("replicas", 1),
+        available=status.get("availableReplicas") or 0,
+        reason=reason,
+    )
+
+
+def lease(raw: Mapping[str, Any]) -> Lease:
+    """A Lease; without a holder it is free."""
+    spec = raw.get("spec") or {}
+    return Lease(
+        name=raw["metadata"]["name"],
+        holder=spec.get("holderIdentity") or "",
+        acquired=spec.get("acquireTime") or "",
+        renewed=spec.get("renewTime") or "",
+        duration_s=spec.get("leaseDurationSeconds") or 0,
+    )
+
+
+def node_state(raw: Mapping[str, Any]) -> NodeState:
+    """Whether a node is ready; one whose kubelet is silent is not."""
+    condition = _condition(raw.get("status") or {}, "Ready")
+    return NodeState(
+        name=raw["metadata"]["name"],
+        ready=condition.get("status") == "True",
+        reason=_words(condition),
+        since=condition.get("lastTransitionTime") or "",
+    )
+
+
+def newest_revisions(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """By the uid of a DaemonSet, what its pods of the newest template are labelled with, from ControllerRevisions."""
+    newest: dict[str, tuple[int, str]] = {}
+    for raw in raws:
+        metadata = raw["metadata"]
+        mark = (metadata.get("labels") or {}).get(_REVISION, "")
+        for owner in metadata.get("ownerReferences") or ():
+            found = (raw.get("revision") or 0, mark)
+            newest[owner["uid"]] = max(found, newest.get(owner["uid"], found))
+    return {uid: mark for uid, (_, mark) in newest.items()}
+
+
+def probe_words(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """By the name of a pod, what its readiness probe said last, from events."""
+    last: dict[str, tuple[str, str]] = {}
+    for raw in raws:
+        message = str(raw.get("message") or "")
+        if message.startswith("Readiness probe "):
+            name = (raw.get("involvedObject") or {}).get("name", "")
+            series = raw.get("series") or {}
+            times = (series.get("lastObservedTime"), raw.get("lastTimestamp"), raw.get("eventTime"))
+            found = (next((time for time in times if time), ""), _line(message.partition(": ")[2] or message))
+            last[name] = max(found, last.get(name, found))
+    return {name: words for name, (_, words) in last.items()}
+
+
+def _why_not_ready(status: Mapping[str, Any]) -> tuple[str, bool]:
+    """The cluster's words, and whether there is nothing more to be said than what the readiness probe does."""
+    if status.get("phase") == "Failed" or status.get("reason"):
+        return _words(status), False
+    scheduled = _condition(status, "PodScheduled")
+    if scheduled.get("status") == "False":
+        return _words(scheduled), False
+    statuses = (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ()))
+    if not statuses:
+        return "its node has not begun with it", False
+    reasons = [reason for reason in map(_container_reason, statuses) if reason]
+    if reasons:
+        return reasons[0], False
+    return _words(_condition(status, "Ready")), True
+
+
+def _container_reason(status: Mapping[str, Any]) -> str:
+    """Why a container does not run; empty for one that does, or has done what it was for."""
+    state = status.get("state") or {}
+    last = (status.get("lastState") or {}).get("terminated")
+    if "waiting" in state:
+        ended = f"; it {_ended(last)}" if last else ""
+        return _line(f"{_words(state['waiting'])}{ended}")
+    ended_now = state.get("terminated")
+    return _line(f"it {_ended(ended_now)}") if ended_now and not status.get("ready") else ""
+
+
+def _ended(terminated: Mapping[str, Any]) -> str:
+    words = _words(terminated)
+    return f"ended with {terminated.get('exitCode', '?')}{f', {words}' if words else ''}"
+
+
+def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
+    return next((found for found in status.get("conditions") or () if found.get("type") == kind), {})
+
+
+def _words(found: Mapping[str, Any]) -> str:
+    return _line(": ".join(_said(found)))
+
+
+def _said(found: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("reason", "message"):
+        if found.get(name):
+            yield str(found[name])
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
+def _wanted_node(spec: Mapping[str, Any]) -> str:
+    """The node that the DaemonSet controller made the pod for, by its affinity, where no scheduler has come to it."""
+    affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
+    fields = (field for term in terms for field in term.get("matchFields") or ())
+    return next((field["values"][0] for field in fields if field.get("key") == "metadata.name"), "")
+
+
+def _scaled(value: int | str, total: int) -> int:
+    """A number, or a percentage rounded up, as the DaemonSet controller does, and at least 1."""
+    if isinstance(value, int):
+        return value
+    percent = int(value.removesuffix("%"))
+    return max(1, -(-total * percent // 100))

@@ -1,0 +1,111 @@
+"""A cluster in the stand-in API server: a project's output is applied, and its controllers have done their work."""
+
+import copy
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import project
+from tests.cli import apiserver, fleet
+
+NAMESPACE = "kae-operator"
+_APP = "app.kubernetes.io/name"
+_REVISION = "controller-revision-hash"
+
+
+def applied(server: apiserver.ApiServer, folder: Path, cluster: str) -> None:
+    """Puts everything of output/<cluster>/ there, and what the controllers make of it where all is well."""
+    for item in objects(folder, cluster):
+        item["metadata"] |= {"uid": f"uid-of-{item['metadata']['name']}", "generation": 1}
+        if item["kind"] == "Deployment":
+            item["status"] = {"availableReplicas": item["spec"]["replicas"]}
+        if item["kind"] == "DaemonSet":
+            _rolled_out(server, item, landing(folder, cluster, item["metadata"]["name"]))
+        server.put(item)
+
+
+def objects(folder: Path, cluster: str) -> Iterator[dict[str, Any]]:
+    """What is to be applied."""
+    for path in sorted((folder / "output" / cluster).glob("*/*.yaml")):
+        if path.parent.name != "bootstrap":
+            yield yaml.safe_load(path.read_text())
+
+
+def landing(folder: Path, cluster: str, name: str) -> list[str]:
+    """The nodes that get a pod of a DaemonSet; of NFD's worker, all that are not tainted."""
+    answer = json.loads(project.kae(folder, "plan", "--cluster", cluster, "--format", "json").out)
+    (found,) = answer["clusters"]
+    fields = {"kae-driver": "driver", "kae-device-plugin": "devicePlugin"}
+    for stem, field in fields.items():
+        if name.startswith(stem):
+            policy = name.removeprefix(f"{stem}-")
+            return [node["name"] for node in found["nodes"] if node[field] and node["policy"] == policy]
+    return [node["metadata"]["name"] for node in nodes() if not node["spec"]["taints"]]
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The nodes of cluster east, as kubelets register them."""
+    found = copy.deepcopy(list(fleet.NODES))
+    for node in found:
+        node["metadata"]["labels"]["kubernetes.io/os"] = "linux"
+    return found
+
+
+def _rolled_out(server: apiserver.ApiServer, item: dict[str, Any], landed: list[str]) -> None:
+    item["status"] = {"observedGeneration": 1, "desiredNumberScheduled": len(landed)}
+    server.put(revision(item, 1), *(pod(item, node) for node in landed))
+
+
+def revision(daemon_set: Mapping[str, Any], number: int) -> dict[str, Any]:
+    """A template of a DaemonSet as its controller remembers it."""
+    name = daemon_set["metadata"]["name"]
+    metadata = _belonging(daemon_set, f"{name}-{number}", f"rev-{number}")
+    return {"apiVersion": "apps/v1", "kind": "ControllerRevision", "metadata": metadata, "revision": number}
+
+
+def pod(daemon_set: Mapping[str, Any], node: str, number: int = 1, suffix: str = "") -> dict[str, Any]:
+    """A pod that is ready, of the DaemonSet's template, on a node."""
+    template = copy.deepcopy(daemon_set["spec"]["template"])
+    name = f"{daemon_set['metadata']['name']}-{node}{suffix}"
+    conditions = [{"type": "Ready", "status": "True", "lastTransitionTime": "2024-11-05T03:00:00Z"}]
+    running = [{"name": template["spec"]["containers"][0]["name"], "ready": True, "state": {"running": {}}}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _belonging(daemon_set, name, f"rev-{number}"),
+        "spec": {**template["spec"], "nodeName": node},
+        "status": {"phase": "Running", "conditions": conditions, "containerStatuses": running},
+    }
+
+
+def unready(item: dict[str, Any], reason: Mapping[str, str] | None = None, since: str = "") -> dict[str, Any]:
+    """The pod, not ready: its container waits for a reason, or its probe says no."""
+    condition = {"status": "False", "reason": "ContainersNotReady", "lastTransitionTime": since}
+    item["status"]["conditions"][0] |= condition
+    (container,) = item["status"]["containerStatuses"]
+    container["ready"] = False
+    if reason is not None:
+        container["state"] = {"waiting": dict(reason)}
+    return item
+
+
+def lease(name: str, holder: str, acquired: str, renewed: str) -> dict[str, Any]:
+    """A Lease that a host holds for 15 minutes."""
+    spec = {
+        "holderIdentity": holder,
+        "acquireTime": acquired,
+        "renewTime": renewed,
+        "leaseDurationSeconds": 900,
+    }
+    metadata = {"name": name, "namespace": NAMESPACE}
+    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+
+
+def _belonging(daemon_set: Mapping[str, Any], name: str, mark: str) -> dict[str, Any]:
+    metadata = daemon_set["metadata"]
+    owner = {"kind": "DaemonSet", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    labels = daemon_set["spec"]["template"]["metadata"]["labels"] | {_REVISION: mark}
+    return {"name": name, "namespace": metadata["namespace"], "labels": labels, "ownerReferences": [owner]}

@@ -1,0 +1,279 @@
+"""Whoever cannot be asked, or does not answer, is a sentence that says what to do; credentials may change meanwhile."""
+
+import base64
+import contextlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compiler import access, connection, errors, live
+from tests import builders
+from tests.cli import apiserver
+
+FIRST, SECOND = "first", "second"
+"""Tokens."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    with apiserver.serving(tmp_path) as running:
+        running.put(builders.kubernetes_node("node-000"))
+        yield running
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    with apiserver.serving(tmp_path, tls=True) as running:
+        running.put(builders.kubernetes_node("node-000"))
+        yield running
+
+
+def cluster_of(server: apiserver.ApiServer) -> live.Cluster:
+    return live.Cluster(server.kubeconfig)
+
+
+def failure(server: apiserver.ApiServer, context: str | None = None) -> errors.WorldError:
+    """What keeps a cluster from being asked for a node."""
+    with pytest.raises(errors.WorldError) as caught:
+        live.Cluster(server.kubeconfig, context).node("a")
+    return caught.value
+
+
+def test_a_server_that_is_not_there_is_unreachable(server: apiserver.ApiServer) -> None:
+    server.down()
+
+    found = failure(server)
+    server.up()
+
+    assert isinstance(found, connection.Unreachable)
+    assert str(found) == f"the API server at {server.address} cannot be asked: Connection refused."
+
+
+def test_a_server_that_never_answers_is_unreachable(
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "READ_S", 0.2)
+    server.state.deaf = True
+
+    found = failure(server)
+
+    assert isinstance(found, connection.Unreachable)
+    assert "does not answer in time" in str(found)
+
+
+def test_an_answer_that_takes_too_long_is_none(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "ANSWER_S", -1)
+
+    with pytest.raises(connection.Unreachable, match="takes longer"):
+        list(cluster_of(server).pages())
+
+
+def test_a_denial_names_the_verb_and_the_resource(server: apiserver.ApiServer) -> None:
+    server.state.forbidden.add("list nodes")
+
+    with pytest.raises(connection.Denied, match="does not let us list nodes: nodes is forbidden: ") as caught:
+        list(cluster_of(server).pages())
+
+    assert caught.value.status == 403
+
+
+def test_credentials_that_are_not_known_are_denied(server: apiserver.ApiServer) -> None:
+    server.state.token = FIRST
+    server.write_kubeconfig(token=SECOND)
+
+    found = failure(server)
+
+    assert isinstance(found, connection.Denied)
+    assert str(found) == f"the API server at {server.address} does not know who asks: Unauthorized."
+
+
+def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text(FIRST)
+    server.write_kubeconfig(tokenFile=str(token))
+    server.state.token = FIRST
+    cluster = cluster_of(server)
+    cluster.node("node-000")
+    server.state.token = SECOND
+    token.write_text(SECOND)
+
+    assert cluster.node("node-000") is not None
+    assert [event.type for event in cluster.watch("100", timeout_s=1)] == ["ADDED"]
+
+
+def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
+    secure: apiserver.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = tmp_path / "account"
+    account.mkdir()
+    assert secure.authority is not None
+    (account / "ca.crt").write_bytes(secure.authority.read_bytes())
+    (account / "token").write_text(FIRST)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(secure.port))
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    secure.state.token = FIRST
+    cluster = live.Cluster(service_account=account)
+    before = cluster.node("node-000")
+    (account / "token").write_text(SECOND)
+    secure.state.token = SECOND
+
+    after = cluster.node("node-000")
+
+    assert before == after is not None
+
+
+def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(access.NoAccess, match="the pod's service account cannot be used"):
+        live.Cluster(service_account=tmp_path).node("a")
+
+
+def test_a_certificate_of_another_authority_is_not_trusted_until_it_is_named(
+    secure: apiserver.ApiServer, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    with apiserver.serving(other, tls=True) as stranger:
+        assert secure.authority is not None
+        assert stranger.authority is not None
+        right = secure.authority.read_bytes()
+        named = tmp_path / "named.crt"
+        named.write_bytes(stranger.authority.read_bytes())
+        config = json.loads(secure.kubeconfig.read_text())
+        config["clusters"][0]["cluster"]["certificate-authority"] = str(named)
+        secure.kubeconfig.write_text(json.dumps(config))
+        cluster = cluster_of(secure)
+
+        with pytest.raises(
+            connection.Untrusted, match=r"certificate of https://127\.0\.0\.1:.* is not trusted: self-signed"
+        ):
+            cluster.node("a")
+        named.write_bytes(right)
+
+        assert cluster.node("a") is None
+
+
+def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer) -> None:
+    config = json.loads(secure.kubeconfig.read_text())
+    entry = config["clusters"][0]["cluster"]
+    assert secure.authority is not None
+    entry["certificate-authority-data"] = base64.b64encode(secure.authority.read_bytes()).decode()
+    del entry["certificate-authority"]
+    secure.kubeconfig.write_text(json.dumps(config))
+
+    assert cluster_of(secure).node("a") is None
+
+
+def test_a_server_that_is_busy_is_asked_again(server: apiserver.ApiServer) -> None:
+    server.state.answers["/api/v1/nodes/a"] = [(429, "busy", {"Retry-After": "0"})] * 2
+
+    found = cluster_of(server).node("a")
+
+    assert found is None
+    assert len(server.state.requests) == 3
+
+
+def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> None:
+    server.state.answers["/api/v1/nodes/a"] = [(429, "busy", {"Retry-After": "0"})] * 9
+
+    found = failure(server)
+
+    assert str(found) == f"the API server at {server.address} did not get the node a (429): busy."
+    assert len(server.state.requests) == 4
+
+
+def test_what_is_no_api_server_is_told_apart(server: apiserver.ApiServer) -> None:
+    server.state.answers["/api/v1/nodes/a"] = [(200, "<html>\nWelcome\n</html>", {})]
+
+    assert str(failure(server)) == f"what answers at {server.address} is no API server: <html> Welcome </html>."
+
+
+def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"] or ["kubernetes"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, "kubernetes", None)
+
+    found = failure(server)
+
+    assert isinstance(found, access.NoClient)
+    assert found.hint == "Run: pip install 'kae-compiler[live]'"
+
+
+# Kubeconfigs
+
+
+def test_a_context_can_be_chosen(server: apiserver.ApiServer) -> None:
+    found = failure(server, "bare")
+
+    assert isinstance(found, access.NoAccess)
+    assert str(found) == f"the cluster of context 'bare' of '{server.kubeconfig}' names no server."
+
+
+def test_a_context_that_is_not_there_is_answered_with_those_that_are(server: apiserver.ApiServer) -> None:
+    found = failure(server, "other")
+
+    assert str(found) == f"'{server.kubeconfig}' has no context 'other'."
+    assert found.hint == "Its contexts are bare, test."
+
+
+def test_without_a_current_context_one_has_to_be_named(server: apiserver.ApiServer) -> None:
+    config = json.loads(server.kubeconfig.read_text())
+    server.kubeconfig.write_text(json.dumps(config | {"current-context": ""}))
+
+    found = failure(server)
+
+    assert str(found) == f"'{server.kubeconfig}' states no current context."
+    assert found.hint == "Name one with --context. Its contexts are bare, test."
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (None, "cannot be read: No such file or directory."),
+        ("", "is not a kubeconfig: it lists no clusters."),
+        ("- a", "is not a kubeconfig: it lists no clusters."),
+        ("a: [", "is not a kubeconfig: it is no YAML."),
+        ("\x00", "is not a kubeconfig: it is no YAML."),
+        ("apiVersion: v1\nkind: Pod\n", "is not a kubeconfig: it lists no clusters."),
+        ("clusters: []\n", "states no current context."),
+        ("clusters: []\ncontexts: [a, 1]\ncurrent-context: a\n", "has no context 'a'."),
+        ("clusters: []\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "cannot be used: "),
+        ("clusters: []\ncontexts: [{name: a}]\ncurrent-context: a\n", "cannot be used: "),
+        ("clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n", "is not what a kubeconfig holds."),
+        ("clusters: [1]\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "'a' of '"),
+    ],
+)
+def test_what_is_no_kubeconfig_is_named(text: str | None, words: str, server: apiserver.ApiServer) -> None:
+    server.kubeconfig.unlink()
+    if text is not None:
+        server.kubeconfig.write_text(text)
+
+    found = failure(server)
+
+    assert isinstance(found, access.NoAccess)
+    assert f"'{server.kubeconfig}'" in str(found)
+    assert words in str(found)
+
+
+def test_a_file_that_a_kubeconfig_names_and_that_is_not_there_is_named(server: apiserver.ApiServer) -> None:
+    server.write_kubeconfig(tokenFile="nowhere")
+
+    found = failure(server)
+
+    assert isinstance(found, access.NoAccess)
+    assert f"'{server.kubeconfig.parent}/nowhere', which '{server.kubeconfig}' names" in str(found)
+
+
+def test_what_was_closed_can_be_asked_again(server: apiserver.ApiServer) -> None:
+    cluster = cluster_of(server)
+    cluster.node("node-000")
+
+    with contextlib.closing(cluster):
+        first = cluster.node("node-000")
+
+    assert cluster.node("node-000") == first

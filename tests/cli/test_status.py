@@ -1,0 +1,414 @@
+"""`kae status`: what a live cluster is, held against the plan of its nodes and against the output."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from compiler import standing
+from tests import builders, project
+from tests.cli import apiserver, fleet, livecluster
+
+DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose nodes meet every fate, and its output."""
+    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
+    assert project.kae(folder, "compile").code == 0
+    return folder
+
+
+@pytest.fixture
+def server(compiled: Path, tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    """Cluster east, in which all is as planned."""
+    with apiserver.serving(tmp_path) as running:
+        running.put(*livecluster.nodes())
+        livecluster.applied(running, compiled, "east")
+        yield running
+
+
+def status(folder: Path, server: apiserver.ApiServer, *more: str) -> project.Answer:
+    """What the command says of cluster east."""
+    return project.kae(folder, "status", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), *more)
+
+
+def data(folder: Path, server: apiserver.ApiServer) -> dict[str, Any]:
+    """The same, as programs read it; always not as planned."""
+    answer = status(folder, server, "--format", "json")
+    assert (answer.code, answer.err) == (4, "")
+    read: dict[str, Any] = json.loads(answer.out)
+    assert read["cluster"]["asPlanned"] is False
+    found: dict[str, Any] = read["cluster"]
+    return found
+
+
+def daemon_set(found: dict[str, Any], name: str) -> dict[str, Any]:
+    (one,) = (item for item in found["daemonSets"] if item["name"] == name)
+    assert isinstance(one, dict)
+    return one
+
+
+def live(server: apiserver.ApiServer, name: str) -> dict[str, Any]:
+    return server.get("apps/v1", "DaemonSet", name, livecluster.NAMESPACE)
+
+
+def test_a_cluster_as_planned_ends_with_0(
+    compiled: Path, server: apiserver.ApiServer, snapshot: SnapshotAssertion
+) -> None:
+    answer = status(compiled, server)
+
+    assert answer.code == 0
+    assert answer.out.replace(server.address, "https://east") == snapshot
+    assert "warning[node-unknown]" in answer.err
+
+
+def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, server: apiserver.ApiServer) -> None:
+    answer = status(compiled, server, "--format", "json")
+
+    found = json.loads(answer.out)
+    assert (answer.code, answer.err) == (0, "")
+    assert (found["version"], found["cluster"]["asPlanned"]) == (1, True)
+    assert {item["code"] for item in found["diagnostics"]} >= {"node-unknown"}
+    assert set(found["cluster"]) == {
+        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects"),
+    }
+    assert daemon_set(found["cluster"], DRIVER) == {
+        "namespace": "kae-operator",
+        "name": DRIVER,
+        "found": True,
+        "observed": True,
+        "planned": 1,
+        "pods": 1,
+        "ready": 1,
+        "current": 1,
+        "heldUpBy": [],
+        "problems": [],
+    }
+
+
+def test_everything_that_is_wrong_is_told_to_people(
+    compiled: Path, server: apiserver.ApiServer, snapshot: SnapshotAssertion
+) -> None:
+    now = datetime.now(UTC)
+    ago = {minutes: (now - timedelta(minutes=minutes)).isoformat() for minutes in (5, 31, 180)}
+    plugin, worker = live(server, PLUGIN), live(server, "nfd-worker")
+    waiting = {"reason": "ImagePullBackOff", "message": "Back-off pulling image"}
+    dead = server.get("v1", "Node", "kp920-03")
+    dead["status"]["conditions"] = [
+        {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": ago[31]}
+    ]
+    server.put(
+        dead,
+        builders.kubernetes_node("zz-new", {}),
+        livecluster.unready(livecluster.pod(plugin, "kp920-01"), waiting, ago[5]),
+        livecluster.unready(livecluster.pod(worker, "kp920-03"), since=ago[31]),
+        livecluster.pod(plugin, "x86-01"),
+        livecluster.lease("kae-driver-tls-1", "kp920-01", ago[180], ago[31]),
+        livecluster.lease("other", "somebody", ago[5], ago[5]),
+    )
+    server.delete("v1", "Node", "new-01")
+    server.delete("v1", "Pod", f"{DRIVER}-kp920-01", livecluster.NAMESPACE)
+    server.delete("v1", "ServiceAccount", "kae-device-plugin", livecluster.NAMESPACE)
+    worker["spec"]["template"]["spec"]["containers"][0]["image"] = "example.com/nfd:1"
+    worker["metadata"]["labels"].pop("app.kubernetes.io/managed-by")
+    master = server.get("apps/v1", "Deployment", "nfd-master", livecluster.NAMESPACE)
+    master["status"] = {"conditions": [{"type": "Available", "status": "False", "reason": "Unavailable"}]}
+    stray = {"name": "kae-watcher", "labels": {"app.kubernetes.io/part-of": "kae"}}
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": stray}
+    server.put(worker, master, role)
+
+    answer = status(compiled, server)
+
+    assert answer.code == 4
+    assert answer.out.replace(server.address, "https://east") == snapshot
+
+
+def test_a_pod_that_is_missing_is_named_by_its_node(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.delete("v1", "Pod", f"{DRIVER}-kp920-01", livecluster.NAMESPACE)
+
+    (found,) = daemon_set(data(compiled, server), DRIVER)["problems"]
+
+    assert found == {
+        "kind": "missing",
+        "node": "kp920-01",
+        "pod": None,
+        "reason": "",
+        "since": None,
+        "image": None,
+        "plannedImage": "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0",
+    }
+
+
+def test_the_plan_is_that_of_the_nodes_as_they_are_now(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.put(builders.kubernetes_node("kp920-09", fleet.HPRE | {"pool": "tls"}))
+
+    found = data(compiled, server)
+
+    assert [item["node"] for item in daemon_set(found, DRIVER)["problems"]] == ["kp920-09"]
+    assert found["nodes"]["notInInventory"] == ["kp920-09"]
+
+
+def test_what_the_probe_of_a_driver_says_is_the_reason(compiled: Path, server: apiserver.ApiServer) -> None:
+    item = livecluster.unready(livecluster.pod(live(server, DRIVER), "kp920-01"))
+    name = item["metadata"]["name"]
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "e1", "namespace": livecluster.NAMESPACE},
+        "involvedObject": {"kind": "Pod", "name": name},
+        "reason": "Unhealthy",
+        "message": "Readiness probe failed: hisi_hpre is used by process 4711",
+        "lastTimestamp": "2024-11-05T03:00:00Z",
+    }
+    server.put(item, event)
+
+    (found,) = daemon_set(data(compiled, server), DRIVER)["problems"]
+
+    assert (found["kind"], found["reason"]) == ("not-ready", "hisi_hpre is used by process 4711")
+
+
+def test_events_are_read_only_where_a_probe_says_no(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.state.requests.clear()
+
+    status(compiled, server)
+
+    assert not [request for request in server.state.requests if "/events" in request]
+
+
+def test_a_rollout_under_way_shows_who_is_old_and_who_holds_it_up(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.put(*(builders.kubernetes_node(name, fleet.HPRE | {"pool": "tls"}) for name in ("kp920-08", "kp920-09")))
+    item = live(server, DRIVER)
+    item["status"] = {"observedGeneration": 1, "desiredNumberScheduled": 3}
+    old = livecluster.pod(item, "kp920-08")
+    old["spec"]["containers"][0] = old["spec"]["containers"][0] | {"image": "cr.openfuyao.cn/openfuyao/old:1"}
+    server.put(
+        item,
+        livecluster.revision(item, 2),
+        livecluster.pod(item, "kp920-01", 2),
+        old,
+        livecluster.unready(livecluster.pod(item, "kp920-09", 2)),
+    )
+
+    found = daemon_set(data(compiled, server), DRIVER)
+
+    assert [(problem["node"], problem["kind"]) for problem in found["problems"]] == [
+        ("kp920-08", "old"),
+        ("kp920-09", "not-ready"),
+    ]
+    assert (found["pods"], found["ready"], found["current"]) == (3, 2, 2)
+    assert found["heldUpBy"] == ["kp920-09"]
+
+
+def test_a_change_that_no_controller_has_seen_is_not_as_planned(compiled: Path, server: apiserver.ApiServer) -> None:
+    item = live(server, DRIVER)
+    item["metadata"]["generation"] = 2
+    server.put(item)
+
+    found = data(compiled, server)
+
+    assert daemon_set(found, DRIVER)["observed"] is False
+
+
+def test_pods_of_others_are_no_matter(compiled: Path, server: apiserver.ApiServer) -> None:
+    other = live(server, DRIVER)
+    other["metadata"]["uid"] = "another"
+    server.put(livecluster.pod(other, "x86-01"))
+
+    assert status(compiled, server).code == 0
+
+
+def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: apiserver.ApiServer) -> None:
+    now = datetime.now(UTC)
+    times = [(now - timedelta(seconds=seconds)).isoformat() for seconds in (700, 20)]
+    free = livecluster.lease("kae-driver-tls-2", "", *times)
+    server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", *times), free)
+
+    answer = status(compiled, server, "--format", "json")
+
+    (found,) = json.loads(answer.out)["cluster"]["leases"]
+    assert answer.code == 0  # A host at work is as planned.
+    assert (found["name"], found["holder"], found["expired"]) == ("kae-driver-tls-1", "kp920-01", False)
+    assert 700 <= found["heldSeconds"] < 760
+    assert 20 <= found["renewedSecondsAgo"] < 80
+
+
+@pytest.mark.parametrize("when", ["", "soon", "2024-11-05T03:00:00"])
+def test_a_lease_without_sound_times_counts_as_expired(when: str, compiled: Path, server: apiserver.ApiServer) -> None:
+    server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", when, when))
+
+    (found,) = json.loads(status(compiled, server, "--format", "json").out)["cluster"]["leases"]
+
+    assert (found["heldSeconds"], found["expired"]) == (None, True)
+
+
+def test_an_object_that_is_missing_is_named_by_its_file(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.delete("v1", "ServiceAccount", "kae-driver", livecluster.NAMESPACE)
+
+    (found,) = data(compiled, server)["objects"]
+
+    assert found == {
+        "state": "missing",
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "namespace": "kae-operator",
+        "name": "kae-driver",
+        "file": "driver/serviceaccount-kae-driver.yaml",
+        "changes": [],
+    }
+
+
+def test_a_field_that_was_changed_by_hand_is_named_by_its_path(compiled: Path, server: apiserver.ApiServer) -> None:
+    role = server.get("rbac.authorization.k8s.io/v1", "Role", "kae-driver", livecluster.NAMESPACE)
+    role["rules"][0]["verbs"].append("delete")
+    server.put(role)
+
+    (found,) = data(compiled, server)["objects"]
+
+    assert (found["state"], found["kind"]) == ("changed", "Role")
+    count = len(role["rules"][0]["verbs"]) - 1
+    assert found["changes"] == [{"path": f"rules[0].verbs[{count}]", "wanted": None, "live": "delete"}]
+
+
+def test_an_object_that_is_being_deleted_is_told(compiled: Path, server: apiserver.ApiServer) -> None:
+    item = server.get("v1", "Namespace", livecluster.NAMESPACE)
+    item["metadata"]["deletionTimestamp"] = "2024-11-05T03:00:00Z"
+    server.put(item)
+
+    (found,) = data(compiled, server)["objects"]
+
+    assert (found["state"], found["kind"]) == ("ending", "Namespace")
+
+
+def test_objects_of_ours_that_output_does_not_have_are_found(compiled: Path, server: apiserver.ApiServer) -> None:
+    labels = {"app.kubernetes.io/part-of": "kae"}
+    left = {"name": "kae-old", "namespace": livecluster.NAMESPACE, "labels": labels}
+    owned = left | {"name": "made", "ownerReferences": [{"uid": "x", "kind": "DaemonSet"}]}
+    server.put(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": left},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": owned},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": left | {"name": "foreign", "labels": {}}},
+    )
+
+    (found,) = data(compiled, server)["objects"]
+
+    assert (found["state"], found["kind"], found["name"], found["file"]) == ("extra", "ConfigMap", "kae-old", None)
+
+
+def test_what_is_never_pruned_is_shown_and_is_as_planned(compiled: Path, server: apiserver.ApiServer) -> None:
+    labels = {"app.kubernetes.io/part-of": "kae"}
+    definition = {"name": "nodefeaturegroups.example.com", "labels": labels}
+    server.put(
+        {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": definition},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae-before", "labels": labels}},
+    )
+
+    answer = status(compiled, server, "--format", "json")
+
+    found = json.loads(answer.out)["cluster"]["objects"]
+    assert answer.code == 0
+    assert [(item["state"], item["kind"]) for item in found] == [
+        ("kept", "CustomResourceDefinition"),
+        ("kept", "Namespace"),
+    ]
+
+
+def test_kinds_that_the_cluster_does_not_know_are_missing(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.state.unknown.add("nfd.k8s-sigs.io/v1alpha1")
+
+    (found,) = data(compiled, server)["objects"]
+
+    assert (found["state"], found["kind"]) == ("missing", "NodeFeatureRule")
+
+
+def test_an_empty_cluster_lacks_everything(compiled: Path, tmp_path: Path) -> None:
+    with apiserver.serving(tmp_path) as server:
+        found = data(compiled, server)
+
+    assert {item["state"] for item in found["objects"]} == {"missing"}
+    assert not any(item["found"] for item in (*found["daemonSets"], *found["deployments"]))
+    assert found["nodes"]["onlyInInventory"] == sorted(node["metadata"]["name"] for node in fleet.NODES)
+
+
+def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path / "fleet")
+    project.kae(folder, "compile")
+    (folder / "output/east/driver/role-kae-driver.yaml").write_text("edited\n")
+
+    answer = status(folder, server)
+
+    assert answer.code == 4
+    assert "The output was edited by hand" in answer.out
+
+
+def test_nothing_is_written_anywhere(compiled: Path, server: apiserver.ApiServer) -> None:
+    before = project.tree(compiled)
+
+    status(compiled, server)
+
+    assert project.tree(compiled) == before
+    assert all(request.startswith("GET ") for request in server.state.requests)
+
+
+def test_every_kind_of_the_examples_is_looked_for(repository_root: Path) -> None:
+    rendered = {
+        (item["apiVersion"], item["kind"])
+        for folder in (repository_root, *repository_root.glob("tests/golden/*"))
+        for cluster in (folder / "output").glob("*")
+        for item in livecluster.objects(folder, cluster.name)
+    }
+
+    assert rendered <= set(standing.KINDS)
+    assert len(rendered) > 10
+
+
+def test_several_clusters_have_to_be_told_apart(compiled: Path, server: apiserver.ApiServer) -> None:
+    answer = project.kae(compiled, "status", "--kubeconfig", str(server.kubeconfig))
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "here are east, west." in answer.err
+
+
+def test_a_cluster_that_no_document_names_ends_with_3(compiled: Path, server: apiserver.ApiServer) -> None:
+    answer = project.kae(compiled, "status", "--cluster", "north", "--kubeconfig", str(server.kubeconfig))
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "there is no cluster 'north'" in answer.err
+
+
+def test_documents_that_are_wrong_end_with_1_before_anybody_is_asked(
+    server: apiserver.ApiServer, tmp_path: Path
+) -> None:
+    folder = fleet.small(tmp_path / "fleet")
+    project.write(folder, {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
+
+    answer = status(folder, server, "--format", "json")
+
+    assert answer.code == 1
+    assert json.loads(answer.out)["cluster"] is None
+    assert server.state.requests == []
+
+
+def test_a_warning_counts_where_that_is_wanted(compiled: Path, server: apiserver.ApiServer) -> None:
+    assert status(compiled, server, "--strict").code == 1
+
+
+def test_a_denial_ends_with_3_and_names_what_is_missing(compiled: Path, server: apiserver.ApiServer) -> None:
+    server.state.forbidden.add("list pods")
+
+    answer = status(compiled, server)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "does not let us list pods in namespace kae-operator" in answer.err
+
+
+def test_a_kubeconfig_has_to_be_named(compiled: Path) -> None:
+    answer = project.kae(compiled, "status", "--cluster", "east")
+
+    assert answer.code == 2
+    assert "--kubeconfig" in answer.err

@@ -1,0 +1,164 @@
+"""`kae schema --crd` before the real API server: it takes good documents, and refuses bad ones."""
+
+import copy
+import json
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler import diagnostics, load
+from tests import builders, project
+from tests.cluster import control_plane as control_planes
+from tests.cluster import manifests
+from tests.cluster import objects as kinds
+from tests.failures import test_failures as failures
+from tests.fuzz import corpus, structure
+
+PLURALS = {"KAEPolicy": "kaepolicies", "KAECluster": "kaeclusters"}
+YAML, JSON = "application/yaml", "application/json"
+MUTANTS = 400
+
+TAKEN: Mapping[str, tuple[str, ...]] = {
+    "Its other half is another document, which the API server does not look at.": (
+        *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
+        *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
+    ),
+    "It breaks a rule between fields, which only CEL could say: a second copy of each check, in another language.": (
+        *("conflicting-settings/cluster.yaml", "conflicting-settings/edge.yaml", "conflicting-settings/west.yaml"),
+        *("default-with-selector/tls.yaml", "driver-version/tls.yaml", "duplicate-name/cluster.yaml"),
+        *("duplicate-name/tls.yaml", "image-reference/tls.yaml", "image-reference/vm.yaml", "install-policy/tls.yaml"),
+        *("module-parameter/kernel.yaml", "module-parameter/tls.yaml", "no-kind-enabled/tls.yaml"),
+        *("selector-never-matches/tls.yaml", "selector-values/tls.yaml", "sriov-over-hardware/tls.yaml"),
+        *("sriov-without-driver/tls.yaml", "toleration/cluster.yaml", "toleration/tls.yaml"),
+        "watcher-incomplete/cluster.yaml",
+    ),
+    "It is about the keys of a map, which a structural schema leaves open.": ("reserved-label/tls.yaml",),
+    "The value has the form of its field; what it means is another check of kae, as above.": (
+        *("kubernetes-release/cluster.yaml", "nfd-release/cluster.yaml", "unavailable-zero/tls.yaml"),
+    ),
+    "It is about how the file is written; the API server reads the same object out of it.": (
+        *("bad-encoding/marked.yaml", "bad-encoding/wide.yaml", "yaml-tag/tls.yaml"),
+    ),
+}
+"""The bad documents that it takes, by the reason."""
+
+
+def bad_documents() -> Iterator[str]:
+    """The documents of tests/failures with an error, which a definition could be asked about: code/file."""
+    for code in failures.CASES:
+        if diagnostics.CODES[code].severity == "error" and code != "not-a-file":
+            found = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", _expected(code), re.MULTILINE)
+            yield from sorted({f"{code}/{file}" for file, earned in found if earned == code})
+
+
+def _expected(code: str) -> str:
+    return (failures.HERE / code / "expected.txt").read_text(encoding="utf-8")
+
+
+def good_documents() -> Iterator[Path]:
+    """The documents of the example fleet and of the golden projects that a definition is for."""
+    yield from sorted((manifests.ROOT / "policies").rglob("*.yaml"))
+    yield from sorted(manifests.ROOT.glob("tests/golden/*/policies/**/*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What the command prints, in force."""
+    answer = project.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
+    found = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
+    assert len(found) == len(PLURALS)
+    for text in found:
+        definition = yaml.safe_load(text)
+        first = objects.apply(definition, text, "kae")
+        objects.wait_until_established(definition)
+        assert list(manifests.differences(definition, objects.get(definition))) == []
+        assert objects.apply(definition, text, "kae")["metadata"]["generation"] == first["metadata"]["generation"]
+
+
+def made(plane: control_planes.ControlPlane, content: bytes, kind: str, media: str = YAML) -> Any:
+    """The API server's answer to a document that is to be made, with unknown fields refused; nothing is kept."""
+    path = f"/apis/device.openfuyao.com/v1alpha1/{PLURALS[kind]}?dryRun=All&fieldValidation=Strict"
+    return plane.api.send("POST", path, content, media)
+
+
+def parts(content: bytes) -> Iterator[tuple[bytes, str]]:
+    """The documents of a file, and the kind that each is meant to be."""
+    for part in re.split(rb"(?m)^---\n", content):
+        found = re.search(rb"(?m)^kind: *(KAECluster)$", part)
+        yield part, found[1].decode() if found else "KAEPolicy"
+
+
+@pytest.mark.parametrize("path", list(good_documents()), ids=lambda path: str(path.relative_to(manifests.ROOT)))
+def test_a_good_document_is_taken_and_nothing_is_added_to_it(
+    path: Path, control_plane: control_planes.ControlPlane, definitions_of_ours: None
+) -> None:
+    for part, kind in parts(path.read_bytes()):
+        answer = made(control_plane, part, kind)
+
+        assert (answer.status, answer.warnings) == (201, ()), answer.body
+        assert answer.body.get("spec") == yaml.safe_load(part).get("spec")
+
+
+@pytest.mark.parametrize("name", list(bad_documents()))
+def test_a_bad_document_is_refused_or_there_is_a_reason(
+    name: str, control_plane: control_planes.ControlPlane, definitions_of_ours: None, tmp_path: Path
+) -> None:
+    code, _, file = name.partition("/")
+    content = (failures.prepared(code, tmp_path / "project") / "policies" / file).read_bytes()
+
+    statuses = {made(control_plane, part, kind).status for part, kind in parts(content)}
+
+    reasons = [reason for reason, names in TAKEN.items() if name in names]
+    assert statuses <= {201, 400, 422}
+    assert (statuses == {201}) == bool(reasons), statuses
+
+
+def test_a_reason_is_given_once_and_for_a_document_that_is_there() -> None:
+    given = [name for names in TAKEN.values() for name in names]
+
+    assert sorted(given) == sorted(set(given) & set(bad_documents()))
+
+
+def test_a_definition_takes_what_the_schema_takes(
+    control_plane: control_planes.ControlPlane, definitions_of_ours: None
+) -> None:
+    good = [data for seed in corpus.seeds() for data in seed.data() if data.get("kind") in PLURALS]
+    verdicts = {True: 0, False: 0}
+
+    for number in range(MUTANTS):
+        content = _mutant(number, good)
+        # What cannot be read as a document at all is no question of schemas.
+        for document in load.decode("policies/mutant.json", content)[0]:
+            kind, notes = builders.judge().judge(document)
+            found = [note.message for note in notes]
+            if kind in PLURALS and not _has_blind_spot(document.data, found):
+                answer = made(control_plane, content, kind, JSON)
+                assert (answer.status == 201) == (not found), (number, found, answer.body)
+                verdicts[not found] += 1
+
+    assert min(verdicts.values()) > MUTANTS / 5
+
+
+def _mutant(number: int, good: list[Any]) -> bytes:
+    """A document with changes, as JSON."""
+    chance = random.Random(number)  # noqa: S311 - It is to be the same each time.
+    act = chance.choice((structure.near, structure.far))
+    return json.dumps(act(chance, copy.deepcopy(chance.choice(good)))).encode()
+
+
+def _has_blind_spot(data: Any, found: Sequence[str]) -> bool:
+    """Whether there is a null, which the API server drops, or a mistake in a key, which a definition cannot see."""
+    return _has_null(data) or any(words in message for message in found for words in _ABOUT_KEYS)
+
+
+_ABOUT_KEYS = ("is not a label key", "is not a resource of containers")
+
+
+def _has_null(data: Any) -> bool:
+    values = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return data is None or any(map(_has_null, values))

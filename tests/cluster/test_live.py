@@ -1,0 +1,468 @@
+"""The compiler's way to a live cluster, on a real API server: lists, watches, and how the cluster stands."""
+
+import base64
+import contextlib
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler import connection, live
+from tests import builders, project
+from tests.cluster import control_plane as control_planes
+from tests.cluster import waiting
+
+ROOT = Path(__file__).resolve().parents[2]
+LAB = ROOT / "output/lab"
+NAMESPACE = "kae-operator"
+MANY, SIZE = 45, 20
+"""More nodes than two pages of this size."""
+
+PLUGIN, WORKER = "kae-device-plugin-lab", "nfd-worker"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
+_READER = "kae-status"
+
+
+def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+    """The answer of the API server, which has to be yes."""
+    answer = plane.api.request(method, path, body)
+    assert answer.status in (200, 201), f"{method} {path}: {answer}"
+    return answer.body
+
+
+@contextlib.contextmanager
+def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+    """Has these nodes, as their kubelets would make them, and no others."""
+    try:
+        for node in nodes:
+            metadata = {key: node["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
+            spec = {"taints": node["spec"].get("taints", [])}
+            ask(plane, "POST", "/api/v1/nodes", {"metadata": metadata, "spec": spec, "status": node["status"]})
+        yield
+    finally:
+        ask(plane, "DELETE", "/api/v1/nodes")
+
+
+@pytest.fixture
+def cluster(control_plane: control_planes.ControlPlane) -> Iterator[live.Cluster]:
+    with contextlib.closing(live.Cluster(control_plane.kubeconfig)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def nodes(control_plane: control_planes.ControlPlane) -> Iterator[None]:
+    """Three nodes: a, b and c."""
+    with registered(control_plane, [builders.kubernetes_node(name) for name in "abc"]):
+        yield
+
+
+def start_of(cluster: live.Cluster) -> str:
+    """The state of a list, from which to watch."""
+    return next(cluster.pages()).resource_version
+
+
+def label(plane: control_planes.ControlPlane, node: str, value: str | None) -> None:
+    """Gives a node another label, or none."""
+    ask(plane, "PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"pool": value}}})
+
+
+def test_the_inventory_is_that_of_kubectls_answer(
+    control_plane: control_planes.ControlPlane,
+    cluster: live.Cluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(live, "PAGE", SIZE)
+    names = [f"kp920-{number:02}" for number in range(MANY)]
+    made = [builders.kubernetes_node(name, builders.HPRE | {"zone": name[-1]}) for name in names]
+    taint = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
+    with registered(control_plane, [*made, builders.kubernetes_node("tainted", {}, [taint])]):
+        pages = list(cluster.pages())
+        answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(control_plane.kubeconfig))
+        piped = subprocess.run(
+            (sys.executable, "-m", "compiler", "-C", str(tmp_path), "inventory", "--cluster", "east"),
+            input=control_plane.kubectl("get", "nodes", "-o", "json"),
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            check=True,
+            timeout=60,
+        )
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == piped.stdout
+    assert answer.out.count('"name":"kp920-') == MANY
+    assert [len(page.items) for page in pages] == [SIZE, SIZE, MANY + 1 - 2 * SIZE]
+    assert len({page.resource_version for page in pages}) == 1
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
+    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+) -> None:
+    seen = cluster.watch(start_of(cluster), timeout_s=15)
+    label(control_plane, "a", "tls")
+    ask(control_plane, "DELETE", "/api/v1/nodes/b")
+    label(control_plane, "a", None)
+
+    events = list(seen)
+
+    told = [(event.type, event.object["metadata"]) for event in events]
+    labels = [found["labels"].get("pool") for kind, found in told if kind == "MODIFIED" and found["name"] == "a"]
+    assert "tls" in labels
+    assert labels[-1] is None
+    assert ("DELETED", "b") in [(kind, found.get("name")) for kind, found in told]
+    assert all(set(event.object) <= {"kind", "apiVersion", "metadata"} for event in events)
+    assert told[-1][0] == "BOOKMARK"
+    assert seen.resource_version == told[-1][1]["resourceVersion"]
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: live.Cluster) -> None:
+    found = cluster.node("a")
+    ask(control_plane, "DELETE", "/api/v1/nodes/a")
+
+    assert found is not None
+    assert found["status"]["nodeInfo"]["architecture"] == "arm64"
+    assert cluster.node("a") is None
+
+
+def test_another_thread_can_close_a_watch_that_waits(cluster: live.Cluster) -> None:
+    seen = cluster.watch(start_of(cluster), timeout_s=60)
+    threading.Timer(0.5, seen.close).start()
+    began_s = time.monotonic()
+
+    assert [event.type for event in seen if event.type != "BOOKMARK"] == []
+    assert time.monotonic() - began_s < 10
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_state_that_the_api_server_has_forgotten_is_told(
+    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+) -> None:
+    old = start_of(cluster)
+    label(control_plane, "a", "tls")
+    compact(control_plane, start_of(cluster))
+    # What it remembers by itself, beside etcd, goes with it.
+    restart(control_plane)
+
+    with pytest.raises(connection.Gone, match=r"\(410\): .*too old resource version"):
+        list(cluster.watch(old, timeout_s=15))
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
+    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+) -> None:
+    pages = cluster.pages(1)
+    first = next(pages)
+    label(control_plane, "a", "tls")
+    compact(control_plane, start_of(cluster))
+    restart(control_plane)
+
+    with pytest.raises(connection.Gone, match="did not list nodes"):
+        list(pages)
+
+    assert len(first.items) == 1
+    assert len(cluster.snapshot(lambda raw: raw["metadata"]["name"])) == 3
+
+
+@pytest.mark.usefixtures("nodes")
+def test_a_restart_of_the_api_server_is_survived(
+    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+) -> None:
+    seen = cluster.watch(start_of(cluster))
+    waiting_for_it = threading.Timer(1, lambda: restart(control_plane))
+    waiting_for_it.start()
+    with contextlib.suppress(connection.Unreachable):  # It may find the time to say goodbye.
+        list(seen)
+    waiting_for_it.join()
+    label(control_plane, "c", "web")
+
+    events = cluster.watch(seen.resource_version, timeout_s=5)
+
+    names = [event.object["metadata"].get("name") for event in events if event.type == "MODIFIED"]
+    assert "c" in names
+
+
+def compact(plane: control_planes.ControlPlane, revision: str) -> None:
+    """Has etcd forget everything before a revision, by its gateway for JSON."""
+    url = f"http://{plane.place.address}:2379/v3/kv/compaction"
+    body = json.dumps({"revision": revision, "physical": True}).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=30) as answer:
+        assert answer.status == 200
+
+
+def restart(plane: control_planes.ControlPlane) -> None:
+    """Ends the API server and starts it again, and waits until it is ready."""
+    (server,) = (program for program in plane.programs if program.name == "kube-apiserver")
+    server.__exit__(None, None, None)
+    server.start()
+    waiting.until("kube-apiserver", plane.api.is_ready, timeout_s=60, programs=(server,))
+
+
+# Failures
+
+
+def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
+    """Leads to the cluster, as this user."""
+    server = {
+        "server": f"https://{plane.place.address}",
+        "certificate-authority": str(plane.place.state / "pki/ca.crt"),
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": server}],
+        "users": [{"name": "test", "user": user}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "current-context": "test",
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(document))
+    return path
+
+
+def token_of(plane: control_planes.ControlPlane, account: str) -> str:
+    """A token of a service account of the namespace `default`."""
+    path = f"/api/v1/namespaces/default/serviceaccounts/{account}/token"
+    token = ask(plane, "POST", path, {"spec": {}})["status"]["token"]
+    assert isinstance(token, str)
+    return token
+
+
+def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.ControlPlane, tmp_path: Path) -> None:
+    cluster = live.Cluster(kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default")))
+
+    with pytest.raises(connection.Denied) as caught:
+        list(cluster.pages())
+
+    assert str(caught.value) == (
+        f"the API server at https://{control_plane.place.address} does not let us list nodes: nodes is forbidden: "
+        'User "system:serviceaccount:default:default" cannot list resource "nodes" in API group "" '
+        "at the cluster scope."
+    )
+
+
+def test_a_token_that_is_not_known_is_denied_until_the_file_holds_another(
+    control_plane: control_planes.ControlPlane, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("nobody's")
+    cluster = live.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
+    with pytest.raises(connection.Denied, match="does not know who asks: Unauthorized"):
+        cluster.node("a")
+
+    token.write_text(token_of(control_plane, "default"))
+
+    with pytest.raises(connection.Denied, match="does not let us get the node a: "):
+        cluster.node("a")
+
+
+def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
+    control_plane: control_planes.ControlPlane, tmp_path: Path
+) -> None:
+    config = yaml.safe_load(control_plane.kubeconfig.read_text())
+    other = tmp_path / "other.crt"
+    make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=other -out"
+    command = [*make.split(), str(other), "-keyout", str(tmp_path / "other.key")]
+    subprocess.run(command, check=True, capture_output=True, timeout=30)
+    entry = config["clusters"][0]["cluster"]
+    entry.pop("certificate-authority", None)
+    entry["certificate-authority-data"] = base64.b64encode(other.read_bytes()).decode()
+    path = tmp_path / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+
+    with pytest.raises(connection.Untrusted, match="is not trusted: unable to get local issuer certificate"):
+        live.Cluster(path).node("a")
+
+
+# Status
+
+
+@pytest.fixture(scope="module")
+def reader(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A kubeconfig with the rights that docs/status.md names, and no others."""
+    (rights,) = re.findall(r"^```yaml\n(apiVersion: rbac.*?)^```$", (ROOT / "docs/status.md").read_text(), re.M | re.S)
+    objects = list(yaml.safe_load_all(rights))
+    subject = {"kind": "ServiceAccount", "name": _READER, "namespace": "default"}
+    for item in objects:
+        if "subjects" in item:
+            item["subjects"] = [subject]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _READER, "namespace": "default"}}
+    documents = yaml.safe_dump_all([account, *objects])
+    control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / "namespace"))
+    control_plane.kubectl("apply", "-f", "-", text=documents)
+    yield kubeconfig(control_plane, tmp_path_factory.mktemp("reader"), token=token_of(control_plane, _READER))
+    control_plane.kubectl("delete", "-f", "-", "--ignore-not-found", text=documents)
+
+
+@pytest.fixture(scope="module")
+def applied(control_plane: control_planes.ControlPlane) -> Iterator[control_planes.ControlPlane]:
+    """The nodes of the example cluster `lab`, with its output applied; no kubelet runs anything."""
+    plane = control_plane
+    with registered(plane, json.loads((ROOT / "inventory/lab.json").read_text())["items"]):
+        try:
+            for part in ("namespace", "crds"):
+                plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / part))
+            waiting.until("the definitions", lambda: established(plane), timeout_s=30)
+            apply(plane)
+            yield plane
+        finally:
+            for kind in ("daemonsets", "deployments"):
+                plane.api.request("DELETE", f"{_APPS}/{kind}?propagationPolicy=Background")
+            waiting.until("the end of all pods", lambda: without_pods(plane), timeout_s=30)
+            plane.kubectl("delete", "-k", str(LAB), "--ignore-not-found", "--wait=true")
+
+
+@pytest.fixture
+def lab(reader: Path, applied: control_planes.ControlPlane) -> Iterator[control_planes.ControlPlane]:
+    """The same, as planned; what a test changes is put right again."""
+    settled(applied, reader)
+    yield applied
+    apply(applied)
+
+
+def apply(plane: control_planes.ControlPlane) -> None:
+    """Applies the output, as Argo CD and Flux would."""
+    plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(LAB))
+
+
+def without_pods(plane: control_planes.ControlPlane) -> bool:
+    """Whether no pod is there, nor anything that makes one; no kubelet ends them."""
+    plane.api.request("DELETE", f"{_PODS}?gracePeriodSeconds=0")
+    return not any(plane.api.get(path)["items"] for path in (f"{_APPS}/daemonsets", f"{_APPS}/replicasets", _PODS))
+
+
+def established(plane: control_planes.ControlPlane) -> bool:
+    """Whether objects of all definitions can be made."""
+    definitions = plane.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
+    conditions = [item.get("status", {}).get("conditions") or [] for item in definitions]
+    return all(("Established", "True") in [(c["type"], c["status"]) for c in found] for found in conditions)
+
+
+def run_pods(plane: control_planes.ControlPlane) -> None:
+    """What kubelets would do: nodes live, pods that have a node become ready, those that are to go are gone."""
+    now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    for item in plane.api.get("/api/v1/nodes")["items"]:
+        alive = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
+        ask(plane, "PATCH", f"/api/v1/nodes/{item['metadata']['name']}/status", {"status": {"conditions": [alive]}})
+    for item in plane.api.get(_PODS)["items"]:
+        path = f"{_PODS}/{item['metadata']['name']}"
+        if "deletionTimestamp" in item["metadata"]:
+            plane.api.request("DELETE", path, {"gracePeriodSeconds": 0})
+        elif item["spec"].get("nodeName"):
+            ready = {"type": "Ready", "status": "True", "lastTransitionTime": now}
+            plane.api.request("PATCH", f"{path}/status", {"status": {"phase": "Running", "conditions": [ready]}})
+
+
+def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
+    """What `kae status` says of cluster lab."""
+    asked = ("status", "--cluster", "lab", "--kubeconfig", str(kubeconfig), "--format", "json")
+    answer = project.kae(ROOT, *asked)
+    assert (answer.code in (0, 4), answer.err) == (True, ""), answer
+    found: dict[str, Any] = json.loads(answer.out)["cluster"]
+    return answer.code, found
+
+
+def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
+    """Waits until all is as planned."""
+
+    def as_planned() -> bool:
+        run_pods(plane)
+        return status(reader)[0] == 0
+
+    waiting.until("the lab", as_planned, timeout_s=40, explain=lambda: json.dumps(status(reader)[1], indent=1))
+
+
+def problems(found: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
+    """What is wrong with a DaemonSet: kinds, and nodes."""
+    (item,) = (item for item in found["daemonSets"] if item["name"] == name)
+    return [(problem["kind"], problem["node"]) for problem in item["problems"]]
+
+
+def test_a_cluster_as_planned_ends_with_0(lab: control_planes.ControlPlane, reader: Path) -> None:
+    answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(reader))
+
+    assert answer.code == 0
+    assert answer.out.startswith(f"cluster lab at https://{lab.place.address}, 2 nodes: as planned\n")
+
+
+def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader: Path) -> None:
+    # Without its controller nobody makes the pod anew.
+    (controllers,) = (program for program in lab.programs if program.name == "kube-controller-manager")
+    controllers.__exit__(None, None, None)
+    try:
+        ask(lab, "DELETE", f"{_PODS}?labelSelector=app.kubernetes.io/name=kae-device-plugin&gracePeriodSeconds=0")
+        code, found = status(reader)
+    finally:
+        controllers.start()
+
+    assert code == 4
+    assert problems(found, PLUGIN) == [("missing", "lab-kp920-01")]
+    assert problems(found, WORKER) == []
+
+
+def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
+    lab: control_planes.ControlPlane, reader: Path
+) -> None:
+    container = {"name": "worker", "image": "example.com/nfd:1"}
+    template = {"spec": {"containers": [container]}}
+    patch = json.dumps({"spec": {"template": template}, "metadata": {"labels": {"mine": "too"}}})
+    lab.kubectl("patch", "daemonset", WORKER, "-n", NAMESPACE, "-p", patch)
+    rolling = waiting.until("a rollout", lambda: old_pods(reader), timeout_s=30)
+
+    (change,) = [item for item in rolling["objects"] if item["name"] == WORKER]
+    assert change["state"] == "changed"
+    assert change["changes"] == [
+        {
+            "path": "spec.template.spec.containers[worker].image",
+            "wanted": change["changes"][0]["wanted"],
+            "live": "example.com/nfd:1",
+        }
+    ]
+
+
+def old_pods(reader: Path) -> dict[str, Any]:
+    """The status, once a pod of the worker is of an older template; empty before."""
+    found = status(reader)[1]
+    return found if "old" in [kind for kind, _ in problems(found, WORKER)] else {}
+
+
+def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
+    lab: control_planes.ControlPlane, reader: Path
+) -> None:
+    lab.kubectl("delete", "nodefeaturerule", "kae")
+    left = {"name": "kae-left", "namespace": NAMESPACE, "labels": {"app.kubernetes.io/part-of": "kae"}}
+    ask(lab, "POST", f"/api/v1/namespaces/{NAMESPACE}/configmaps", {"metadata": left})
+
+    code, found = status(reader)
+    lab.kubectl("delete", "configmap", "kae-left", "-n", NAMESPACE)
+
+    assert code == 4
+    assert [(item["state"], item["kind"], item["name"]) for item in found["objects"]] == [
+        ("missing", "NodeFeatureRule", "kae"),
+        ("extra", "ConfigMap", "kae-left"),
+    ]
+
+
+def test_without_the_rights_nothing_is_said_of_the_cluster(
+    control_plane: control_planes.ControlPlane, tmp_path: Path
+) -> None:
+    path = kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default"))
+
+    answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))
+
+    assert (answer.code, answer.out) == (3, "")
+    assert 'cannot list resource "nodes"' in answer.err

@@ -1,0 +1,203 @@
+"""The watcher as a process on a real API server, with the rights that the compiler wrote, and a repository by HTTP."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster import control_plane as control_planes
+from tests.cluster import waiting, watchers
+from tests.watcher import remotes
+
+_WAIT_S = 60
+
+
+@pytest.fixture(scope="module")
+def installed(
+    control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[watchers.Installed]:
+    with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
+        yield made
+
+
+@pytest.fixture
+def remote(installed: watchers.Installed) -> Iterator[remotes.Remote]:
+    """A new repository, in which fsck finds nothing at the end either."""
+    made = remotes.Remote(installed.remote)
+    yield made
+    made.assert_sound()
+    installed.remote.rename(installed.remote.with_name(f"{id(made)}.old"))
+
+
+@pytest.fixture
+def nodes(installed: watchers.Installed) -> Iterator[watchers.Nodes]:
+    """The nodes a, b, c and d, and no others."""
+    made = watchers.Nodes(installed.plane)
+    installed.plane.api.request("DELETE", watchers.NODES)
+    for name in "abcd":
+        made.make(name)
+    yield made
+    installed.plane.api.request("DELETE", watchers.NODES)
+
+
+@pytest.fixture
+def watcher(
+    installed: watchers.Installed, nodes: watchers.Nodes, remote: remotes.Remote, tmp_path: Path
+) -> Iterator[watchers.Watcher]:
+    """A watcher that runs, and has committed the nodes that there are."""
+    started = watchers.Watcher(installed, tmp_path)
+    try:
+        until_subject(started, remote, "4 nodes joined")
+        yield started
+    finally:
+        started.kill()
+
+
+def test_each_change_of_a_node_becomes_the_commit_that_says_so(
+    installed: watchers.Installed,
+    nodes: watchers.Nodes,
+    remote: remotes.Remote,
+    watcher: watchers.Watcher,
+    tmp_path: Path,
+) -> None:
+    nodes.label("a", zone="x")
+    until_subject(watcher, remote, "labels changed on 1 node")
+    nodes.devices("b", 4)
+    until_subject(watcher, remote, "devices changed on 1 node")
+    nodes.make("e")
+    until_subject(watcher, remote, "1 node joined")
+    nodes.boot("c", "6.6.0-28.0.0.34.oe2403.aarch64")
+    until_subject(watcher, remote, "kernel changed on 1 node")
+    nodes.remove("d")
+    until_subject(watcher, remote, "1 node left")
+    expected = inventory(installed)
+    for moment in range(20):
+        nodes.beat("a", moment)
+    nodes.label("b", flaps="1")
+    nodes.label("b", flaps=None)
+    nodes.label("a", zone="y")
+    until_subject(watcher, remote, "labels changed on 1 node", count=2)
+
+    code = watcher.stop()
+
+    assert (code, watcher.errors) == (0, [])
+    assert subjects(remote) == [
+        "4 nodes joined",
+        "labels changed on 1 node",
+        "devices changed on 1 node",
+        "1 node joined",
+        "kernel changed on 1 node",
+        "1 node left",
+        "labels changed on 1 node",
+    ]
+    assert bodies(remote)[-2:] == ["1 node left: d", "labels changed on 1 node: a"]
+    assert remote.read("main~1", watchers.PATH).decode() == expected
+    assert remote.read("main", watchers.PATH).decode() == inventory(installed)
+    assert all(remote.changed(commit) == remotes.PUSHED for commit in remote.history()[:-1])
+
+
+def test_what_loses_too_much_waits_on_its_own_branch_until_it_comes_back(
+    installed: watchers.Installed, nodes: watchers.Nodes, remote: remotes.Remote, watcher: watchers.Watcher
+) -> None:
+    nodes.remove("a", "b", "c")
+    waiting.until("the held branch", lambda: held(remote), timeout_s=_WAIT_S, programs=(watcher,))
+    kept = remote.read("main", watchers.PATH)
+    gone = remote.read(held(remote), watchers.PATH)
+    for name in "abc":
+        nodes.make(name)
+    waiting.until("its end", lambda: not held(remote), timeout_s=_WAIT_S, programs=(watcher,))
+
+    code = watcher.stop()
+
+    names = [node["name"] for node in json.loads(kept)["spec"]["nodes"]]
+    assert (code, names) == (0, ["a", "b", "c", "d"])
+    assert len(json.loads(gone)["spec"]["nodes"]) < 2
+    assert watcher.errors == ["A snapshot is held back: 3 of 4 nodes are gone, more than 50 %."]
+    assert subjects(remote) == ["4 nodes joined"]
+    assert remote.read("main", watchers.PATH).decode() == inventory(installed)
+
+
+def test_a_restart_of_the_api_server_is_survived(
+    installed: watchers.Installed, nodes: watchers.Nodes, remote: remotes.Remote, watcher: watchers.Watcher
+) -> None:
+    (server,) = (program for program in installed.plane.programs if program.name == "kube-apiserver")
+    waiting.until("readiness", lambda: watcher.is_ready, timeout_s=_WAIT_S, programs=(watcher,))
+    server.__exit__(None, None, None)
+    waiting.until("its notice of that", lambda: not watcher.is_ready, timeout_s=_WAIT_S, programs=(watcher,))
+    server.start()
+    waiting.until("kube-apiserver", installed.plane.api.is_ready, timeout_s=_WAIT_S, programs=(server,))
+    waiting.until("readiness", lambda: watcher.is_ready, timeout_s=_WAIT_S, programs=(watcher,))
+    nodes.label("a", zone="x")
+    until_subject(watcher, remote, "labels changed on 1 node")
+
+    code = watcher.stop()
+
+    assert code == 0
+    assert watcher.errors
+    assert all(error.startswith("The nodes cannot be listed: the API server at ") for error in watcher.errors)
+    assert subjects(remote) == ["4 nodes joined", "labels changed on 1 node"]
+    assert remote.read("main", watchers.PATH).decode() == inventory(installed)
+
+
+def test_once_the_same_is_committed_without_waiting(
+    installed: watchers.Installed, nodes: watchers.Nodes, remote: remotes.Remote, tmp_path: Path
+) -> None:
+    first = once(installed, tmp_path)
+    second = once(installed, tmp_path)
+    nodes.remove("d")
+    nodes.label("a", zone="x")
+    third = once(installed, tmp_path)
+
+    assert [first, second, third] == ["Committed.", "The repository is up to date.", "Committed."]
+    assert subjects(remote) == ["4 nodes joined", "1 node left, labels changed on 1 node"]
+    assert remote.read("main", watchers.PATH).decode() == inventory(installed)
+
+
+def once(installed: watchers.Installed, folder: Path) -> str:
+    """What a run with --once has said at its end."""
+    command = [*watchers.command(installed, folder), "--once"]
+    done = subprocess.run(command, cwd=watchers.ROOT, capture_output=True, text=True, timeout=_WAIT_S, check=False)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    return str(json.loads(done.stderr.splitlines()[-1])["message"])
+
+
+def inventory(installed: watchers.Installed) -> str:
+    """kubectl get nodes -o json | kae inventory."""
+    listed = installed.plane.kubectl("get", "nodes", "-o", "json")
+    command = [sys.executable, "-m", "compiler", "inventory", "--cluster", watchers.CLUSTER]
+    return subprocess.run(
+        command, cwd=watchers.ROOT, input=listed, capture_output=True, text=True, timeout=_WAIT_S, check=True
+    ).stdout
+
+
+def subjects(remote: remotes.Remote) -> list[str]:
+    """What our commits say in their first line, the oldest first."""
+    lines = remote("log", "--reverse", "--author=kae-watcher", "--format=%s", "main").splitlines()
+    head = f"inventory({watchers.CLUSTER}): "
+    assert all(line.startswith(head) for line in lines)
+    return [line.removeprefix(head) for line in lines]
+
+
+def bodies(remote: remotes.Remote) -> list[str]:
+    """What they say below it; one line each."""
+    text = remote("log", "--reverse", "--author=kae-watcher", "--format=%b", "main")
+    return [line for line in text.splitlines() if line]
+
+
+def held(remote: remotes.Remote) -> str:
+    """The tip of the branch for what waits for a person; empty where there is none."""
+    return remote.branches().get(f"kae/held-{watchers.CLUSTER}", "")
+
+
+def until_subject(watcher: watchers.Watcher, remote: remotes.Remote, subject: str, count: int = 1) -> None:
+    """Waits for a commit that says this, or for so many of them."""
+    waiting.until(
+        f"the commit '{subject}'",
+        lambda: subjects(remote).count(subject) >= count,
+        timeout_s=_WAIT_S,
+        programs=(watcher,),
+        explain=lambda: f"There is {subjects(remote)}.",
+    )

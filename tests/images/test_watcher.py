@@ -1,0 +1,136 @@
+"""The image of the watcher works for any user, with nothing but a scratch folder that can be written."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.images import inputs, stores
+from tests.watcher import remotes, servers, settings
+
+IMAGE = stores.named("kae-watcher")
+ANY = "1234567:1234567"
+"""A user and a group who are in nobody's files."""
+
+_COMPILER = """
+import importlib, pathlib, sys
+for path in pathlib.Path("/app/watcher").glob("*.py"):
+    if path.stem != "__main__":
+        importlib.import_module(f"watcher.{path.stem}")
+names = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "compiler"}
+print(*sorted(str(pathlib.Path(file).relative_to("/app")) for file in names.values()))
+"""
+
+_PUBLISH = """
+import json, pathlib, sys, threading
+from watcher import credentials, git, repository
+url, signing, sort = json.loads(sys.argv[1])
+target = repository.Target(
+    url=url, branch="main", path="inventory/east.json", cluster="east",
+    author=git.Author(name="kae-watcher", email="kae@example.com"),
+)
+secrets = credentials.Secrets(repository=pathlib.Path("/none"), signing=pathlib.Path(signing), format=sort)
+store = repository.Repository(target, pathlib.Path("/tmp/kae-watcher"), secrets, threading.Event(), repository.Timing())
+print(store.publish(b"{}\\n", lambda old: "by the image", lambda old: True).commit)
+"""
+
+
+def as_in_a_pod(user: str | None = None) -> tuple[str, ...]:
+    """A scratch folder in memory, and a user other than the image's, who has no home."""
+    chosen = () if user is None else (f"--user={user}",)
+    # Podman would enter the user into /etc/passwd, which a kubelet does not.
+    return ("--tmpfs=/tmp:rw,mode=1777", "--env=HOME=/tmp", "--passwd=false", *chosen)
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> remotes.Remote:
+    """A repository that everybody can read and write."""
+    tmp_path.chmod(0o755)
+    made = remotes.Remote(tmp_path / "remote.git")
+    made.configure("core.sharedRepository", "0666")
+    for path in (made.path, *made.path.rglob("*")):
+        path.chmod(0o777)
+    return made
+
+
+def publish(
+    store: stores.Store, remote: remotes.Remote, user: str | None = None, sort: str | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Commits by the image's own parts: what git said, or the commit."""
+    folder = remote.path.parent
+    arguments = json.dumps([remote.url, str(folder / "signing"), sort])
+    return store.run(IMAGE, "python", "-c", _PUBLISH, arguments, folder=folder, options=as_in_a_pod(user))
+
+
+def test_without_an_api_server_it_ends_with_3_and_one_clear_line(
+    store: stores.Store, remote: remotes.Remote, tmp_path: Path
+) -> None:
+    config, kubeconfig = settings.config(tmp_path, remote.url), settings.kubeconfig(tmp_path, "https://127.0.0.1:1")
+    before = remote.branches()
+
+    arguments = ("-m", "watcher", "--once", f"--config={config}", f"--kubeconfig={kubeconfig}")
+    done = store.run(IMAGE, "python", *arguments, folder=tmp_path, options=as_in_a_pod(ANY))
+
+    (line,) = done.stderr.splitlines()
+    said = "the API server at https://127.0.0.1:1 cannot be asked: Connection refused."
+    assert (done.returncode, done.stdout) == (3, "")
+    assert (json.loads(line)["level"], json.loads(line)["message"]) == ("critical", said)
+    assert remote.branches() == before
+
+
+@pytest.mark.parametrize("user", [None, ANY, "0:0"])
+def test_it_commits_as_any_user(store: stores.Store, remote: remotes.Remote, user: str | None) -> None:
+    done = publish(store, remote, user)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == remote.tip()
+    assert remote.changed("main") == remotes.PUSHED
+    remote.assert_sound()
+
+
+def test_it_signs_with_an_ssh_key(store: stores.Store, remote: remotes.Remote) -> None:
+    signing = remote.path.parent / "signing"
+    signing.mkdir(mode=0o755)
+    servers.ssh_key(signing / "identity").chmod(0o644)
+
+    done = publish(store, remote, sort="ssh")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "BEGIN SSH SIGNATURE" in remote("cat-file", "commit", "main")
+
+
+def test_it_signs_with_a_gpg_key(store: stores.Store, remote: remotes.Remote, tmp_path: Path) -> None:
+    signing, home = tmp_path / "signing", tmp_path / "gnupg"
+    signing.mkdir(mode=0o755)
+    home.mkdir(mode=0o700)
+    gpg = ("gpg", "--homedir", str(home), "--batch", "--quiet", "--passphrase", "")
+    subprocess.run((*gpg, "--quick-gen-key", "kae@example.com", "ed25519", "sign"), check=True, capture_output=True)
+    armour = subprocess.run((*gpg, "--armor", "--export-secret-keys"), check=True, capture_output=True).stdout
+    subprocess.run(("gpgconf", "--homedir", str(home), "--kill", "all"), check=True, capture_output=True)
+    (signing / "git.asc").write_bytes(armour)
+
+    done = publish(store, remote, sort="gpg")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "BEGIN PGP SIGNATURE" in remote("cat-file", "commit", "main")
+
+
+def test_ssh_knows_the_images_own_user(store: stores.Store) -> None:
+    command = ("sh", "-c", "id -un && ssh -F /dev/null -o BatchMode=yes 127.0.0.1")
+
+    done = store.run(IMAGE, *command)
+    other = store.run(IMAGE, *command[:2], "ssh -F /dev/null 127.0.0.1", options=as_in_a_pod(ANY))
+
+    assert done.stdout == "kae\n"
+    assert "Connection refused" in done.stderr
+    assert "No user exists" in other.stderr
+
+
+def test_of_the_compiler_it_holds_exactly_what_it_imports(store: stores.Store) -> None:
+    held = [str(path) for path in inputs.shipped("watcher") if path.parts[0] == "compiler"]
+
+    done = store.run(IMAGE, "python", "-c", _COMPILER)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == sorted(held)

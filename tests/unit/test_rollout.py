@@ -1,0 +1,149 @@
+"""Pods are held against the plan, node by node."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compiler import rollout, workloads
+
+IMAGE = "r/kae-driver-installer:2.2.0"
+OLD = "r/kae-driver-installer:2.1.0"
+
+
+def wanted(*nodes: str) -> rollout.Wanted:
+    """A DaemonSet that is planned for these nodes."""
+    planned = dict.fromkeys(nodes, IMAGE)
+    return rollout.Wanted(
+        namespace="kae-operator", name="kae-driver-tls", app="kae-driver", image=IMAGE, planned=planned
+    )
+
+
+def pod(node: str, **fields: Any) -> workloads.Pod:
+    """A pod as planned."""
+    fine = workloads.Pod(
+        name=f"kae-driver-tls-{node}",
+        node=node,
+        owner="uid",
+        revision="new",
+        image=IMAGE,
+        ready=True,
+        ending=False,
+        reason="",
+        since="T",
+        probed=False,
+    )
+    return dataclasses.replace(fine, **fields)
+
+
+def node(name: str, *, ready: bool = True) -> workloads.NodeState:
+    reason = "" if ready else "NodeStatusUnknown: Kubelet stopped posting node status."
+    return workloads.NodeState(name=name, ready=ready, reason=reason, since="T")
+
+
+LIVE = workloads.DaemonSet(uid="uid", observed=True, desired=3, max_unavailable=1)
+
+
+def judged(
+    plan: rollout.Wanted,
+    pods: Sequence[workloads.Pod],
+    nodes: Sequence[workloads.NodeState] | None = None,
+    live: workloads.DaemonSet | None = LIVE,
+) -> rollout.Rollout:
+    known = nodes if nodes is not None else [node(name) for name in "abc"]
+    seen = rollout.Seen(live=live, revision="new", pods=pods, nodes={state.name: state for state in known})
+    return rollout.judged(plan, seen)
+
+
+def kinds(found: rollout.Rollout) -> list[tuple[str, str]]:
+    return [(problem.node, problem.kind) for problem in found.problems]
+
+
+def test_pods_as_planned_are_no_problem() -> None:
+    found = judged(wanted("a", "b"), [pod("a"), pod("b")])
+
+    assert found.problems == ()
+    assert (found.found, found.observed, found.pods, found.ready, found.current) == (True, True, 2, 2, 2)
+
+
+def test_a_daemonset_that_is_not_there_has_nothing_else_to_be_said_of() -> None:
+    found = judged(wanted("a"), [], live=None)
+
+    assert (found.found, found.problems) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected"),
+    [
+        ([pod("a")], [("b", "missing")]),
+        ([pod("a"), pod("b", ending=True)], [("b", "missing")]),
+        ([pod("a"), pod("b"), pod("c")], [("c", "surplus")]),
+        ([pod("a"), pod("b"), pod("c", ending=True)], []),
+        ([pod("a"), pod("b"), pod("b", name="another")], [("b", "surplus")]),
+        ([pod("a"), pod("b", ready=False)], [("b", "not-ready")]),
+        ([pod("a"), pod("b", revision="old", image=OLD)], [("b", "old")]),
+        ([pod("a"), pod("b", revision="old", image=OLD, ready=False)], [("b", "not-ready"), ("b", "old")]),
+        ([pod("a"), pod("b", image=OLD)], [("b", "image")]),
+    ],
+)
+def test_each_node_that_is_not_as_planned_is_named(pods: list[workloads.Pod], expected: list[tuple[str, str]]) -> None:
+    assert kinds(judged(wanted("a", "b"), pods)) == expected
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([pod("a", image=OLD)], f"runs {OLD}, and the plan says {IMAGE}"),
+        ([pod("a", image=OLD, revision="old")], f"runs {OLD}"),
+        ([pod("a", ready=False, reason="ImagePullBackOff")], "ImagePullBackOff"),
+        ([pod("a", ending=True)], "kae-driver-tls-a has not ended yet"),
+        ([pod("a"), pod("b")], "the plan foretells none"),
+        ([pod("a"), pod("z")], "there is no such node"),
+        ([pod("a"), pod("a", name="z")], "kae-driver-tls-a is there already"),
+        ([], ""),
+    ],
+)
+def test_a_reason_is_given_in_few_words(pods: list[workloads.Pod], reason: str) -> None:
+    (found,) = judged(wanted("a"), pods).problems
+
+    assert found.reason == reason
+
+
+def test_a_node_that_is_not_ready_is_why_its_pod_is_not() -> None:
+    states = [node("a", ready=False), node("b", ready=False)]
+
+    found = judged(wanted("a", "b"), [pod("a", ready=False, reason="whatever")], states)
+
+    assert {problem.reason for problem in found.problems} == {
+        "the node is not ready, NodeStatusUnknown: Kubelet stopped posting node status."
+    }
+
+
+@pytest.mark.parametrize(
+    ("pods", "limit", "expected"),
+    [
+        # c waits for b, which was replaced and does not come up.
+        ([pod("a"), pod("b", ready=False), pod("c", revision="old")], 1, ("b",)),
+        ([pod("a"), pod("c", revision="old")], 1, ("b",)),
+        # Two may be unavailable.
+        ([pod("a"), pod("b", ready=False), pod("c", revision="old")], 2, ()),
+        ([pod("a", ready=False), pod("b", ready=False), pod("c", revision="old")], 2, ("a", "b")),
+        # Nothing is left to replace.
+        ([pod("a"), pod("b", ready=False), pod("c")], 1, ()),
+        # An old pod that is not ready is replaced whatever the others do.
+        ([pod("a"), pod("b"), pod("c", revision="old", ready=False)], 1, ()),
+    ],
+)
+def test_a_rollout_is_held_up_by_nodes_where_as_many_as_may_be_are_unavailable(
+    pods: list[workloads.Pod], limit: int, expected: tuple[str, ...]
+) -> None:
+    live = dataclasses.replace(LIVE, max_unavailable=limit)
+
+    assert judged(wanted("a", "b", "c"), pods, live=live).held_up_by == expected
+
+
+def test_without_a_known_revision_no_pod_is_old() -> None:
+    seen = rollout.Seen(live=LIVE, revision="", pods=[pod("a")], nodes={"a": node("a")})
+
+    assert rollout.judged(wanted("a"), seen).problems == ()

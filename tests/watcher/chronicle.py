@@ -1,0 +1,150 @@
+"""What a cluster was, and whether what a branch holds is of it."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from compiler import documents, inventory
+from tests.watcher import api, remotes
+
+AUTHOR = "kae-watcher-east"
+
+Nodes = Mapping[str, documents.Node]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """A commit of the branch, as far as it is judged."""
+
+    id: str
+    parents: tuple[str, ...]
+    author: str
+    changed: tuple[str, ...]
+
+
+class Chronicle:
+    """The judge of a branch: told of everything that the cluster was, it reads every commit once."""
+
+    def __init__(self, remote: remotes.Remote, server: api.Api, fleeting: Collection[int]) -> None:
+        """Begins with what is on the branch now; the repository must write a log of its branches.
+
+        `fleeting` are the versions of nodes that must be on no commit, also those that come to it later.
+        """
+        self._fleeting = fleeting
+        self._remote = remote
+        self._server = server
+        self._reducer = inventory.Reducer()
+        self._reduced: dict[int, documents.Node] = {}
+        self._lines = len(self._log())
+        self._known = {remote.tip()}
+        self._held: dict[str, Nodes] = {remote.tip(): {}}
+        self._version = min(server.states)
+        """Of the cluster, that the last commit of a watcher was of."""
+        self.others: set[str] = set()
+        """Commits of others that must be on the branch."""
+        self.seen = 0
+        """Commits of others."""
+        self.count = 0
+        """Commits of the watcher."""
+
+    def text(self) -> bytes:
+        """The inventory of the cluster as it is now."""
+        nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
+        made = documents.Inventory(cluster=documents.ClusterName("east"), file="", nodes=nodes)
+        return inventory.text(made).encode()
+
+    def judge(self) -> None:
+        """Reads what has come to the branch, also what has gone from it since; raises AssertionError."""
+        lines = self._log()
+        tips = [line.split()[1] for line in lines[self._lines :]]
+        self._lines = len(lines)
+        commits = list(self._commits([tip for tip in dict.fromkeys(tips) if tip not in self._known]))
+        self._hold(commits)
+        for commit in commits:
+            assert len(commit.parents) == 1, f"{commit} does not stand on one other"
+            if commit.author == AUTHOR:
+                self._judge(commit)
+                self.count += 1
+            else:
+                assert self._held[commit.id] == self._held[commit.parents[0]]
+                self.others.add(commit.id)
+                self.seen += 1
+        missing = self.others - set(self._remote.history())
+        assert not missing, f"commits of others are lost: {missing}"
+
+    def drop_others(self, tip: str) -> None:
+        """Somebody forced the branch back to this tip: what was not in it is meant to be lost."""
+        self.others &= set(self._remote.history(tip))
+
+    def _judge(self, commit: Commit) -> None:
+        assert commit.changed == (remotes.PATH,), f"{commit} changes something else"
+        before, after = self._held[commit.parents[0]], self._held[commit.id]
+        for version in sorted(self._server.states):
+            if version >= self._version and self._could_be(version, before, after):
+                self._version = version
+                return
+        raise AssertionError(
+            f"{commit.id} holds what the cluster never was: {serials(after)} after {serials(before)}, "
+            f"while it was {[serials(self._nodes(self._server.states[v])) for v in self._server.states][-6:]}"
+        )
+
+    def _could_be(self, version: int, before: Nodes, after: Nodes) -> bool:
+        """Each node is as it was at that moment, or as it was committed before: it may not have settled."""
+        raw = self._server.states[version]
+        now = self._nodes(raw)
+        for name in {*before, *after, *now}:
+            if after.get(name) == before.get(name):
+                continue
+            if after.get(name) != now.get(name) or (name in now and _version(raw[name]) in self._fleeting):
+                return False
+        return True
+
+    def _nodes(self, state: api.State) -> Nodes:
+        found = {}
+        for name, node in state.items():
+            version = _version(node)
+            if version not in self._reduced:
+                self._reduced[version] = self._reducer.node(node)
+            found[name] = self._reduced[version]
+        return found
+
+    def _log(self) -> list[str]:
+        path = self._remote.path / "logs/refs/heads/main"
+        return path.read_text().splitlines() if path.exists() else []
+
+    def _commits(self, tips: list[str]) -> Iterator[Commit]:
+        if not tips:
+            return
+        words = ("--reverse", "--topo-order", "--format=%x00%H%n%P%n%an", "--name-only", "--root")
+        known = [f"^{commit}" for commit in self._known]
+        found = self._remote("log", "--stdin", *words, stdin="\n".join([*tips, *known]).encode())
+        for entry in found.split("\0")[1:]:
+            identity, parents, author, *changed = entry.strip("\n").split("\n")
+            yield Commit(
+                id=identity, parents=tuple(parents.split()), author=author, changed=tuple(filter(None, changed))
+            )
+        self._known |= set(tips)
+
+    def _hold(self, commits: list[Commit]) -> None:
+        """Reads the inventory in each commit that has changed it."""
+        for commit in commits:
+            if remotes.PATH in commit.changed:
+                self._held[commit.id] = _parsed(self._remote.read(commit.id, remotes.PATH))
+            else:
+                self._held[commit.id] = self._held[commit.parents[0]]
+
+
+def serials(nodes: Nodes) -> dict[str, str]:
+    """What tells the versions of a node from each other, for people."""
+    return {
+        name: f"{node.labels.get('serial')} {node.profile.kernel_version[-3:]} {sorted(node.profile.labels.values())}"
+        for name, node in nodes.items()
+    }
+
+
+def _version(node: api.Node) -> int:
+    return int(node["metadata"]["resourceVersion"])
+
+
+def _parsed(content: bytes) -> Nodes:
+    return {node.name: node for node in inventory.of_document("", json.loads(content)).nodes}

@@ -1,0 +1,284 @@
+"""What can happen to a watcher, a method each: it ends when the cause has gone, and leaves the recovery to others."""
+
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.watcher import remotes, rigs
+
+_YEARS_S = 10 * 365 * 86400
+_VERBS = ("ls-remote", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push")
+
+
+class Harms(rigs.Rig):
+    """A rig to which things happen."""
+
+    def __init__(self, folder: Path, seed: int, patience_s: float) -> None:
+        super().__init__(folder, seed, patience_s)
+        self.interrupted: Counter[str] = Counter()
+        """The verbs of git in which the watcher was ended."""
+
+    # The API server.
+
+    def _api_gone(self) -> None:
+        self.cluster.change()
+        self.api.down()
+        self.cluster.change()
+        self.pause(0.3)
+        self.cluster.change()
+        self.api.up()
+
+    def _connections_broken(self) -> None:
+        self.cluster.change()
+        self.api.drop()
+        self.cluster.change()
+
+    def _api_refuses(self) -> None:
+        self.api.mood.refusals = [self.random.choice((401, 403, 429, 500, 503)) for _ in range(4)]
+        self.api.drop()
+        self.cluster.change()
+
+    def _list_forgotten(self) -> None:
+        self.api.mood.stale_pages = self.random.randint(1, 2)
+        self.api.drop()
+        self.cluster.change()
+        self.until("the list was forgotten", lambda: not self.api.mood.stale_pages)
+
+    def _watch_forgotten(self) -> None:
+        self.cluster.change()
+        self.api.forget(late=self.random.random() < 0.5)
+        self.cluster.change()
+
+    def _slow_list(self) -> None:
+        self.api.mood.page_s = self.random.uniform(0.02, 0.1)
+        self.api.drop()
+        for _ in range(3):
+            self.cluster.change()
+            self.pause(0.15)
+        self.api.mood.page_s = 0
+
+    def _page_broken_off(self) -> None:
+        self.api.mood.cut_pages = self.random.randint(1, 3)
+        self.api.drop()
+        self.cluster.change()
+        self.until("pages broke off", lambda: not self.api.mood.cut_pages)
+
+    def _watch_hangs(self) -> None:
+        with self.api.condition:
+            self.api.mood.hung = True
+            self.api.condition.notify_all()
+        self.cluster.change()
+        self.pause(0.3)
+        self.api.mood.hung = False
+
+    def _event_broken_off(self) -> None:
+        self.api.mood.cut_events = 1
+        self.cluster.change()
+
+    def _node_refused(self) -> None:
+        self.api.mood.refused_gets = self.random.randint(1, 2)
+        self.cluster.change()
+
+    def _empty_list(self) -> None:
+        before = self.remote.tip()
+        self.api.mood.blank = True
+        self.api.drop()
+        self.until("the empty list is held back", lambda: self.tip("kae/held-east") != "")
+        assert self.remote.tip() == before
+        self.api.mood.blank = False
+        self.api.drop()
+
+    def _flicker(self) -> None:
+        self.cluster.vanish()
+        self.cluster.flicker()
+
+    # The repository.
+
+    def _race(self) -> None:
+        with self.held_at("push"):
+            self.others_commit()
+
+    def _race_that_goes_on(self) -> None:
+        self.cluster.change()
+        for _ in range(4):
+            self.others_commit()
+            self.pause(0.1)
+
+    def _second_watcher(self) -> None:
+        west = self.remote.ours(cluster="west", scratch=self.folder / "west")
+        for number in range(2):
+            self.cluster.change()
+            remotes.publish(west, b"%d %d\n" % (time.monotonic_ns(), number))
+
+    def _push_rejected(self) -> None:
+        self.remote.set_hook("pre-receive", "echo 'the branch is frozen' >&2", "exit 1")
+        self.cluster.change()
+        self.until_unready("the branch is frozen")
+        (self.remote.path / "hooks/pre-receive").unlink()
+
+    def _forced_back(self) -> None:
+        old = self._old_tip()
+        remotes.git(
+            "--git-dir", str(self.remote.path), "push", "--quiet", "--force", self.url, f"{old}:refs/heads/main"
+        )
+        self.chronicle.drop_others(old)
+        if self.random.random() < 0.5:
+            self.cluster.change()
+
+    def _replaced(self) -> None:
+        old = self._old_tip()
+        self.chronicle.drop_others(old)
+        self.remote.commit("main", {"others/replaced.txt": b"%d\n" % time.monotonic_ns()}, onto=old)
+        self.cluster.change()
+
+    def _repository_away(self) -> None:
+        away = self.remote.path.rename(self.remote.path.with_name("away"))
+        self.cluster.change()
+        self.until_unready("remote.git")
+        away.rename(self.remote.path)
+
+    def _repacked(self) -> None:
+        self.cluster.change()
+        self.remote("repack", "-adq")
+        self.remote("pack-refs", "--all")
+
+    # The watcher's own disk and clock.
+
+    def _disk_full(self) -> None:
+        if self.has_disk:
+            self._fill(self.scratch / "filler")
+            self.cluster.change()
+            self.until_unready("disk")
+            (self.scratch / "filler").unlink()
+            return
+        aside = self.scratch.rename(self.folder / "aside")
+        self.scratch.write_bytes(b"")
+        self.cluster.change()
+        self.until_unready("scratch")
+        self.scratch.unlink()
+        aside.rename(self.scratch)
+
+    def _clone_damaged(self) -> None:
+        harm = self.random.choice(("folder", "HEAD", "objects", "lock"))
+        with contextlib.suppress(OSError):
+            for clone in self.scratch.glob("clone-*/git"):
+                if harm == "folder":
+                    shutil.rmtree(clone.parent)
+                elif harm == "HEAD":
+                    (clone / "HEAD").unlink()
+                elif harm == "objects":
+                    for path in (clone / "objects").rglob("*"):
+                        if path.is_file():
+                            path.chmod(0o600)
+                            path.write_bytes(b"damaged")
+                else:
+                    (clone / "shallow.lock").touch()
+        self.others_commit()  # Which has to be fetched into it.
+        self.cluster.change()
+
+    def _clock_jump(self) -> None:
+        """Of git too. The clock stays wrong until it jumps again."""
+        off_s = self.random.choice((-1, 1)) * self.random.randint(0, _YEARS_S)
+        self.cluster.change()
+        self.nursery.shift_clock(off_s)
+        fresh = self.folder / "bin/date.new"
+        fresh.write_text(f"@{int(time.time()) + off_s} +0000\n")
+        fresh.rename(self.folder / "bin/date")
+        self.cluster.change()
+
+    # The watcher.
+
+    def _killed(self) -> None:
+        self.cluster.change()
+        self.pause(0.5)
+        self.kill()
+        self.start()
+
+    def _killed_in_git(self) -> None:
+        verb = self._next_verb()
+        with self.held_at(verb):
+            if self.random.random() < 0.5:
+                self.kill()
+        # Else git has begun, and goes on without its watcher, beside the next one.
+        self.pause(0.03)
+        self.kill()
+        self.start()
+
+    def _killed_with_all(self) -> None:
+        with self.held_at(self._next_verb()):
+            if self.random.random() < 0.5:
+                self.kill(with_all=True)
+        self.pause(0.03)
+        self.kill(with_all=True)
+        self.cluster.change()
+        self.start()
+
+    def _terminated(self) -> None:
+        if self.random.random() < 0.5:
+            self.cluster.change()
+            self.pause(0.3)
+            self.terminate()
+        else:
+            with self.held_at(self._next_verb()):
+                self.terminate()
+        self.cluster.change()
+        self.start()
+
+    def _frozen(self) -> None:
+        self.cluster.change()
+        self.pause(0.2)
+        os.kill(self.watcher, signal.SIGSTOP)
+        self.cluster.change()
+        self.pause(0.3)
+        os.kill(self.watcher, signal.SIGCONT)
+
+    def _next_verb(self) -> str:
+        verb = _VERBS[self.interrupted.total() % len(_VERBS)]
+        self.interrupted[verb] += 1
+        return verb
+
+    def _old_tip(self) -> str:
+        history = self.remote.history()
+        return history[min(self.random.randint(1, 3), len(history) - 1)]
+
+    def _fill(self, path: Path) -> None:
+        with contextlib.suppress(OSError), path.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+
+HARMS: tuple[Callable[[Harms], None], ...] = (
+    Harms._api_gone,
+    Harms._connections_broken,
+    Harms._api_refuses,
+    Harms._list_forgotten,
+    Harms._watch_forgotten,
+    Harms._slow_list,
+    Harms._page_broken_off,
+    Harms._watch_hangs,
+    Harms._event_broken_off,
+    Harms._node_refused,
+    Harms._empty_list,
+    Harms._flicker,
+    Harms._race,
+    Harms._race_that_goes_on,
+    Harms._second_watcher,
+    Harms._push_rejected,
+    Harms._forced_back,
+    Harms._replaced,
+    Harms._repository_away,
+    Harms._repacked,
+    Harms._disk_full,
+    Harms._clone_damaged,
+    Harms._clock_jump,
+    Harms._killed,
+    Harms._killed_in_git,
+    Harms._killed_with_all,
+    Harms._terminated,
+    Harms._frozen,
+)

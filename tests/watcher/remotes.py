@@ -1,0 +1,172 @@
+"""Real repositories, what other people do in them, and our `Repository` on one of them."""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from watcher import credentials, repository
+from watcher import git as tool
+
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "HOME": "/nonexistent",
+    "LC_ALL": "C",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_AUTHOR_NAME": "somebody",
+    "GIT_AUTHOR_EMAIL": "somebody@example.com",
+    "GIT_COMMITTER_NAME": "somebody",
+    "GIT_COMMITTER_EMAIL": "somebody@example.com",
+}
+
+PATH = "inventory/east.json"
+"""The file of the cluster that tests use."""
+
+PUSHED = [f"100644 {PATH}"]
+"""What a commit of ours changes."""
+
+TIMING = repository.Timing(timeout_s=30, pause_s=0.01, longest_pause_s=0.1, tries=60)
+
+
+def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
+    """What git says, as a person's git would."""
+    ended = subprocess.run(
+        ["git", *arguments],
+        input=stdin,
+        capture_output=True,
+        env={**ENVIRONMENT, **(environment or {})},
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode().strip()
+
+
+class Remote:
+    """A bare repository, as a git host has it; `other.txt` in it is somebody else's."""
+
+    def __init__(self, path: Path, *, empty: bool = False, object_format: str = "sha1") -> None:
+        self.path = path
+        git("init", "--quiet", "--bare", "--initial-branch=main", f"--object-format={object_format}", str(path))
+        self.configure("uploadpack.allowFilter", "true")
+        # Where http-backend asks nobody who they are.
+        self.configure("http.receivepack", "true")
+        # What races with a writer must not begin to pack in the middle.
+        self.configure("gc.auto", "0")
+        self.configure("receive.autogc", "false")
+        if not empty:
+            self.commit("main", {"other.txt": b"other\n", "inventory/west.json": b"west\n"})
+
+    @property
+    def url(self) -> str:
+        return f"file://{self.path}"
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
+        return git("--git-dir", str(self.path), *arguments, stdin=stdin, environment=environment)
+
+    def configure(self, key: str, value: str) -> None:
+        self("config", key, value)
+
+    def commit(self, branch: str, files: Mapping[str, bytes], *, onto: str | None = None, mode: str = "100644") -> str:
+        """Somebody else's commit, on the branch's tip or where onto says, which then needs no ancestor of the tip."""
+        ref = f"refs/heads/{branch}"
+        base = onto or (f"{ref}^0" if (self.path / ref).exists() else "")
+        lines = [f"commit {ref}\ncommitter s <s@example.com> {int(time.time())} +0000\ndata 8\nsomebody\n".encode()]
+        if base:
+            lines.append(f"from {base}\n".encode())
+        for path, content in files.items():
+            lines.append(f"M {mode} inline {path}\ndata {len(content)}\n".encode() + content + b"\n")
+        self("fast-import", "--quiet", *(["--force"] if onto else []), stdin=b"".join(lines))
+        return self.tip(branch)
+
+    def branches(self) -> dict[str, str]:
+        lines = self("for-each-ref", "--format=%(refname) %(objectname)", "refs/heads/").splitlines()
+        pairs = (line.split() for line in lines)
+        return {ref.removeprefix("refs/heads/"): commit for ref, commit in pairs}
+
+    def tip(self, branch: str = "main") -> str:
+        return self.branches()[branch]
+
+    def read(self, revision: str, path: str) -> bytes:
+        return self("cat-file", "blob", f"{revision}:{path}").encode() + b"\n"
+
+    def history(self, branch: str = "main") -> list[str]:
+        """Commits, the newest first."""
+        return self("rev-list", branch).splitlines()
+
+    def changed(self, commit: str) -> list[str]:
+        """What differs from the parents: mode and path."""
+        raw = self("diff-tree", "-r", "--root", "--no-commit-id", commit).splitlines()
+        return [f"{line.split()[1]} {line.partition(chr(9))[2]}" for line in raw]
+
+    def parents(self, commit: str) -> list[str]:
+        return self("rev-parse", f"{commit}^@").split()
+
+    def set_hook(self, name: str, *lines: str) -> None:
+        hook = self.path / "hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("\n".join(("#!/bin/sh", *lines, "")))
+        hook.chmod(0o755)
+
+    def ours(
+        self,
+        *,
+        cluster: str = "east",
+        branch: str = "main",
+        scratch: Path | None = None,
+        timing: repository.Timing = TIMING,
+    ) -> repository.Repository:
+        """Our side of it, with nothing in its Secret."""
+        where = target(self.url, cluster=cluster, branch=branch)
+        folder = self.path.parent
+        own = scratch or folder / f"scratch-{cluster}"
+        return repository.Repository(where, own, secrets(folder / "secrets"), threading.Event(), timing)
+
+    def assert_sound(self) -> None:
+        """fsck finds nothing."""
+        assert self("fsck", "--full", "--strict", "--no-dangling") == ""
+
+
+def secrets(folder: Path, **files: str | bytes) -> credentials.Secrets:
+    """A mounted Secret; _ stands for a dot, save in known_hosts."""
+    folder.mkdir(exist_ok=True)
+    for name, content in files.items():
+        path = folder / (name if name == "known_hosts" else name.replace("_", "."))
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return credentials.Secrets(repository=folder, signing=folder, format=None)
+
+
+def target(url: str, *, cluster: str = "east", branch: str = "main") -> repository.Target:
+    """inventory/<cluster>.json of a repository."""
+    author = tool.Author(name="kae-watcher", email="kae-watcher@localhost")
+    path = f"inventory/{cluster}.json"
+    return repository.Target(url=url, branch=branch, path=path, cluster=cluster, author=author)
+
+
+def publish(repo: repository.Repository, content: bytes, message: str = "new\n") -> repository.Published:
+    """Accepts whatever is replaced."""
+    return repo.publish(content, lambda _: message, lambda _: True)
+
+
+def before(verb: str, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Does something, once, when git is about to carry out a verb."""
+    real, actions = getattr(tool.Git, verb), [action]
+
+    def wrapper(self: tool.Git, *arguments: object) -> object:
+        if actions:
+            actions.pop()()
+        return real(self, *arguments)
+
+    monkeypatch.setattr(tool.Git, verb, wrapper)
+
+
+def sound(folder: Path) -> Iterator[Remote]:
+    """A repository with a commit, in which fsck finds nothing at the end either; for a fixture."""
+    remote = Remote(folder / "remote.git")
+    yield remote
+    remote.assert_sound()

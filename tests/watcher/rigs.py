@@ -1,0 +1,245 @@
+"""A watcher between a stand-in API server and a real repository behind a web server, and what must hold of it."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.watcher import api, chronicle, cluster, nursery, processes, remotes, servers
+
+_LOOK_S = 0.02
+_LARGEST_SCRATCH = 3 << 20
+_LARGEST_GROWTH = 16 << 20
+_MOST_FILES = 40
+
+_GIT = """#!/bin/sh
+cd {folder} || exit
+if mv "stop-$1" stopped 2>/dev/null; then
+    while [ -e stopped ]; do sleep 0.01; done
+fi
+if [ -e date ]; then
+    read -r GIT_AUTHOR_DATE < date
+    export GIT_AUTHOR_DATE GIT_COMMITTER_DATE="$GIT_AUTHOR_DATE"
+fi
+cd / && exec {git} "$@"
+"""
+"""The watcher's git: it waits at a verb where it is told to, and its wall clock can be wrong."""
+
+Condition = Callable[[], bool]
+
+
+@dataclass(slots=True)
+class Sizes:
+    """The largest that was seen, in bytes."""
+
+    memory: int = 0
+    growth: int = 0
+    """Of one process, since its repository was right for the first time."""
+    scratch: int = 0
+    files: int = 0
+
+
+class Rig:
+    """The cluster, the repository, the watcher, and the folders of all."""
+
+    def __init__(self, folder: Path, seed: int, patience_s: float) -> None:
+        """Makes a repository with others' files; nothing runs yet."""
+        self.random = random.Random(seed)  # noqa: S311 - a test's choice
+        self.sizes = Sizes()
+        self.remote = remotes.Remote(folder / "git/remote.git")
+        self.remote.configure("core.logAllRefUpdates", "true")
+        self.folder = folder
+        self.scratch = folder / "scratch"
+        self.patience_s = patience_s
+        self.watcher = 0
+        """Its process id."""
+        self.ended = True
+        self._first_memory: int | None = None
+        self._serial = 0
+        self._read = 0
+        self._looked: tuple[str, bytes] | None = None
+        """A tip, and the inventory that it did not show."""
+        for name in ("scratch", "program", "secrets", "bin"):
+            (folder / name).mkdir()
+        wrapper = folder / "bin/git"
+        wrapper.write_text(_GIT.format(folder=folder / "bin", git=shutil.which("git")))
+        wrapper.chmod(0o755)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """The servers run, and a watcher that began as `python -m watcher` does; at the end it is told to end."""
+        with contextlib.ExitStack() as stack:
+            self.has_disk = stack.enter_context(processes.small_disk(self.scratch))
+            self.url = f"{stack.enter_context(servers.web(self.remote.path.parent)).url}/remote.git"
+            self._write_config()
+            self.api = stack.enter_context(api.serving(self.folder))
+            self.cluster = cluster.Cluster(self.api, self.random)
+            self.chronicle = chronicle.Chronicle(self.remote, self.api, self.cluster.fleeting)
+            self.nursery = stack.enter_context(nursery.nursery(self.folder))
+            self._ours = {*processes.descendants(os.getpid())}
+            self.start(plain=True)
+            self.settle()
+            self.terminate()
+            self.start()
+            self.settle()
+            yield
+            self.terminate()
+            self.until("everything has ended", lambda: not self._strangers())
+
+    def start(self, *, plain: bool = False) -> None:
+        """Starts a watcher."""
+        self.ended = False
+        folders = ("scratch", "program-dir", "secrets", "signing")
+        places = dict(zip(folders, ("scratch", "program", "secrets", "secrets"), strict=True))
+        words = [word for name in folders for word in (f"--{name}", str(self.folder / places[name]))]
+        words += ["--config", str(self.folder / "config.json"), "--kubeconfig", str(self.api.kubeconfig)]
+        path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
+        self.watcher = self.nursery.start(*words, path=path, plain=plain)
+        self._first_memory = None
+
+    def kill(self, *, with_all: bool = False) -> None:
+        """Ends the watcher, if it runs, as the kernel does; with all: with what it started, as a container ends."""
+        if self.ended:
+            return
+        self.ended = True
+        os.kill(self.watcher, signal.SIGSTOP if with_all else signal.SIGKILL)
+        if with_all:
+            for pid in (self.watcher, *processes.descendants(self.watcher)):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        assert self.nursery.status(self.watcher) == -signal.SIGKILL
+
+    def terminate(self) -> None:
+        """Ends the watcher as the kubelet does."""
+        self.ended = True
+        os.kill(self.watcher, signal.SIGTERM)
+        assert self.nursery.status(self.watcher) == 0
+        assert not (self.folder / "program/ready").exists()
+
+    def others_commit(self) -> None:
+        """Somebody else commits; in a race he may be the one who loses."""
+        self._serial += 1
+        with contextlib.suppress(AssertionError):
+            self.remote.commit("main", {f"others/{self._serial % 7}.txt": b"%d\n" % self._serial})
+
+    def pause(self, longest_s: float) -> None:
+        """Time goes on, for as long as chance has it: what happens next, happens anywhere."""
+        time.sleep(self.random.uniform(0, longest_s))
+
+    def until(self, what: str, condition: Condition) -> None:
+        """Waits for it; raises AssertionError."""
+        deadline_s = time.monotonic() + self.patience_s
+        while not condition():
+            assert time.monotonic() < deadline_s, f"never: {what}; {self._situation()}"
+            time.sleep(_LOOK_S)
+
+    def until_unready(self, word: str) -> None:
+        """Waits until the watcher says that something is wrong, with this word."""
+        self.until(f"unready: {word}", lambda: word in self._told())
+
+    @contextlib.contextmanager
+    def held_at(self, verb: str) -> Iterator[None]:
+        """A change leads the watcher to this verb of git; until the context ends it is about to begin."""
+        if verb == "fetch":
+            self.others_commit()  # Its own commits it need not fetch.
+        stop, stopped = self.folder / f"bin/stop-{verb}", self.folder / "bin/stopped"
+        stop.touch()
+        self.cluster.change()
+        self.until(f"git {verb}", stopped.exists)
+        try:
+            yield
+        finally:
+            stopped.unlink()
+
+    def settle(self) -> None:
+        """Waits until all is right again, and looks at what came about meanwhile; raises AssertionError."""
+        self._looked = None
+        self.until("the branch shows the cluster", self._is_right)
+        self.until("nothing is left over", lambda: not self._strangers() and not self._leftovers())
+        self.chronicle.judge()
+        # Commits that a force dropped are meant to dangle.
+        assert self.remote("fsck", "--full", "--strict", "--no-dangling") == ""
+        self._measure()
+        self._read_log()
+
+    def _write_config(self) -> None:
+        config = {
+            "cluster": "east",
+            "repository": {"url": self.url},
+            "intervalSeconds": 1,
+            "quietSeconds": 1,
+            "removalQuietSeconds": 1,
+            "minCommitSeconds": 0,
+            "maxLossPercent": 60,
+            "author": {"name": chronicle.AUTHOR, "email": "kae@example.com"},
+            "messageTemplate": "inventory({cluster}): {summary}",
+        }
+        (self.folder / "config.json").write_text(json.dumps(config))
+
+    def _is_right(self) -> bool:
+        if not (self.folder / "program/ready").exists() or self.tip("kae/held-east"):
+            return False
+        wanted = self.chronicle.text()
+        look = (self.tip("main"), wanted)
+        if look == self._looked:
+            return False
+        self._looked = look
+        found = self.remote("ls-tree", "main", remotes.PATH)
+        return bool(found) and self.remote.read("main", remotes.PATH) == wanted
+
+    def tip(self, branch: str) -> str:
+        """A branch's commit, read without git, which would take its time; empty where there is none."""
+        ref = f"refs/heads/{branch}"
+        with contextlib.suppress(FileNotFoundError):
+            return (self.remote.path / ref).read_text().strip()
+        with contextlib.suppress(FileNotFoundError):
+            packed = (self.remote.path / "packed-refs").read_text().splitlines()
+            return next((line.split()[0] for line in packed if line.endswith(f" {ref}")), "")
+        return ""
+
+    def _strangers(self) -> list[str]:
+        """Processes, also dead ones, that are nobody's: whoever runs git now has ended when this is asked again."""
+        found = processes.descendants(os.getpid())
+        return [f"{pid} {name}" for pid, name in found.items() if pid not in {*self._ours, self.watcher}]
+
+    def _leftovers(self) -> list[str]:
+        places = (self.remote.path, self.scratch)
+        locks = [path for place in places for path in processes.files(place) if path.suffix == ".lock"]
+        incoming = [*self.remote.path.glob("objects/*incoming*"), *self.scratch.glob("key-*")]
+        clones = sorted(self.scratch.glob("clone-*"))[1:]
+        return [str(path) for path in (*locks, *incoming, *clones)]
+
+    def _measure(self) -> None:
+        memory = processes.memory_of(self.watcher)
+        self._first_memory = memory if self._first_memory is None else self._first_memory
+        size = processes.size(self.scratch)
+        files = len(os.listdir(f"/proc/{self.watcher}/fd"))  # noqa: PTH208 - of which only the number counts
+        seen = self.sizes
+        seen.memory, seen.growth = max(seen.memory, memory), max(seen.growth, memory - self._first_memory)
+        seen.scratch, seen.files = max(seen.scratch, size), max(seen.files, files)
+        assert seen.growth < _LARGEST_GROWTH
+        assert seen.scratch < _LARGEST_SCRATCH
+        assert seen.files < _MOST_FILES
+
+    def _read_log(self) -> None:
+        with self.nursery.log.open() as file:
+            file.seek(self._read)
+            new = file.read()
+            self._read = file.tell()
+        assert '"exception"' not in new, new
+        assert "Traceback" not in new, new
+
+    def _told(self) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.folder / "program/unready").read_text()
+        return ""
+
+    def _situation(self) -> str:
+        log = self.nursery.log.read_text()[-1500:]
+        return f"unready: {self._told()!r}; strangers: {self._strangers()}; leftovers: {self._leftovers()}; log: {log}"

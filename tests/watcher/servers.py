@@ -1,0 +1,339 @@
+"""What serves repositories: git's own daemon, its CGI program behind a web server, and sshd.
+
+How a server fails, a test says by its attributes, also while it serves. All listen on loopback.
+"""
+
+import base64
+import contextlib
+import http.server
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib import parse
+
+from tests.watcher import remotes
+
+_WAIT_S = 20
+
+SSHD = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
+
+
+@contextlib.contextmanager
+def short_folder() -> Iterator[Path]:
+    """A folder whose path has room for a socket's name (unix(7): 107 bytes)."""
+    with tempfile.TemporaryDirectory(prefix="kae-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def free_port() -> int:
+    """A port that nobody listens on at this moment."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def daemon(root: Path, *, writable: bool = True) -> Iterator[str]:
+    """git's own daemon over a folder of repositories; its URL."""
+    port = free_port()
+    words = ["--reuseaddr", "--listen=127.0.0.1", f"--port={port}", f"--base-path={root}", "--export-all"]
+    words += ["--informative-errors"]
+    words += ["--enable=receive-pack"] if writable else []
+    with _running(["git", "daemon", *words], remotes.ENVIRONMENT, port):
+        yield f"git://127.0.0.1:{port}"
+
+
+@contextlib.contextmanager
+def _running(command: Sequence[str], environment: Mapping[str, str], port: int) -> Iterator[None]:
+    process = subprocess.Popen(
+        command, env=environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
+    )
+    try:
+        deadline_s = time.monotonic() + _WAIT_S
+        while process.poll() is None and not _listens(port):
+            assert time.monotonic() < deadline_s, f"{command[0]} does not listen"
+            time.sleep(0.02)
+        if process.poll() is not None:
+            assert process.stderr is not None
+            raise AssertionError(f"{command[0]} has ended: {process.stderr.read().decode()}")
+        yield
+    finally:
+        # The command git has the daemon as its child.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@dataclass(kw_only=True)
+class Rules:
+    """Whom a web server lets in, and how it fails."""
+
+    authorizations: frozenset[str] = frozenset()
+    """Values of the header that are let in; none: everybody is."""
+    status: int | None = None
+    """The answer to every request."""
+    deaf: bool = False
+    """It takes requests and never answers."""
+    requests: list[str] = field(default_factory=list)
+    """Method and path of each one."""
+
+    def demand_basic(self, user: str, password: str) -> None:
+        word = base64.b64encode(f"{user}:{password}".encode()).decode()
+        self.authorizations = frozenset({f"Basic {word}"})
+
+    def demand_bearer(self, token: str) -> None:
+        self.authorizations = frozenset({f"Bearer {token}"})
+
+
+class Web:
+    """A web server over a folder of repositories."""
+
+    def __init__(self, root: Path, context: ssl.SSLContext | None = None) -> None:
+        self.rules = Rules()
+        self._released = threading.Event()
+        rules, released = self.rules, self._released
+
+        class Handler(_Handler):
+            def serve(self) -> None:
+                rules.requests.append(f"{self.command} {self.path}")
+                if rules.deaf:
+                    released.wait()
+                    self.close_connection = True
+                elif rules.authorizations and self.headers.get("Authorization") not in rules.authorizations:
+                    self.say(401, [("WWW-Authenticate", 'Basic realm="git"')], b"who are you?")
+                elif rules.status is not None:
+                    self.say(rules.status, [], b"so be it")
+                else:
+                    self.say(*_backend(root, self))
+
+        class Server(http.server.ThreadingHTTPServer):
+            daemon_threads = True
+
+            def get_request(self) -> tuple[socket.socket, object]:
+                connection, address = super().get_request()
+                if context is not None:
+                    connection = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+                return connection, address
+
+            def handle_error(self, request: object, client_address: object) -> None:
+                """A client that goes away, or whose certificate is refused, is no news."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+        self.url = f"http{'s' if context else ''}://127.0.0.1:{self._server.server_address[1]}"
+
+    def close(self) -> None:
+        self._released.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    timeout = _WAIT_S
+
+    def do_GET(self) -> None:
+        self.body = b""
+        self.serve()
+
+    def do_POST(self) -> None:
+        self.body = b"".join(self._chunks())
+        self.serve()
+
+    def serve(self) -> None:
+        raise NotImplementedError
+
+    def say(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers:
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are silent."""
+
+    def _chunks(self) -> Iterator[bytes]:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            yield self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            return
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+
+def _backend(root: Path, request: _Handler) -> tuple[int, list[tuple[str, str]], bytes]:
+    split = parse.urlsplit(request.path)
+    environment = {
+        **remotes.ENVIRONMENT,
+        "GIT_PROJECT_ROOT": str(root),
+        "GIT_HTTP_EXPORT_ALL": "1",
+        "REQUEST_METHOD": request.command,
+        "PATH_INFO": parse.unquote(split.path),
+        "QUERY_STRING": split.query,
+        "CONTENT_TYPE": request.headers.get("Content-Type", ""),
+        "CONTENT_LENGTH": str(len(request.body)),
+        "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
+        "GIT_PROTOCOL": request.headers.get("Git-Protocol", ""),
+    }
+    said = subprocess.run(
+        ["git", "http-backend"],
+        input=request.body,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        timeout=60,
+        check=False,
+    ).stdout
+    head, _, body = said.partition(b"\r\n\r\n")
+    headers = [tuple(line.split(": ", 1)) for line in head.decode().split("\r\n")]
+    status = next((int(value.split()[0]) for name, value in headers if name == "Status"), 200)
+    return status, [(name, value) for name, value in headers if name != "Status"], body
+
+
+@contextlib.contextmanager
+def web(root: Path, context: ssl.SSLContext | None = None) -> Iterator[Web]:
+    """Serves until the context ends."""
+    server = Web(root, context)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Authority:
+    """A certificate authority with a server's and a client's certificate."""
+
+    folder: Path
+
+    def context(self, *, clients: bool) -> ssl.SSLContext:
+        """For a server; with clients it wants their certificate."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.folder / "server.crt", self.folder / "server.key")
+        if clients:
+            context.load_verify_locations(self.folder / "ca.crt")
+            context.verify_mode = ssl.CERT_REQUIRED
+        return context
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+
+def authority(folder: Path) -> Authority:
+    """Makes one in a folder of its own."""
+    folder.mkdir()
+    key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
+    openssl = ("openssl", "req", "-x509", *key)
+    usage = ("-addext", "keyUsage=critical,keyCertSign,cRLSign")
+    commands = [[*openssl, "-subj", "/CN=authority", *usage, "-keyout", "ca.key", "-out", "ca.crt"]]
+    signed = ("-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE")
+    for name in ("server", "client"):
+        names = ("-addext", "subjectAltName=IP:127.0.0.1")
+        commands.append(
+            [*openssl, "-subj", f"/CN={name}", *signed, *names, "-keyout", f"{name}.key", "-out", f"{name}.crt"]
+        )
+    for command in commands:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, timeout=60)
+    return Authority(folder=folder)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sshd:
+    """A server for one user, ourselves, by one key."""
+
+    port: int
+    key: str
+    """The private key that is let in."""
+    known_hosts: str
+    user: str
+
+    def url(self, path: Path) -> str:
+        return f"ssh://{self.user}@127.0.0.1:{self.port}{path}"
+
+
+@contextlib.contextmanager
+def sshd(folder: Path) -> Iterator[Sshd]:
+    """OpenSSH's own server, as ourselves, with keys of its own."""
+    assert SSHD is not None
+    folder.mkdir()
+    user = _user()
+    if os.getuid() == 0:
+        # sshd refuses to start as root without it; its service would have made it.
+        Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    host_key, key = ssh_key(folder / "host"), ssh_key(folder / "key")
+    port = free_port()
+    configuration = {
+        "ListenAddress": f"127.0.0.1:{port}",
+        "HostKey": str(folder / "host"),
+        "AuthorizedKeysFile": str(folder / "key.pub"),
+        "PidFile": "none",
+        "UsePAM": "no",
+        "StrictModes": "no",
+        "PasswordAuthentication": "no",
+        "PermitRootLogin": "prohibit-password",
+        "PrintMotd": "no",
+        "AcceptEnv": "GIT_PROTOCOL",
+    }
+    file = folder / "sshd_config"
+    file.write_text("".join(f"{name} {value}\n" for name, value in configuration.items()))
+    with _running([SSHD, "-D", "-e", "-f", str(file)], remotes.ENVIRONMENT, port):
+        public = host_key.with_suffix(".pub").read_text()
+        yield Sshd(port=port, key=key.read_text(), known_hosts=f"[127.0.0.1]:{port} {public}", user=user)
+
+
+def ssh_key(path: Path, password: str = "") -> Path:
+    """A new key, and its public half beside it."""
+    command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", password, "-C", "kae", "-f", str(path)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return path
+
+
+def _user() -> str:
+    ended = subprocess.run(["id", "-un"], check=True, capture_output=True, text=True, timeout=10)
+    return ended.stdout.strip()
+
+
+BECOME = """
+import os, sys
+def become(uid):
+    os.setgroups([])
+    os.setresgid(uid, uid, uid)
+    os.setresuid(uid, uid, uid)
+"""
+
+
+def as_user(uid: int, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Runs a Python program that becomes another user by `become`, who need not be in /etc/passwd.
+
+    It has to import before, as that user may not be able to read where Python itself is installed.
+    """
+    return subprocess.run(
+        [sys.executable, "-c", BECOME + program, str(uid), *arguments],
+        cwd=Path(__file__).resolve().parents[2],
+        env={"PATH": os.environ["PATH"], "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

@@ -1,0 +1,39 @@
+"""What the watcher is told by its files: a config, and the way to an API server."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+def config(folder: Path, url: str, **changes: Any) -> Path:
+    """Writes a config of cluster east that waits for nothing, with these fields changed, as a config names them."""
+    stated: dict[str, Any] = {
+        "cluster": "east",
+        "repository": {"url": url},
+        "intervalSeconds": 600,
+        "quietSeconds": 0,
+        "removalQuietSeconds": 0,
+        "minCommitSeconds": 0,
+        "maxLossPercent": 100,
+        "author": {"name": "kae-watcher", "email": "kae@example.com"},
+        "messageTemplate": "inventory({cluster}): {summary}",
+    }
+    path = folder / "config.json"
+    path.write_text(json.dumps(stated | changes))
+    return path
+
+
+def kubeconfig(folder: Path, server: str, token: str = "any", authority: Path | None = None) -> Path:  # noqa: S107 - nobody's
+    """Writes a kubeconfig of somebody with a token."""
+    cluster = {"server": server} | ({} if authority is None else {"certificate-authority": str(authority)})
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": cluster}],
+        "users": [{"name": "test", "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+    }
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps(document))
+    return path

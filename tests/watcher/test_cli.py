@@ -1,0 +1,403 @@
+"""The command line: exit codes, clear words for what is wrong, a log of JSON lines, and a prompt end."""
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runtime import logs, signals
+from tests import builders
+from tests.cli import apiserver
+from tests.watcher import remotes, servers, settings
+from watcher import cli
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 30
+END_S = 5
+"""The end takes half a second; the rest is for processors that others use, too."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bench:
+    """An API server, a repository, and what a watcher is told of them."""
+
+    folder: Path
+    server: apiserver.ApiServer
+    remote: remotes.Remote
+
+    def options(self, *more: str, url: str | None = None, **changes: Any) -> list[str]:
+        """What to say, with these fields of the config changed."""
+        pairs = {
+            "--config": settings.config(self.folder, url or self.remote.url, **changes),
+            "--kubeconfig": self.server.kubeconfig,
+            "--secrets": self.folder / "secrets",
+            "--signing": self.folder / "signing",
+            "--scratch": self.folder / "scratch",
+            "--program-dir": self.folder / "program",
+        }
+        return [*(str(word) for pair in pairs.items() for word in pair), *more]
+
+    @property
+    def program(self) -> Path:
+        """The folder of the probes."""
+        return self.folder / "program"
+
+    def subjects(self, branch: str = "main") -> list[str]:
+        """The subjects of our commits on a branch, the oldest first."""
+        found = self.remote("log", "--reverse", "--format=%an %s", branch).splitlines()
+        return [line.removeprefix("kae-watcher ") for line in found if line.startswith("kae-watcher ")]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    (tmp_path / "program").mkdir()
+    with apiserver.serving(tmp_path) as server:
+        yield Bench(folder=tmp_path, server=server, remote=remotes.Remote(tmp_path / "remote.git"))
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
+    """What the program logs in this process, whose signals and handlers are not the program's."""
+    monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
+    monkeypatch.setattr(logs, "start", lambda _: None)
+    caplog.set_level("INFO", "watcher")
+    return caplog
+
+
+def start(*arguments: str) -> "subprocess.Popen[str]":
+    """The program in a process of its own."""
+    command = [sys.executable, "-m", "watcher", *arguments]
+    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@contextlib.contextmanager
+def started(*arguments: str) -> Iterator["subprocess.Popen[str]"]:
+    """The same, which is gone at the end, whatever happens."""
+    with start(*arguments) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def until(probe: Callable[[], bool]) -> None:
+    """Waits for a condition."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not probe():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.02)
+
+
+def lines_of(text: str) -> list[dict[str, Any]]:
+    """The log's records."""
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def ended(process: "subprocess.Popen[str]") -> tuple[int, float, list[dict[str, Any]]]:
+    """After SIGTERM: the exit code, how many seconds the end took, and the log."""
+    begun_s = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=DEADLINE_S)
+    assert out == ""
+    return process.returncode, time.monotonic() - begun_s, lines_of(err)
+
+
+def is_ready(bench: Bench) -> bool:
+    return (bench.program / "ready").exists()
+
+
+def told(bench: Bench) -> str:
+    """Why it is not ready."""
+    file = bench.program / "unready"
+    return file.read_text().strip() if file.exists() else ""
+
+
+# Calls.
+
+
+@pytest.mark.parametrize(
+    "arguments", [["serve"], ["--no-such-option"], ["--conf", "x"], ["--config"], ["--once", "more"], ["--once=1"]]
+)
+def test_a_wrong_call_ends_with_2_and_how_it_would_be_right(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+
+    out, err = capsys.readouterr()
+    assert (caught.value.code, out) == (2, "")
+    assert err.startswith("usage: python -m watcher")
+
+
+def test_help_names_every_option_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--help"])
+
+    out = " ".join(capsys.readouterr().out.split())
+    defaults = ("/etc/kae/config.json", "/run/secrets/git", "/run/secrets/signing", "/run/program", "as a pod does")
+    assert caught.value.code == 0
+    assert all(f"(default: {value})" in out for value in defaults)
+    assert "--once" in out
+
+
+# What is wrong.
+
+
+@pytest.mark.parametrize("mode", [[], ["--once"]])
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"version": 2}', '{"version": 1}'])
+def test_a_config_that_is_none_ends_with_1_and_a_line(
+    content: str | None, mode: list[str], tmp_path: Path, here: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "config.json"
+    if content is not None:
+        file.write_text(content)
+
+    code = cli.main(["--config", str(file), *mode])
+
+    (message,) = here.messages
+    assert code == 1
+    assert message.startswith(f"The config '{file}' ")
+
+
+@pytest.mark.parametrize(
+    ("repository", "said"),
+    [
+        ({"url": "https://git.example.com/x.git", "branch": "a..b"}, "'a..b' is no name for a branch."),
+        ({"url": "https://git.example.com/x.git", "path": "../x"}, "'../x/east.json' is no path in a repository."),
+    ],
+)
+def test_a_name_that_git_does_not_take_ends_with_1(
+    repository: dict[str, str], said: str, bench: Bench, here: pytest.LogCaptureFixture
+) -> None:
+    code = cli.main(bench.options("--once", repository=repository))
+
+    assert (code, here.messages) == (1, [said])
+
+
+def test_without_a_kubeconfig_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.kubeconfig.unlink()
+
+    code = cli.main(bench.options("--once"))
+
+    assert (code, here.messages) == (3, [f"'{bench.server.kubeconfig}' cannot be read: No such file or directory."])
+
+
+def test_without_an_api_server_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
+
+    code = cli.main(bench.options("--once"))
+
+    said = "the API server at http://127.0.0.1:1 cannot be asked: Connection refused."
+    assert (code, here.messages) == (3, [said])
+
+
+def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.state.forbidden.add("list nodes")
+
+    code = cli.main(bench.options("--once"))
+
+    (message,) = here.messages
+    assert code == 3
+    assert message.startswith(f"the API server at {bench.server.address} does not let us list nodes: ")
+
+
+def test_a_repository_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+
+    code = cli.main(bench.options("--once", url=f"file://{bench.folder}/none.git"))
+
+    (message,) = here.messages
+    assert code == 3
+    assert message.startswith(f"The repository 'file://{bench.folder}/none.git' is not there")
+
+
+def test_a_program_folder_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.program.rmdir()
+
+    code = cli.main(bench.options())
+
+    (message,) = here.messages
+    assert code == 3
+    assert message.startswith(f"'{bench.program}/")
+    assert message.endswith("' cannot be changed: No such file or directory.")
+
+
+def test_a_port_that_is_taken_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True) as taken:
+        port = taken.getsockname()[1]
+        code = cli.main(bench.options(metrics={"port": port}))
+
+    said = f"Metrics cannot be served at port {port}: Address already in use."
+    assert (code, here.messages) == (3, [said])
+
+
+# Once.
+
+
+def test_once_it_commits_what_there_is_and_ends(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    options = bench.options("--once", quietSeconds=86400, minCommitSeconds=86400)
+
+    codes = [cli.main(options), cli.main(options)]
+    bench.server.put(builders.kubernetes_node("c"))
+    codes.append(cli.main(options))
+
+    assert codes == [0, 0, 0]
+    assert bench.subjects() == ["inventory(east): 2 nodes joined", "inventory(east): 1 node joined"]
+    said = [message for message in here.messages if not message.startswith("Committed: ")]
+    assert said == ["Committed.", "The repository is up to date.", "Committed."]
+
+
+def test_once_a_snapshot_that_loses_too_much_is_held_back_with_4(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    options = bench.options("--once", maxLossPercent=49)
+    first = cli.main(options)
+    bench.server.delete("v1", "Node", "b")
+
+    second = cli.main(options)
+
+    assert (first, second) == (0, 4)
+    assert here.messages[-1] == "The snapshot is held back: 1 of 2 nodes are gone, more than 49 %."
+    assert bench.subjects() == ["inventory(east): 2 nodes joined"]
+    assert bench.subjects("kae/held-east")[-1] == "inventory(east): 1 node left"
+
+
+def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
+    bench: Bench, here: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compiler.live.PAGE", 1)
+    bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
+    bench.server.state.when_asked = lambda _: bench.server.forget()
+
+    code = cli.main(bench.options("--once"))
+
+    assert code == 3
+    assert "410" in here.messages[-1]
+    assert bench.subjects() == []
+
+
+# The running program.
+
+
+def test_it_works_until_sigterm_and_logs_lines_of_json(bench: Bench) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+    with started(*bench.options()) as process:
+        until(lambda: is_ready(bench))
+        bench.server.put(builders.kubernetes_node("b"))
+        until(lambda: len(bench.subjects()) == 2)
+
+        code, seconds, log = ended(process)
+
+    assert (code, seconds < END_S) == (0, True)
+    assert bench.subjects() == ["inventory(east): 1 node joined"] * 2
+    assert [record["message"] for record in log] == [
+        *["Committed: inventory(east): 1 node joined"] * 2,
+        "Ended as told.",
+    ]
+    assert {record["level"] for record in log} == {"info"}
+    assert all(record.keys() >= {"time", "level", "logger", "message", "program"} for record in log)
+    assert log[1]["commit"] == bench.remote.tip()
+    assert not is_ready(bench)
+
+
+def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(bench: Bench) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+    bench.server.state.forbidden.add("list nodes")
+    with started(*bench.options()) as process:
+        until(lambda: "list nodes" in told(bench))
+        said = told(bench)
+        bench.server.state.forbidden.clear()
+        until(lambda: is_ready(bench))
+
+        code, _, log = ended(process)
+
+    errors = [record["message"] for record in log if record["level"] == "error"]
+    assert code == 0
+    assert "does not let us list nodes" in said
+    assert errors == [f"The nodes cannot be listed: {said}"]
+    assert "The nodes are listed again." in [record["message"] for record in log]
+    assert bench.subjects() == ["inventory(east): 1 node joined"]
+
+
+def test_metrics_are_served_where_they_are_asked_for(bench: Bench) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+    port = servers.free_port()
+    with started(*bench.options(metrics={"port": port})) as process:
+        until(lambda: is_ready(bench))
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=DEADLINE_S) as answer:
+            text = answer.read().decode()
+
+        code, seconds, _ = ended(process)
+
+    assert (code, seconds < END_S) == (0, True)
+    assert "\nkae_watcher_nodes 1.0\n" in text
+    assert "\nkae_watcher_commits_total 1.0\n" in text
+
+
+def test_sigterm_ends_it_while_git_gets_no_answer(bench: Bench) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+    with servers.web(bench.folder) as web:
+        web.rules.deaf = True
+        with started(*bench.options(url=f"{web.url}/remote.git")) as process:
+            until(lambda: bool(web.rules.requests))
+
+            code, seconds, log = ended(process)
+
+    assert (code, seconds < END_S) == (0, True)
+    assert [record["message"] for record in log] == ["Ended as told."]
+
+
+@pytest.mark.parametrize(("mode", "code"), [((), 0), (("--once",), 3)])
+def test_sigterm_ends_it_while_the_api_server_gives_no_answer(mode: tuple[str, ...], code: int, bench: Bench) -> None:
+    bench.server.state.deaf = True
+    with started(*bench.options(*mode)) as process:
+        until(lambda: bool(bench.server.state.requests))
+
+        found, seconds, log = ended(process)
+
+    last = "Ended as told." if code == 0 else "The nodes were not listed to their end, so nothing is committed."
+    assert (found, seconds < END_S) == (code, True)
+    assert [record["message"] for record in log] == [last]
+
+
+def test_a_failure_in_a_process_of_its_own_is_one_line_without_a_traceback(bench: Bench) -> None:
+    settings.kubeconfig(bench.folder, "http://127.0.0.1:1")
+
+    with started(*bench.options("--once")) as process:
+        out, err = process.communicate(timeout=DEADLINE_S)
+
+    (record,) = lines_of(err)
+    assert (process.returncode, out) == (3, "")
+    assert (record["level"], record["program"]) == ("critical", "watcher")
+    assert "Traceback" not in err
+    assert list(bench.program.iterdir()) == []
+
+
+# The image.
+
+_COMPILER = """
+import importlib, pathlib, sys
+for path in pathlib.Path("watcher").glob("*.py"):
+    if path.stem != "__main__":
+        importlib.import_module(f"watcher.{path.stem}")
+files = (module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "compiler")
+print(*(pathlib.Path(file).relative_to(pathlib.Path.cwd()) for file in files))
+"""
+
+
+def test_of_the_compiler_it_imports_what_dockerignore_lets_through_and_nothing_else() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+
+    done = subprocess.run((sys.executable, "-c", _COMPILER), cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert sorted(done.stdout.split()) == [line[1:] for line in lines if line.startswith("!compiler/")]

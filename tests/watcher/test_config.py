@@ -1,0 +1,261 @@
+"""The compiler and the watcher mean the same by a config: the schema and the decoder agree at every place."""
+
+import copy
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+import yaml
+
+from compiler import configs
+from compiler.model import cluster as documents
+from runtime import shapes
+from tests import builders
+from watcher import config
+
+ROOT = Path(__file__).parents[2]
+ANNOTATION = "device.openfuyao.com/config"
+
+FULL: dict[str, Any] = {
+    "version": 1,
+    "cluster": "east",
+    "repository": {"url": "https://git.example.com/fleet.git", "branch": "fleet/main", "path": "inventory"},
+    "intervalSeconds": 600,
+    "quietSeconds": 10,
+    "removalQuietSeconds": 600,
+    "minCommitSeconds": 60,
+    "maxLossPercent": 10,
+    "ignoreLabels": ["example.com/*"],
+    "author": {"name": "kae-watcher", "email": "kae@example.com"},
+    "messageTemplate": "inventory({cluster}): {summary}",
+    "signing": "ssh",
+    "metrics": {"port": 9512},
+}
+"""A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+
+SPECS: tuple[dict[str, Any], ...] = (
+    {},
+    {"interval": "0s", "quietSeconds": 0, "removalQuietSeconds": 0, "minCommitSeconds": 1, "maxLossPercent": 0},
+    # The longest duration that can be written.
+    {"interval": "99999999999999999h", "quietSeconds": 86400, "removalQuietSeconds": 86400, "minCommitSeconds": 86400},
+    {
+        "maxLossPercent": 100,
+        "ignoreLabels": ["example.com/*", "a?"],
+        "author": {"name": "é" * 200, "email": "a@b"},
+        "messageTemplate": "{summary}\n\né",
+        "signing": {"format": "gpg", "secretName": "key"},
+    },
+)
+
+URLS = (
+    "https://git.example.com/fleet.git",
+    "http://git.example.com:8080/fleet.git",
+    "ssh://git@git.example.com:2222/fleet.git",
+    "git@git.example.com:team/fleet.git",
+    "file:///srv/git/fleet.git",
+)
+
+# A value of every type, of every choice, and around every bound.
+VALUES: tuple[Any, ...] = (
+    *(None, True, False, [], {}, [None], [""], ["a b"], ["é"], {"x": 1}),
+    *(-1, 0, 1, 2, 100, 101, 65535, 65536, 86400, 86401, 10**30, 0.5),
+    *("", "x", "X", "x" * 50, "x" * 51, "x" * 200, "x" * 201, "x" * 250, "x" * 251, "x" * 2000, "x" * 2001),
+    *("é", "x\n", "a.b", "a..b", "-a", "a-", "a/b", "a b", "a*b", "1", "true", "ssh", "gpg", "pgp", "SSH"),
+    *(
+        *URLS,
+        "git://git.example.com/fleet.git",
+        "file://x",
+        "https://a b",
+        "a@b",
+        "@b",
+        "a@b c",
+        f"https://{'x' * 493}",
+    ),
+)
+
+# Where the decoder reads more than the compiler writes: it takes null for an absent field.
+NULLABLE = (("signing",), ("metrics",))
+
+Path_ = tuple[str | int, ...]
+
+
+@functools.cache
+def schema() -> Any:
+    """The schema that is shipped."""
+    return json.loads((ROOT / "schemas" / "watcher-config.json").read_text("utf-8"))
+
+
+@functools.cache
+def judge() -> jsonschema.Draft202012Validator:
+    """Who says what the schema allows."""
+    return jsonschema.Draft202012Validator(schema())
+
+
+def decoded(data: Any) -> config.Config | None:
+    """What the watcher reads; None when it refuses."""
+    try:
+        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
+    except msgspec.ValidationError:
+        return None
+
+
+def text(found: config.Config) -> str:
+    """A config as the compiler would write it."""
+    data = msgspec.to_builtins(found)
+    return json.dumps({key: value for key, value in data.items() if value is not None})
+
+
+def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
+    """Every place in data, from the whole inward."""
+    yield here
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*here, key))
+
+
+def at(data: Any, place: Path_) -> Any:
+    """What stands at a place."""
+    return functools.reduce(lambda inner, key: inner[key], place, data)
+
+
+def without(place: Path_) -> Any:
+    """The full config without what stands at a place."""
+    data = copy.deepcopy(FULL)
+    del at(data, place[:-1])[place[-1]]
+    return data
+
+
+def changed(place: Path_, value: Any) -> Any:
+    """The full config with another value at a place."""
+    if not place:
+        return value
+    data = copy.deepcopy(FULL)
+    at(data, place[:-1])[place[-1]] = value
+    return data
+
+
+def mutants() -> Iterator[tuple[Path_, str, Any]]:
+    """Every config that differs from the full one in one thing, with the place and the change."""
+    for place in places(FULL):
+        if place:
+            yield place, "is absent", without(place)
+        for value in VALUES:
+            yield place, f"is {json.dumps(value)}", changed(place, value)
+        if isinstance(at(FULL, place), dict):
+            for key in ("x", "", "interval_seconds", "Version", "secretName"):
+                yield place, f"has '{key}'", changed(place, at(FULL, place) | {key: 1})
+
+
+def rendered() -> Iterator[tuple[str, str]]:
+    """The configs in every watcher of the example fleet and of the golden cases."""
+    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
+        for file in sorted(folder.glob("**/deployment-kae-watcher.yaml")):
+            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
+
+
+@pytest.mark.parametrize("port", [None, 65535])
+@pytest.mark.parametrize("spec", SPECS)
+def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any], port: int | None) -> None:
+    item = builders.cluster("east", watcher=spec)
+    repository = documents.WatcherRepository(url=URLS[0])
+
+    written = configs.watcher(item, repository, port)
+    found = msgspec.json.decode(written, type=config.Config, strict=True)
+
+    judge().validate(json.loads(written))
+    assert json.loads(text(found)) == json.loads(written)
+
+
+def test_every_config_that_is_checked_in_is_read() -> None:
+    found = dict(rendered())
+
+    assert len(found) > 1
+    for file, written in found.items():
+        judge().validate(json.loads(written))
+        assert decoded(json.loads(written)), file
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_every_sort_of_url_is_read(url: str) -> None:
+    data = changed(("repository", "url"), url)
+
+    found = decoded(data)
+
+    assert judge().is_valid(data)
+    assert found
+    assert found.repository.url == url
+
+
+def test_the_fields_are_those_of_the_full_config() -> None:
+    found = decoded(FULL)
+
+    assert found == config.Config(
+        version=1,
+        cluster="east",
+        repository=config.Repository(url="https://git.example.com/fleet.git", branch="fleet/main", path="inventory"),
+        interval_seconds=600,
+        quiet_seconds=10,
+        removal_quiet_seconds=600,
+        min_commit_seconds=60,
+        max_loss_percent=10,
+        ignore_labels=("example.com/*",),
+        author=config.Author(name="kae-watcher", email="kae@example.com"),
+        message_template="inventory({cluster}): {summary}",
+        signing="ssh",
+        metrics=shapes.MetricsEndpoint(port=9512),
+    )
+
+
+def test_what_is_absent_has_the_default_of_the_schema() -> None:
+    smallest = FULL | {"repository": {"url": URLS[0]}, "author": {}}
+    for name in ("version", "ignoreLabels", "signing", "metrics"):
+        del smallest[name]
+
+    found = decoded(smallest)
+
+    properties = {name: definition["properties"] for name, definition in schema()["$defs"].items()}
+    top, repository, author = schema()["properties"], properties["WatcherRepository"], properties["Author"]
+    assert found
+    assert found.version == top["version"]["default"]
+    assert found.ignore_labels == tuple(top["ignoreLabels"]["default"])
+    assert (found.signing, found.metrics) == (None, None)
+    assert found.repository == config.Repository(
+        url=URLS[0], branch=repository["branch"]["default"], path=repository["path"]["default"]
+    )
+    assert found.author == config.Author(name=author["name"]["default"], email=author["email"]["default"])
+
+
+def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
+    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants()]
+
+    disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
+    assert disagreed == {(place, "is null") for place in NULLABLE}
+    assert {allowed for _, _, allowed, _ in verdicts} == {True, False}
+
+
+@pytest.mark.parametrize("place", [("version",), ("quietSeconds",), ("intervalSeconds",), ("metrics", "port")])
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+    # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
+    data = changed(place, 1.0)
+
+    assert judge().is_valid(data)
+    assert decoded(data) is None
+
+
+def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
+    objects = {
+        "Author": FULL["author"],
+        "MetricsEndpoint": FULL["metrics"],
+        "WatcherRepository": FULL["repository"],
+    }
+
+    assert FULL.keys() == schema()["properties"].keys()
+    assert objects.keys() == schema()["$defs"].keys()
+    for name, data in objects.items():
+        assert data.keys() == schema()["$defs"][name]["properties"].keys()

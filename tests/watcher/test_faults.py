@@ -1,0 +1,13 @@
+from pathlib import Path
+
+from tests.watcher import faults
+
+
+def test_after_each_fault_the_branch_shows_the_cluster_and_nothing_is_left_over(tmp_path: Path) -> None:
+    # How soon is measured by `make watcher-faults`; here other tests take the processors.
+    rig = faults.Faults(tmp_path, seed=2, patience_s=30)
+
+    rig.run(20)
+
+    assert rig.counts.total() == 20
+    assert rig.chronicle.count > 10

@@ -1,0 +1,160 @@
+"""Other people and other watchers change the branch at the worst moment."""
+
+import contextlib
+import multiprocessing
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.watcher import remotes
+from watcher import git, gitwords, repository
+
+PATH, PUSHED = remotes.PATH, remotes.PUSHED
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
+    """A repository with a commit, in which fsck finds nothing at the end either."""
+    yield from remotes.sound(tmp_path)
+
+
+def test_a_branch_that_appears_meanwhile_is_not_overwritten(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remotes.before("push", lambda: remote.commit("inventory", {"a.txt": b"first\n"}), monkeypatch)
+
+    published = remotes.publish(remote.ours(branch="inventory"), b"new\n")
+
+    assert published.attempts == 2
+    assert remote.read("inventory", "a.txt") == b"first\n"
+
+
+def test_the_caller_judges_the_very_bytes_that_are_replaced(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
+    judged: list[bytes | None] = []
+
+    def accept(old: bytes | None) -> bool:
+        judged.append(old)
+        return True
+
+    published = remote.ours().publish(b"ours\n", lambda old: f"instead of {old!r}", accept)
+
+    assert (judged, published.attempts) == ([None, b"theirs\n"], 2)
+    assert remote("log", "-1", "--format=%s") == r"instead of b'theirs\n'"
+
+
+def test_a_branch_that_goes_back_between_fetch_and_push_stays_there(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = remote.tip()
+    repo = remote.ours()
+    # Of which git knows the parent, so that a plain push would be no force.
+    dropped = remotes.publish(repo, b"dropped\n").commit
+    remotes.before("push", lambda: remote("update-ref", "refs/heads/main", kept), monkeypatch)
+
+    remotes.publish(repo, b"new\n")
+
+    assert remote.parents("main") == [kept]
+    assert dropped not in remote.history()
+
+
+def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = remote.tip()
+    remote.commit("main", {PATH: b"old\n"})
+    remotes.before("push", lambda: remote.commit("main", {"a.txt": b"rebased\n"}, onto=first), monkeypatch)
+
+    remotes.publish(remote.ours(), b"new\n")
+
+    assert remote.read("main", "a.txt") == b"rebased\n"
+    assert len(remote.history()) == 3
+
+
+def test_a_tip_that_goes_between_list_and_fetch_is_no_failure(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.commit("side", {"a.txt": b""})
+    repo = remote.ours(branch="side")
+    remotes.before("fetch", lambda: remote("update-ref", "-d", "refs/heads/side"), monkeypatch)
+
+    fetched = repo.fetch()
+
+    assert fetched.base == "default"
+
+
+def test_a_race_that_is_lost_each_time_ends(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, numbers = git.Git.push, iter(range(100))
+
+    def push(self: git.Git, what: git.Push) -> None:
+        remote.commit("main", {"other.txt": f"{next(numbers)}\n".encode()})
+        real(self, what)
+
+    monkeypatch.setattr(git.Git, "push", push)
+    timing = repository.Timing(tries=3, pause_s=0)
+
+    with pytest.raises(gitwords.LostRace, match="was changed by somebody else at the same moment: stale info"):
+        remotes.publish(remote.ours(timing=timing), b"new\n")
+
+    assert next(numbers) == 3
+
+
+def test_a_stop_ends_the_pause_between_two_tries(
+    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    timing = repository.Timing(pause_s=3600, longest_pause_s=3600)
+    secrets = remotes.secrets(tmp_path / "secrets")
+    repo = repository.Repository(remotes.target(remote.url), tmp_path / "scratch", secrets, stop, timing)
+
+    def lose() -> None:
+        remote.commit("main", {"other.txt": b"moved\n"})
+        threading.Timer(0.3, stop.set).start()
+
+    remotes.before("push", lose, monkeypatch)
+
+    with pytest.raises(gitwords.Cancelled):
+        remotes.publish(repo, b"new\n")
+
+
+def hammer(where: repository.Target, scratch: Path, count: int) -> None:
+    """Another process's writer."""
+    secrets = remotes.secrets(scratch.parent / "secrets")
+    repo = repository.Repository(where, scratch, secrets, threading.Event(), remotes.TIMING)
+    for number in range(count):
+        remotes.publish(repo, f"{number}\n".encode(), f"{where.cluster} {number}")
+
+
+def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote, tmp_path: Path) -> None:
+    count, foreign = 20, 160
+    context = multiprocessing.get_context("spawn")
+    places = [(remotes.target(remote.url, cluster=name), tmp_path / f"scratch-{name}") for name in ("east", "west")]
+    writers = [context.Process(target=hammer, args=(*place, count)) for place in places]
+
+    for writer in writers:
+        writer.start()
+    for number in range(foreign):
+        # A third one, which writes in the repository itself; fast-import refuses a branch that has moved.
+        while True:
+            with contextlib.suppress(AssertionError):
+                remote.commit("main", {"other.txt": b"%d\n" % number})
+                break
+    for writer in writers:
+        writer.join(timeout=60)
+
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    subjects = remote("log", "--reverse", "--format=%s", "main").splitlines()
+    assert len(subjects) == 1 + 2 * count + foreign
+    for cluster in ("east", "west"):
+        own = [subject for subject in subjects if subject.startswith(cluster)]
+        assert own == [f"{cluster} {number}" for number in range(count)]
+        assert remote.read("main", f"inventory/{cluster}.json") == b"%d\n" % (count - 1)
+    # One line of commits, each of which changes one file: nobody's change was undone by another's.
+    assert remote("rev-list", "--min-parents=2", "main") == ""
+    assert remote("log", "--format=", "--raw", "main").count("\n") == len(subjects)

@@ -1,0 +1,8 @@
+"""`python -m watcher`."""
+
+import sys
+
+from watcher import cli
+
+if __name__ == "__main__":
+    sys.exit(cli.main())

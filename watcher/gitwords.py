@@ -1,0 +1,184 @@
+"""What goes wrong with a repository, and how git's words tell one sort from the other.
+
+git has exit codes for nearly nothing, so its words are read: those of git since 2.39, curl, OpenSSH, and the large git
+hosts. Words that nobody knows are a plain `Failed`, after which the clone is taken for damaged: that costs a fetch.
+"""
+
+import errno
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from runtime import errors
+
+_LONGEST = 400
+"""Characters of another program's words that stand in a sentence."""
+
+
+class Failed(errors.Failure):
+    """Something with git that has no name of its own."""
+
+
+class Unreachable(Failed):
+    """The network, DNS, TLS, or the server itself does not let us through to the repository."""
+
+
+class Denied(Failed):
+    """The server knows us too little: wrong credentials, or none that may write."""
+
+
+class NotFound(Failed):
+    """The server has no such repository, or none that these credentials may see."""
+
+
+class LostRace(Failed):
+    """Somebody else changed the branch in the meantime: begin again from the fetch."""
+
+
+class Refused(Failed):
+    """The server does not want this very push: a hook, a protected branch; with its words."""
+
+
+class Obstructed(Failed):
+    """Something other than a plain file stands in the repository where our file is to be."""
+
+
+class Unusable(Failed):
+    """A Secret lacks a key, or holds one that does not work."""
+
+
+class DiskFull(Failed):
+    """The disk of the scratch folder is full."""
+
+
+class Broken(Failed):
+    """The clone in the scratch folder is damaged: it is to be thrown away and made again."""
+
+
+class TooSlow(Failed):
+    """A program did not end in its time, and was ended."""
+
+
+class Cancelled(Failed):
+    """We are to end, so what was under way was broken off."""
+
+
+_OURS: tuple[tuple[type[Failed], str], ...] = (
+    (DiskFull, r"No space left on device|Disk quota exceeded"),
+    # The server's half of git is asked for a commit, or a branch, that went between its list and the fetch.
+    (LostRace, r"not our ref|couldn't find remote ref|remote ref does not exist"),
+    (NotFound, r"does not appear to be a git repository|repository '.*' not found|not exported"),
+    (NotFound, r"(Repository|Project) not found|returned error: (404|410)|no such repository"),
+    (Denied, r"Authentication failed|Permission denied|returned error: 40[137]"),
+    # A server that asks for a client certificate says so in TLS's own words.
+    (Denied, r"certificate (is )?required|alert (bad certificate|handshake failure|unknown ca)"),
+    (Denied, r"service not enabled|marked as read only|Access denied|Permission to .* denied|not allowed to"),
+    (Broken, r"not a git repository|(is|file) corrupt|corrupt (loose|object)|[Bb]ad (object|tree|config)|File exists"),
+    (Broken, r"[Ll]oose object|object file .* is empty|inflate:|shallow file|unable to read (tree|[0-9a-f]{40})"),
+    (Broken, r"[Mm]issing (blob|tree|commit)|[Nn]ot a valid object|unknown repository ext|[Pp]ackfile .* cannot be"),
+    (Unreachable, r"Could not resolve|[Nn]ame or service not known|[Nn]ame resolution|No route|Network is unreachable"),
+    (Unreachable, r"unable to (access|connect|look up)|[Cc]onnection (refused|reset|closed|timed out)|SSL|TLS|kex_"),
+    (Unreachable, r"certificate|Host key verification failed|No .* host key is known|hung up|unexpected disconnect"),
+    (Unreachable, r"Empty reply|RPC failed|transfer closed|timed out|returned error: \d|expected flush|early EOF"),
+    (Unreachable, r"[Ii]nvalid server response|protocol error|Could not read from remote|could not fetch|remote end"),
+    (Unreachable, r"bad line length"),
+)
+"""The first that fits what git itself, or ssh, says."""
+
+_THEIRS: tuple[tuple[type[Failed], str], ...] = (
+    (NotFound, r"not found|could not be found|does not exist"),
+    (Denied, r"[Dd]enied|not allowed|[Rr]ead.only|not granted|[Aa]uthenticat|[Uu]nauthorized|[Cc]redential|token"),
+)
+"""The first that fits what the server says, where git itself only says that the server closed the door."""
+
+_PREFIXES = re.compile(r"^\s*((fatal|error|ERROR|remote):\s*)*(unable to access '[^']*': )?")
+
+# Names of repositories and files, which may be any words.
+_QUOTED = re.compile(r"'[^']*'")
+
+# What git says when the server asks for credentials (401) although we sent those that we have.
+_UNKNOWN_USER = re.compile(r"could not read (Username|Password) for")
+
+_RACES = re.compile(
+    r"fetch first|non-fast-forward|stale info|remote ref updated|cannot lock ref|incorrect old value"
+    r"|reference already exists|failed to (update|lock)|unable to (lock|resolve)|missing necessary objects"
+)
+# A branch that is the folder of another one is no race: it stays.
+_NO_RACE = re.compile(r"cannot create")
+_READ_ONLY = re.compile(r"insufficient permission|unable to create temporary|[Rr]ead-only file system")
+
+_SENTENCES: dict[type[Failed], str] = {
+    Unreachable: "The repository '{url}' cannot be reached: {words}.",
+    Denied: "The repository '{url}' denies what we ask: {words}.",
+    NotFound: "The repository '{url}' is not there, or not for these credentials: {words}.",
+    LostRace: "The repository '{url}' was changed by somebody else at the same moment: {words}.",
+    Refused: "The repository '{url}' refuses the push: {words}.",
+    Unusable: "The commit cannot be signed: {words}.",
+    DiskFull: "The disk of the scratch folder is full: {words}.",
+    Broken: "The clone in the scratch folder is damaged: {words}.",
+    Failed: "git failed on '{url}': {words}.",
+}
+
+
+def judged(url: str, said: str) -> Failed:
+    """What a git that talked to the repository, and ended with an error, said."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    theirs = [line.removeprefix("remote:") for line in lines if line.startswith("remote:")]
+    ours = [line for line in lines if not line.startswith("remote:")]
+    if any(_UNKNOWN_USER.search(line) for line in ours):
+        ours = ["the Secret's user, password or token is refused (Authentication failed), or it has none"]
+    kind, line = _match(_OURS, ours) or (Failed, (ours or theirs or ["it said nothing"])[-1])
+    if kind in (Failed, Unreachable):
+        # A closed connection is the end of many stories; what the server said before is the story.
+        kind, line = _match(_THEIRS, theirs) or (kind, line)
+    return worded(kind, url, [line, *(theirs if kind in (Denied, NotFound) else ())])
+
+
+def judged_local(url: str, said: str, unknown: type[Failed]) -> Failed:
+    """The same of a git that worked on the clone alone; unknown is what it is unless the disk is full."""
+    lines = [line for line in said.splitlines() if line.strip()]
+    found = _match([row for row in _OURS if row[0] is DiskFull], lines)
+    return worded(found[0], url, [found[1]]) if found else worded(unknown, url, lines or ["it said nothing"])
+
+
+def rejection(url: str, reason: str, said: str) -> Failed:
+    """Why one ref was not pushed: the reason out of git's table, and all that was said beside it."""
+    theirs = [line.removeprefix("remote:") for line in said.splitlines() if line.startswith("remote:")]
+    unpacking = [line for line in said.splitlines() if "unpack failed" in line]
+    everything = "\n".join((reason, *unpacking))
+    if _RACES.search(everything) and not any(map(_NO_RACE.search, theirs)):
+        return worded(LostRace, url, [reason])
+    if "remote failed to report" in reason:
+        return worded(Unreachable, url, [reason])
+    if _READ_ONLY.search("\n".join((everything, *theirs))):
+        return worded(Denied, url, [reason, *unpacking, *theirs])
+    return worded(Refused, url, [reason, *unpacking, *theirs])
+
+
+def worded(kind: type[Failed], url: str, words: Iterable[str]) -> Failed:
+    """A failure of this sort in a sentence."""
+    return kind(_SENTENCES[kind].format(url=url, words=cleaned(words)))
+
+
+def of_disk(path: Path, error: OSError) -> Failed:
+    """Our own scratch folder does not take what we write."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return DiskFull(f"The disk of the scratch folder '{path}' is full.")
+    return Failed(f"The scratch folder '{path}' cannot be written: {error.strerror}.")
+
+
+def cleaned(lines: Iterable[str]) -> str:
+    """Another program's lines as a part of a sentence: without its own prefixes, control characters and full stop."""
+    parts = []
+    for line in lines:
+        printable = "".join(character if character.isprintable() else " " for character in line)
+        part = " ".join(_PREFIXES.sub("", printable).split())
+        if part.strip("=-*. ") and part not in parts:
+            parts.append(part)
+    text = "; ".join(part.rstrip(".:;") for part in parts)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
+
+
+def _match(table: Iterable[tuple[type[Failed], str]], lines: Iterable[str]) -> tuple[type[Failed], str] | None:
+    found = ((kind, line) for kind, pattern in table for line in lines if re.search(pattern, _QUOTED.sub("''", line)))
+    return next(found, None)

@@ -1,0 +1,224 @@
+"""The running watcher: keeps the picture of the nodes, and brings the repository up to it when it has settled."""
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from compiler import documents, inventory
+from runtime import errors, state
+from watcher import config, gitwords, losses, picture, repository, standing, summary
+
+LOG = logging.getLogger(__name__)
+
+_BEAT_S = 10.0
+_LOOK_S = 0.5
+"""How often it is looked whether something is due: nothing is due sooner than a quiet time anyway."""
+
+_AGAIN_S = (5.0, 120.0)
+"""The first pause after git failed, and the longest; each is twice the one before."""
+
+_RACES = 20
+"""So many pushes may come too late one after the other, before a pause is made of it."""
+
+
+class Program:
+    """The picture, and the repository that is to show it. The feed's thread tells it of nodes."""
+
+    def __init__(
+        self,
+        settings: config.Config,
+        store: repository.Repository,
+        shown: standing.Standing,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Nothing is reached yet."""
+        self._settings = settings
+        self._store = store
+        self._shown = shown
+        self._clock = clock
+        self._picture = picture.Picture(settings.quiet_seconds, settings.removal_quiet_seconds)
+        self._lock = threading.Lock()
+        self._listed = False
+        self._known: bytes | None = None
+        """What the repository had when it was last looked at."""
+        self._held: bytes | None = None
+        """What waits for a person."""
+        self._clean = False
+        """Whether it is known that nothing waits."""
+        self._next_s = 0.0
+        """When git may be asked again at the earliest."""
+        self._look_s = 0.0
+        """When it is asked at the latest."""
+        self._pause_s = _AGAIN_S[0]
+
+    def listed(self, nodes: Sequence[documents.Node]) -> None:
+        """These are all."""
+        with self._lock:
+            self._picture.replace(nodes, self._clock())
+            self._shown.nodes = len(nodes)
+            self._listed = True
+        if self._shown.well("nodes"):
+            LOG.info("The nodes are listed again.")
+
+    def seen(self, node: documents.Node) -> None:
+        """A node is new, or is not what it was."""
+        with self._lock:
+            self._picture.see(node, self._clock())
+
+    def missed(self, name: str) -> None:
+        """A node is gone."""
+        with self._lock:
+            self._picture.miss(name, self._clock())
+
+    def failed(self, reason: str) -> None:
+        """The API server does not answer, or says no."""
+        if self._shown.trouble("nodes", reason):
+            LOG.error("The nodes cannot be listed: %s", reason)
+
+    def run(self, stop: threading.Event, directory: state.ProgramDir) -> None:
+        """Works until `stop` is set."""
+        beat_s = -_BEAT_S
+        told: str | None = None
+        while not stop.is_set():
+            if self._clock() - beat_s >= _BEAT_S:
+                beat_s = self._clock()
+                directory.beat()
+                with self._lock:
+                    self._shown.kept = self._picture.kept
+            self.turn()
+            reason = self._shown.reason
+            if reason and reason != told:
+                directory.set_unready(reason)
+            elif reason != told:
+                directory.set_ready("The nodes are listed, and the repository is reached.")
+            told = reason
+            stop.wait(_LOOK_S)
+        directory.set_unready("The watcher has ended.")
+
+    def turn(self) -> None:
+        """Brings the repository up to the picture, if it is time to."""
+        with self._lock:
+            if not self._listed or self._clock() < self._due_s():
+                return
+        if self._shown.fails("nodes"):
+            return  # What the picture says may have come back, or gone, without our seeing it.
+        try:
+            self.publish()
+        except gitwords.Cancelled:
+            return  # We are to end, which is no trouble.
+        except errors.Failure as failure:
+            self._next_s = self._clock() + self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - spreads watchers
+            self._pause_s = min(2 * self._pause_s, _AGAIN_S[1])
+            if self._shown.trouble("repository", str(failure)):
+                LOG.error("The repository cannot be brought up to date: %s", failure)
+            return
+        self._pause_s = _AGAIN_S[0]
+        self._look_s = self._clock() + self._settings.interval_seconds
+        self._shown.success_s = time.time()
+        if self._shown.well("repository"):
+            LOG.info("The repository is reached again.")
+
+    def publish(self, *, all_of_it: bool = False) -> bool:
+        """Commits what has settled, if it differs from what the repository has; whether anything was pushed.
+
+        With `all_of_it` nothing is waited for.
+
+        Raises:
+            errors.Failure: The repository cannot be reached, or does not take it.
+        """
+        for _ in range(_RACES):
+            fetched = self._store.fetch()
+            old = self._nodes_of(fetched.content)
+            with self._lock:
+                if fetched.content != self._known:
+                    self._picture.publish(old, self._clock())
+                    self._known = fetched.content
+                new = self._picture.settled(self._clock(), all_of_it=all_of_it)
+                self._shown.kept = 0 if all_of_it else self._picture.kept
+            content = inventory.text(self._inventory(new)).encode()
+            if content == fetched.content or (fetched.content is None and not new):
+                self._release()
+                return False
+            objection = losses.objection(old, new, self._settings.max_loss_percent)
+            if objection:
+                return self._hold(content, objection, old, new)
+            self._release()
+            try:
+                if self._commit(fetched, content, old, new):
+                    return True
+            except gitwords.LostRace:
+                self._shown.races += 1
+                continue
+            return False
+        raise errors.Failure(f"{_RACES} pushes came too late, one after the other: others push all the time.")
+
+    def _commit(
+        self,
+        fetched: repository.Fetched,
+        content: bytes,
+        old: Sequence[documents.Node],
+        new: Sequence[documents.Node],
+    ) -> bool:
+        text = summary.message(self._settings.message_template, self._settings.cluster, old, new)
+        commit = self._store.commit(fetched, content, text)
+        if commit is None:
+            return False
+        self._store.push(fetched, commit)
+        with self._lock:
+            self._picture.publish(new, self._clock())
+            self._known = content
+            self._shown.kept = self._picture.kept
+        self._shown.commits += 1
+        self._next_s = self._clock() + self._settings.min_commit_seconds
+        LOG.info("Committed: %s", text.splitlines()[0], extra={"commit": commit})
+        return True
+
+    def _hold(
+        self, content: bytes, objection: str, old: Sequence[documents.Node], new: Sequence[documents.Node]
+    ) -> bool:
+        # Until the difference is agreed to or gone it is due all the time.
+        self._next_s = self._clock() + self._settings.min_commit_seconds
+        if content == self._held:
+            return False
+        text = summary.message(self._settings.message_template, self._settings.cluster, old, new)
+        agreement = "Merging this branch is the agreement."
+        commit = self._store.hold(content, f"{text}\nHeld back: {objection} {agreement}\n")
+        self._held, self._clean = content, False
+        self._shown.held = objection
+        self._shown.holds += commit is not None
+        LOG.warning("A snapshot is held back: %s", objection)
+        return commit is not None
+
+    def _release(self) -> None:
+        """Nothing waits for a person any more: an old snapshot must not be merged later."""
+        # After a restart it has to settle again what was held before, and somebody may be looking at the branch.
+        is_open = self._held is None and self._shown.kept > 0
+        if not self._clean and not is_open:
+            self._store.unhold()
+            self._held, self._clean = None, True
+            if self._shown.held:
+                LOG.info("Nothing is held back any more.")
+            self._shown.held = ""
+
+    def _due_s(self) -> float:
+        """When there is something to do; the lock is held."""
+        due_s = self._picture.due_s()
+        return max(self._next_s, min(self._look_s, due_s if due_s is not None else self._look_s))
+
+    def _inventory(self, nodes: Sequence[documents.Node]) -> documents.Inventory:
+        return documents.Inventory(cluster=documents.ClusterName(self._settings.cluster), file="", nodes=tuple(nodes))
+
+    def _nodes_of(self, content: bytes | None) -> tuple[documents.Node, ...]:
+        if content is None:
+            return ()
+        try:
+            data = json.loads(content)
+            return inventory.of_document("", data).nodes
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            # Whoever broke it did not mean the cluster to have no nodes. A person has to look at it, or delete it.
+            raise errors.Failure(
+                f"The inventory in the repository is none ({type(error).__name__}): restore it, or delete it."
+            ) from error
