@@ -33,8 +33,8 @@ LEASES = "kae-driver-"
 """How the names of our Leases begin."""
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
-"""missing: not in the cluster. extra: in the cluster and not in output/. kept: the same, on purpose: what others have in
-it would go with it. ending: there, and being deleted."""
+"""missing: not in the cluster. extra: in the cluster and not in output/. kept: the same, on purpose: what others have
+in it would go with it. ending: there, and being deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
