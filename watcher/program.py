@@ -14,6 +14,9 @@ from watcher import config, gitwords, losses, picture, repository, standing, sum
 LOG = logging.getLogger(__name__)
 
 _BEAT_S = 10.0
+_STUCK_S = 900.0
+"""Several questions to a git host that answers none of them, each with its own time, take less."""
+
 _LOOK_S = 0.5
 """How often it is looked whether something is due: nothing is due sooner than a quiet time anyway."""
 
@@ -53,6 +56,8 @@ class Program:
         self._look_s = 0.0
         """When it is asked at the latest."""
         self._pause_s = _AGAIN_S[0]
+        self._turned_s = clock()
+        """When the last turn began."""
 
     def listed(self, nodes: Sequence[documents.Node]) -> None:
         """These are all."""
@@ -80,14 +85,12 @@ class Program:
 
     def run(self, stop: threading.Event, directory: state.ProgramDir) -> None:
         """Works until `stop` is set."""
-        beat_s = -_BEAT_S
+        threading.Thread(target=self._beat, args=(stop, directory), name="beat", daemon=True).start()
         told: str | None = None
         while not stop.is_set():
-            if self._clock() - beat_s >= _BEAT_S:
-                beat_s = self._clock()
-                directory.beat()
-                with self._lock:
-                    self._shown.kept = self._picture.kept
+            self._turned_s = self._clock()
+            with self._lock:
+                self._shown.kept = self._picture.kept
             self.turn()
             reason = self._shown.reason
             if reason and reason != told:
@@ -97,6 +100,13 @@ class Program:
             told = reason
             stop.wait(_LOOK_S)
         directory.set_unready("The watcher has ended.")
+
+    def _beat(self, stop: threading.Event, directory: state.ProgramDir) -> None:
+        """Says that the program is alive: also while git waits for its host, but not for ever."""
+        while self._clock() - self._turned_s < _STUCK_S:
+            directory.beat()
+            if stop.wait(_BEAT_S):
+                return
 
     def turn(self) -> None:
         """Brings the repository up to the picture, if it is time to."""

@@ -1,7 +1,6 @@
 """What can happen to a watcher, a method each: it ends when the cause has gone, and leaves the recovery to others."""
 
 import contextlib
-import os
 import shutil
 import signal
 import time
@@ -232,10 +231,10 @@ class Harms(rigs.Rig):
     def _frozen(self) -> None:
         self.cluster.change()
         self.pause(0.2)
-        os.kill(self.watcher, signal.SIGSTOP)
+        self.signal(signal.SIGSTOP)
         self.cluster.change()
         self.pause(0.3)
-        os.kill(self.watcher, signal.SIGCONT)
+        self.signal(signal.SIGCONT)
 
     def _next_verb(self) -> str:
         verb = _VERBS[self.interrupted.total() % len(_VERBS)]

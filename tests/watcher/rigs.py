@@ -108,7 +108,7 @@ class Rig:
         if self.ended:
             return
         self.ended = True
-        os.kill(self.watcher, signal.SIGSTOP if with_all else signal.SIGKILL)
+        self.signal(signal.SIGSTOP if with_all else signal.SIGKILL)
         if with_all:
             for pid in (self.watcher, *processes.descendants(self.watcher)):
                 with contextlib.suppress(ProcessLookupError):
@@ -118,9 +118,14 @@ class Rig:
     def terminate(self) -> None:
         """Ends the watcher as the kubelet does."""
         self.ended = True
-        os.kill(self.watcher, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
         assert self.nursery.status(self.watcher) == 0
         assert not (self.folder / "program/ready").exists()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal to the watcher, and to nobody who may have its number after it."""
+        assert self.watcher in processes.descendants(self.nursery.pid), "the watcher has ended by itself"
+        os.kill(self.watcher, number)
 
     def others_commit(self) -> None:
         """Somebody else commits; in a race he may be the one who loses."""
