@@ -48,7 +48,11 @@ cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, 
 
 .PHONY: test-cluster
 test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server, images, rpm and dnf
-	$(BIN)/python -m pytest tests/cluster tests/host tests/images
+	$(BIN)/python -m pytest tests/cluster tests/host tests/images --ignore tests/cluster/test_gitops.py
+
+.PHONY: test-gitops
+test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters (five minutes, after cluster-tools)
+	$(BIN)/python -m pytest tests/cluster/test_gitops.py
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)

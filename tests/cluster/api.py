@@ -40,13 +40,15 @@ class Api:
         kind = _TYPES.get(method, "application/json")
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
-    def apply(self, path: str, text: str, manager: str) -> Answer:
+    def apply(self, path: str, text: str, manager: str, *, dry_run: bool = False) -> Answer:
         """Server-side apply of an object in YAML, which the API server reads by itself; unknown fields are refused.
+
+        A dry run does everything but to keep the object, and takes what another manager owns.
 
         Raises:
             OSError: There is no API server.
         """
-        query = f"fieldManager={manager}&fieldValidation=Strict"
+        query = f"fieldManager={manager}&fieldValidation=Strict{'&dryRun=All&force=true' if dry_run else ''}"
         return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
 
     def send(self, method: str, path: str, content: bytes | None, kind: str) -> Answer:

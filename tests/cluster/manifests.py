@@ -52,6 +52,11 @@ def of(tree: Path) -> Sequence[Manifest]:
     return sorted(map(_read, sorted(tree.glob("*/*.yaml"))), key=_rank)
 
 
+def definitions_of_nfd() -> Sequence[Manifest]:
+    """The definitions of NFD's kinds, as the lab has them."""
+    return [item for item in of(ROOT / "output" / "lab") if item.component == "crds"]
+
+
 def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
     """The namespaces that objects stand in, whether they are among them or not."""
     return frozenset(item.data["metadata"]["namespace"] for item in manifests if "namespace" in item.data["metadata"])

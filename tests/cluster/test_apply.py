@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from tests import project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import manifests, waiting
 from tests.cluster import objects as kinds
+from tests.fuzz import mutants
 
 MANAGER = "kae"
+MUTANTS = 200
 KEPT = ("Namespace", "CustomResourceDefinition")
 """They take seconds to go, and are the same in every tree."""
 
@@ -25,13 +28,18 @@ def tree(
     """The objects of a cluster, whose foreign namespaces are there; at the end what was applied is gone."""
     path: Path = request.param
     found = manifests.of(path)
-    for name in manifests.namespaces(found) - {item.data["metadata"]["name"] for item in found}:
-        answer = control_plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
-        assert answer.status in (201, 409), answer
+    make_namespaces(control_plane, found)
     yield found
     for item in reversed(found):
         if item.kind not in KEPT:
             objects.delete(item.data)
+
+
+def make_namespaces(plane: control_planes.ControlPlane, found: Sequence[manifests.Manifest]) -> None:
+    """Makes the namespaces that objects stand in and do not bring."""
+    for name in manifests.namespaces(found) - {item.data["metadata"]["name"] for item in found}:
+        answer = plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
+        assert answer.status in (201, 409), answer
 
 
 def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
@@ -84,6 +92,41 @@ def test_what_is_applied_is_taken_as_it_is_and_a_second_time_changes_nothing(
         assert after["metadata"].get("generation") == before["metadata"].get("generation"), str(item)
         assert owned(after) == owned(before), str(item)
         assert list(manifests.differences(item.data, objects.get(item.data))) == [], str(item)
+
+
+def compiled(folder: Path) -> Iterator[manifests.Manifest]:
+    """What policies and clusters compile to that are made of those of the examples by changes of a seed; each once."""
+    seen: set[str] = set()
+    for number in range(MUTANTS):
+        mutant = mutants.mutant(0, number)
+        root = folder / str(number)
+        if mutant.sort == mutants.NEAR and "/policies/" in mutant.origin:
+            for name, content in mutant.files.items():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                (root / name).write_bytes(content)
+            if project.kae(root, "compile", "--no-cache").code == 0:
+                found = [item for tree in root.glob("output/*/") for item in manifests.of(tree)]
+                yield from (item for item in found if item.text not in seen)
+                seen |= {item.text for item in found}
+
+
+def test_whatever_compiles_is_taken(
+    control_plane: control_planes.ControlPlane, objects: kinds.Objects, definitions: None, tmp_path: Path
+) -> None:
+    for item in manifests.definitions_of_nfd():
+        applied(objects, item)
+    count, refused = 0, []
+
+    for item in compiled(tmp_path):
+        make_namespaces(control_plane, [item])
+        answer = control_plane.api.apply(objects.path(item.data), item.text, MANAGER, dry_run=True)
+        # Whether amounts of resources fit together, the API server alone says.
+        if answer.status not in (200, 201) and ".resources." not in answer.body["message"]:
+            refused.append((item.text, answer.body["message"]))
+        count += 1
+
+    assert refused == []
+    assert count > MUTANTS / 2
 
 
 def test_every_tree_is_applied() -> None:

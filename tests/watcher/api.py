@@ -177,7 +177,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 if mood.stale_pages or version < self.api.compacted:
                     mood.stale_pages = max(0, mood.stale_pages - 1)
                     return self._refuse(410)
-            state = {} if mood.blank else self.api.states[version]
+            # A list that has begun goes on with what it is of.
+            state = {} if mood.blank and not start else self.api.states[version]
         time.sleep(mood.page_s)
         items = [state[name] for name in sorted(state)]
         end = start + int(query["limit"])

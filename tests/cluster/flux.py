@@ -1,0 +1,156 @@
+"""Flux's kustomize-controller itself; what Flux's source-controller does for it is done here."""
+
+import contextlib
+import functools
+import hashlib
+import http.server
+import json
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.cluster import control_plane as control_planes
+from tests.cluster import gitops, manifests, places, processes, programs, waiting
+from tests.cluster import objects as kinds
+
+NAMESPACE = "flux-system"
+
+_WAIT_S = 60
+_METRICS, _HEALTH = 9080, 9440
+_REQUEST = "reconcile.fluxcd.io/requestedAt"
+_TIME = "2020-01-01T00:00:00Z"
+
+
+class Flux:
+    """A running kustomize-controller, and a server from which it fetches commits."""
+
+    def __init__(self, objects: kinds.Objects, folder: Path, address: str) -> None:
+        self._objects = objects
+        self._folder = folder
+        self._address = address
+
+    def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Repository) -> "Application":
+        """Has it follow what the compiled bootstrap says."""
+        for item in bootstrap:
+            self._objects.apply(item.data, item.text, "test")
+        (source,) = (item for item in bootstrap if item.kind == "GitRepository")
+        (found,) = (item for item in bootstrap if item.kind == "Kustomization")
+        publish = functools.partial(self._publish, source, repository)
+        publish()
+        return Application(self._objects, found, publish)
+
+    def _publish(self, source: manifests.Manifest, repository: gitops.Repository) -> None:
+        """Serves the repository's last commit, and tells of it as source-controller would."""
+        commit = repository.head()
+        packed = repository.archive(commit)
+        name = f"{commit}.tar.gz"
+        (self._folder / name).write_bytes(packed)
+        revision = f"main@sha1:{commit}"
+        generation = self._objects.get(source.data)["metadata"]["generation"]
+        ready = {"type": "Ready", "status": "True", "reason": "Succeeded", "message": f"stored {revision}"}
+        artifact = {
+            "digest": f"sha256:{hashlib.sha256(packed).hexdigest()}",
+            "lastUpdateTime": _TIME,
+            "path": name,
+            "revision": revision,
+            "size": len(packed),
+            "url": f"http://{self._address}/{name}",
+        }
+        status = {
+            "artifact": artifact,
+            "conditions": [{**ready, "lastTransitionTime": _TIME, "observedGeneration": generation}],
+            "observedGeneration": generation,
+        }
+        self._objects.merge(source.data, {"status": status}, "/status")
+
+
+class Application:
+    """A compiled Kustomization, as Flux sees it."""
+
+    def __init__(
+        self, objects: kinds.Objects, manifest: manifests.Manifest, publish: "functools.partial[None]"
+    ) -> None:
+        self._objects = objects
+        self._manifest = manifest
+        self._publish = publish
+
+    @property
+    def _status(self) -> Any:
+        return (self._objects.get(self._manifest.data) or {}).get("status", {})
+
+    def notice(self) -> None:
+        """Has the source tell of its last commit."""
+        self._publish()
+
+    def is_synced(self, commit: str) -> bool:
+        """Whether the last commit that was applied is this one, and all went well."""
+        return self._status.get("lastAppliedRevision") == f"main@sha1:{commit}" and self.is_healthy()
+
+    def is_healthy(self) -> bool:
+        """Whether Flux calls it Ready; it waits for no workload."""
+        conditions = {entry["type"]: entry["status"] for entry in self._status.get("conditions", ())}
+        return conditions.get("Ready") == "True" and "Stalled" not in conditions
+
+    def resync(self) -> None:
+        """Has it apply everything anew.
+
+        Raises:
+            TimedOut: It does not.
+        """
+        request = str(uuid.uuid4())
+        self._objects.merge(self._manifest.data, {"metadata": {"annotations": {_REQUEST: request}}})
+
+        def is_done() -> bool:
+            return bool(self._status.get("lastHandledReconcileAt") == request)
+
+        waiting.until("a resync", is_done, timeout_s=_WAIT_S, explain=self.explain)
+
+    def explain(self) -> str:
+        """Its status, without the list of what was applied."""
+        return json.dumps({**self._status, "inventory": None, "history": None}, indent=1)
+
+    def end(self) -> None:
+        """Deletes it, and with it all that may be pruned."""
+        self._objects.delete(self._manifest.data)
+        waiting.until("its end", lambda: not self._status, timeout_s=_WAIT_S, explain=self.explain)
+
+
+@contextlib.contextmanager
+def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Iterator[Flux]:
+    """Flux, at work in a cluster that knows its kinds."""
+    place = plane.place
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
+    objects.apply(namespace, yaml.safe_dump(namespace), "test")
+    folder = place.state / "flux"
+    scratch = folder / "scratch"
+    scratch.mkdir(parents=True, exist_ok=True)
+    command = (
+        *("env", f"RUNTIME_NAMESPACE={NAMESPACE}", f"TMPDIR={scratch}", programs.path("kustomize-controller")),
+        *(f"--metrics-addr={place.address}:{_METRICS}", f"--health-addr={place.address}:{_HEALTH}"),
+        "--log-encoding=console",
+    )
+    with processes.Program(place, "kustomize-controller", command), _serving(folder, place) as address:
+        yield Flux(objects, folder, address)
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, place: places.Place) -> Iterator[str]:
+    """Serves the files of a folder; gives host and port."""
+    handler = functools.partial(_Quiet, directory=str(folder))
+    with http.server.ThreadingHTTPServer((place.address, 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"{place.address}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
