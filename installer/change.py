@@ -96,16 +96,16 @@ class Changer:
         if seen.changing:
             self._host.remove(places.CHANGING)
         self._approach.give_back()
-        known = seen.record
-        if known.attempt is not None:
-            record.update(self._host, attempt=None)
-        if known.installed is not None and (known.asked, known.boot) != (judged.asked, seen.boot):
-            # What breaks from now on is nobody's wish, as after a change, and nobody is evicted for it.
-            record.update(self._host, asked=judged.asked, boot=seen.boot)
-        if known.installed is not None and known.installed.version != self._settings.driver_version:
-            # The same content under another tag.
+        # To give the Lease back may have changed the record.
+        known = record.read(self._host)
+        settled = msgspec.structs.replace(known, attempt=None)
+        if known.installed is not None:
+            # What breaks from now on is nobody's wish, as after a change, and nobody is evicted for it. The same
+            # content may have another tag now.
             named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)
-            record.update(self._host, installed=named)
+            settled = msgspec.structs.replace(settled, installed=named, asked=judged.asked, boot=seen.boot)
+        if settled != known:
+            record.write(self._host, settled)
 
     def _target(self, seen: observation.Seen, judged: verdict.Verdict, digest: str) -> record.Driver | None:
         if self._settings.state == "Absent":

@@ -89,8 +89,6 @@ class Program:
         told: str | None = None
         while not stop.is_set():
             self._turned_s = self._clock()
-            with self._lock:
-                self._shown.kept = self._picture.kept
             self.turn()
             reason = self._shown.reason
             if reason and reason != told:
@@ -105,6 +103,8 @@ class Program:
         """Says that the program is alive: also while git waits for its host, but not for ever."""
         while self._clock() - self._turned_s < _STUCK_S:
             directory.beat()
+            with self._lock:
+                self._shown.kept = self._picture.kept
             if stop.wait(_BEAT_S):
                 return
 
