@@ -1,24 +1,20 @@
 """The compiler and the device plugin mean the same by a config: the schema and the decoder agree at every place."""
 
-import copy
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
-import yaml
 
 from compiler import configs
 from device_plugin import config
 from runtime import shapes
-from tests import builders
+from tests import builders, mutations
 
 ROOT = Path(__file__).parents[2]
-ANNOTATION = "device.openfuyao.com/config"
 POLICIES: tuple[dict[str, Any], ...] = (
     {},
     {"operator": {"enabledHPRE": False, "enabledSEC": True, "enabledZIP": True}},
@@ -73,10 +69,11 @@ VALUES: tuple[Any, ...] = (
     ),
 )
 
+KEYS = ("x", "", "mask_sysfs", "Version")
+"""Fields that no object has, or not this one."""
+
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("metrics",), ("inject", "opensslConf"))
-
-Path_ = tuple[str | int, ...]
 
 
 @functools.cache
@@ -99,55 +96,6 @@ def decoded(data: Any) -> config.Config | None:
         return None
 
 
-def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
-    """Every place in data, from the whole inward."""
-    yield here
-    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in items:
-        yield from places(value, (*here, key))
-
-
-def at(data: Any, place: Path_) -> Any:
-    """What stands at a place."""
-    return functools.reduce(lambda inner, key: inner[key], place, data)
-
-
-def without(place: Path_) -> Any:
-    """The full config without what stands at a place."""
-    data = copy.deepcopy(FULL)
-    del at(data, place[:-1])[place[-1]]
-    return data
-
-
-def changed(place: Path_, value: Any) -> Any:
-    """The full config with another value at a place."""
-    if not place:
-        return value
-    data = copy.deepcopy(FULL)
-    at(data, place[:-1])[place[-1]] = value
-    return data
-
-
-def mutants() -> Iterator[tuple[Path_, str, Any]]:
-    """Every config that differs from the full one in one thing, with the place and the change."""
-    for place in places(FULL):
-        if place:
-            yield place, "is absent", without(place)
-        for value in VALUES:
-            yield place, f"is {json.dumps(value)}", changed(place, value)
-        if isinstance(at(FULL, place), dict):
-            for key in ("x", "", "mask_sysfs", "Version"):
-                yield place, f"has '{key}'", changed(place, at(FULL, place) | {key: 1})
-
-
-def rendered() -> Iterator[tuple[str, str]]:
-    """The configs in every device plugin of the example fleet and of the golden cases."""
-    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
-        for file in sorted(folder.glob("**/daemonset-kae-device-plugin-*.yaml")):
-            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
-            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
-
-
 @pytest.mark.parametrize("spec", POLICIES)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
     text = configs.device_plugin(builders.policy("tls", **spec), cluster_name="east")
@@ -168,7 +116,7 @@ def without_nulls(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_every_config_that_is_checked_in_is_read() -> None:
-    found = dict(rendered())
+    found = dict(mutations.rendered("daemonset-kae-device-plugin-*.yaml"))
 
     assert len(found) > 10
     for file, text in found.items():
@@ -196,7 +144,7 @@ def test_the_fields_are_those_of_the_full_config() -> None:
 
 
 def test_what_is_absent_has_the_default_of_the_schema() -> None:
-    smallest = without(("metrics",)) | {"inject": {}}
+    smallest = mutations.without(FULL, ("metrics",)) | {"inject": {}}
 
     found = decoded(smallest)
 
@@ -209,7 +157,10 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
-    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants()]
+    verdicts = [
+        (place, what, judge().is_valid(data), decoded(data) is not None)
+        for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
+    ]
 
     disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
     assert disagreed == {(place, "is null") for place in NULLABLE}
@@ -217,9 +168,9 @@ def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> 
 
 
 @pytest.mark.parametrize("place", [("version",), ("sharing", "hpre"), ("metrics", "port")])
-def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutations.Place) -> None:
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
-    data = changed(place, 1.0)
+    data = mutations.changed(FULL, place, 1.0)
 
     assert judge().is_valid(data)
     assert decoded(data) is None

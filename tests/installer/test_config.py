@@ -1,25 +1,21 @@
 """The compiler and the installer mean the same by a config: the schema and the decoder agree at every place."""
 
-import copy
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
-import yaml
 
 from compiler import configs
 from installer import config
 from runtime import shapes
-from tests import builders
+from tests import builders, mutations
 from tests.installer import settings
 
 ROOT = Path(__file__).parents[2]
-ANNOTATION = "device.openfuyao.com/config"
 POLICIES: tuple[dict[str, Any], ...] = (
     {},
     {"driver": {"version": "2.0.1", "source": {"packages": {"names": ["kae-driver-${DRIVER_VERSION}"]}}}},
@@ -87,10 +83,11 @@ VALUES: tuple[Any, ...] = (
     *("http://x", "http://x y", "ftp://x", "${X}", "a;b"),
 )
 
+KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
+"""Fields that no object has, or not this one."""
+
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("kernels",), ("metrics",))
-
-Path_ = tuple[str | int, ...]
 
 
 @functools.cache
@@ -113,57 +110,6 @@ def decoded(data: Any) -> config.Config | None:
         return None
 
 
-def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
-    """Every place in data, from the whole inward."""
-    yield here
-    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in items:
-        yield from places(value, (*here, key))
-
-
-def at(data: Any, place: Path_) -> Any:
-    """What stands at a place."""
-    return functools.reduce(lambda inner, key: inner[key], place, data)
-
-
-def without(full: Any, place: Path_) -> Any:
-    """A config without what stands at a place."""
-    data = copy.deepcopy(full)
-    del at(data, place[:-1])[place[-1]]
-    return data
-
-
-def changed(full: Any, place: Path_, value: Any) -> Any:
-    """A config with another value at a place."""
-    if not place:
-        return value
-    data = copy.deepcopy(full)
-    at(data, place[:-1])[place[-1]] = value
-    return data
-
-
-def mutants(full: Any, below: Path_ = ()) -> Iterator[tuple[Path_, str, Any]]:
-    """Every config that differs from a full one in one thing, with the place and the change."""
-    for place in places(full):
-        if place[: len(below)] != below:
-            continue
-        if place:
-            yield place, "is absent", without(full, place)
-        for value in VALUES:
-            yield place, f"is {json.dumps(value)}", changed(full, place, value)
-        if isinstance(at(full, place), dict):
-            for key in ("x", "", "driver_version", "Version", "gpgCheck"):
-                yield place, f"has '{key}'", changed(full, place, at(full, place) | {key: 1})
-
-
-def rendered() -> Iterator[tuple[str, str]]:
-    """The configs in every driver installer of the example fleet and of the golden cases."""
-    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
-        for file in sorted(folder.glob("**/daemonset-kae-driver-*.yaml")):
-            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
-            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
-
-
 @pytest.mark.parametrize("spec", POLICIES)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
     item = builders.policy("tls", **spec)
@@ -176,7 +122,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
 
 
 def test_every_config_that_is_checked_in_is_read() -> None:
-    found = dict(rendered())
+    found = dict(mutations.rendered("daemonset-kae-driver-*.yaml"))
 
     assert len(found) > 10
     for file, text in found.items():
@@ -245,15 +191,18 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 
 def test_a_config_without_kernels_is_for_every_kernel() -> None:
-    found = decoded(without(FULL, ("kernels",)))
+    found = decoded(mutations.without(FULL, ("kernels",)))
 
-    assert judge().is_valid(without(FULL, ("kernels",)))
+    assert judge().is_valid(mutations.without(FULL, ("kernels",)))
     assert found
     assert found.kernels is None
 
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
-    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants(FULL)]
+    verdicts = [
+        (place, what, judge().is_valid(data), decoded(data) is not None)
+        for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
+    ]
 
     disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
     assert disagreed == {(place, "is null") for place in NULLABLE}
@@ -264,7 +213,10 @@ def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> 
 def test_they_agree_on_every_change_of_a_source(name: str) -> None:
     full = FULL | {"source": {name: SOURCES[name]}}
 
-    verdicts = [(judge().is_valid(data), decoded(data) is not None) for _, _, data in mutants(full, ("source",))]
+    verdicts = [
+        (judge().is_valid(data), decoded(data) is not None)
+        for _, _, data in mutations.mutants(full, VALUES, KEYS, ("source",))
+    ]
 
     assert decoded(full)
     assert {allowed == read for allowed, read in verdicts} == {True}
@@ -287,9 +239,9 @@ def test_a_source_that_is_null_is_absent_for_the_decoder_alone() -> None:
 
 
 @pytest.mark.parametrize("place", [("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds")])
-def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutations.Place) -> None:
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
-    data = changed(FULL, place, 1.0)
+    data = mutations.changed(FULL, place, 1.0)
 
     assert judge().is_valid(data)
     assert decoded(data) is None

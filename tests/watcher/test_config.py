@@ -1,25 +1,21 @@
 """The compiler and the watcher mean the same by a config: the schema and the decoder agree at every place."""
 
-import copy
 import functools
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import msgspec
 import pytest
-import yaml
 
 from compiler import configs
 from compiler.model import cluster as documents
 from runtime import shapes
-from tests import builders
+from tests import builders, mutations
 from watcher import config
 
 ROOT = Path(__file__).parents[2]
-ANNOTATION = "device.openfuyao.com/config"
 
 FULL: dict[str, Any] = {
     "version": 1,
@@ -78,10 +74,11 @@ VALUES: tuple[Any, ...] = (
     ),
 )
 
+KEYS = ("x", "", "interval_seconds", "Version", "secretName")
+"""Fields that no object has, or not this one."""
+
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("signing",), ("metrics",))
-
-Path_ = tuple[str | int, ...]
 
 
 @functools.cache
@@ -110,55 +107,6 @@ def text(found: config.Config) -> str:
     return json.dumps({key: value for key, value in data.items() if value is not None})
 
 
-def places(data: Any, here: Path_ = ()) -> Iterator[Path_]:
-    """Every place in data, from the whole inward."""
-    yield here
-    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
-    for key, value in items:
-        yield from places(value, (*here, key))
-
-
-def at(data: Any, place: Path_) -> Any:
-    """What stands at a place."""
-    return functools.reduce(lambda inner, key: inner[key], place, data)
-
-
-def without(place: Path_) -> Any:
-    """The full config without what stands at a place."""
-    data = copy.deepcopy(FULL)
-    del at(data, place[:-1])[place[-1]]
-    return data
-
-
-def changed(place: Path_, value: Any) -> Any:
-    """The full config with another value at a place."""
-    if not place:
-        return value
-    data = copy.deepcopy(FULL)
-    at(data, place[:-1])[place[-1]] = value
-    return data
-
-
-def mutants() -> Iterator[tuple[Path_, str, Any]]:
-    """Every config that differs from the full one in one thing, with the place and the change."""
-    for place in places(FULL):
-        if place:
-            yield place, "is absent", without(place)
-        for value in VALUES:
-            yield place, f"is {json.dumps(value)}", changed(place, value)
-        if isinstance(at(FULL, place), dict):
-            for key in ("x", "", "interval_seconds", "Version", "secretName"):
-                yield place, f"has '{key}'", changed(place, at(FULL, place) | {key: 1})
-
-
-def rendered() -> Iterator[tuple[str, str]]:
-    """The configs in every watcher of the example fleet and of the golden cases."""
-    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
-        for file in sorted(folder.glob("**/deployment-kae-watcher.yaml")):
-            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
-            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
-
-
 @pytest.mark.parametrize("port", [None, 65535])
 @pytest.mark.parametrize("spec", SPECS)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any], port: int | None) -> None:
@@ -173,7 +121,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
 
 
 def test_every_config_that_is_checked_in_is_read() -> None:
-    found = dict(rendered())
+    found = dict(mutations.rendered("deployment-kae-watcher.yaml"))
 
     assert len(found) > 1
     for file, written in found.items():
@@ -183,7 +131,7 @@ def test_every_config_that_is_checked_in_is_read() -> None:
 
 @pytest.mark.parametrize("url", URLS)
 def test_every_sort_of_url_is_read(url: str) -> None:
-    data = changed(("repository", "url"), url)
+    data = mutations.changed(FULL, ("repository", "url"), url)
 
     found = decoded(data)
 
@@ -232,7 +180,10 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
-    verdicts = [(place, what, judge().is_valid(data), decoded(data) is not None) for place, what, data in mutants()]
+    verdicts = [
+        (place, what, judge().is_valid(data), decoded(data) is not None)
+        for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
+    ]
 
     disagreed = {(place, what) for place, what, allowed, read in verdicts if allowed != read}
     assert disagreed == {(place, "is null") for place in NULLABLE}
@@ -240,9 +191,9 @@ def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> 
 
 
 @pytest.mark.parametrize("place", [("version",), ("quietSeconds",), ("intervalSeconds",), ("metrics", "port")])
-def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: Path_) -> None:
+def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutations.Place) -> None:
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
-    data = changed(place, 1.0)
+    data = mutations.changed(FULL, place, 1.0)
 
     assert judge().is_valid(data)
     assert decoded(data) is None

@@ -1,0 +1,68 @@
+"""Data that differs in one thing from data that is right, and the configs of the programs as they are checked in."""
+
+import copy
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+ANNOTATION = "device.openfuyao.com/config"
+
+Place = tuple[str | int, ...]
+
+
+def places(data: Any, here: Place = ()) -> Iterator[Place]:
+    """Every place in data, from the whole inward."""
+    yield here
+    items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from places(value, (*here, key))
+
+
+def at(data: Any, place: Place) -> Any:
+    """What stands at a place."""
+    return functools.reduce(lambda inner, key: inner[key], place, data)
+
+
+def without(full: Any, place: Place) -> Any:
+    """A copy without what stands at a place."""
+    data = copy.deepcopy(full)
+    del at(data, place[:-1])[place[-1]]
+    return data
+
+
+def changed(full: Any, place: Place, value: Any) -> Any:
+    """A copy with another value at a place."""
+    if not place:
+        return value
+    data = copy.deepcopy(full)
+    at(data, place[:-1])[place[-1]] = value
+    return data
+
+
+def mutants(
+    full: Any, values: Sequence[Any], keys: Sequence[str], below: Place = ()
+) -> Iterator[tuple[Place, str, Any]]:
+    """Every copy that differs in one thing, with the place and the change: absent, another value, a key too many."""
+    for place in places(full):
+        if place[: len(below)] != below:
+            continue
+        if place:
+            yield place, "is absent", without(full, place)
+        for value in values:
+            yield place, f"is {json.dumps(value)}", changed(full, place, value)
+        if isinstance(at(full, place), dict):
+            for key in keys:
+                yield place, f"has '{key}'", changed(full, place, at(full, place) | {key: 1})
+
+
+def rendered(pattern: str) -> Iterator[tuple[str, str]]:
+    """File and config of every workload of this file name in the example fleet and in the golden cases."""
+    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
+        for file in sorted(folder.glob(f"**/{pattern}")):
+            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
