@@ -43,7 +43,7 @@ test: $(READY) ## Run every test that needs neither root nor a cluster
 	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
 
 .PHONY: cluster-tools
-cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, five minutes)
+cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py

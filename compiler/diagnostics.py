@@ -121,6 +121,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "sriov-over-hardware": _error("Virtual functions fit the hardware: 63 a device, and a queue for each."),
         "sriov-without-driver": _error("Virtual functions are set up by the driver installer alone."),
         "reserved-label": _error("Labels for pods do not replace the ones that the compiler owns."),
+        "resource-amount": _error("Amounts of resources are ones that the API server takes, and stores as they are."),
         "toleration": _error("A toleration is one that the API server accepts."),
         "unavailable-zero": _error("A DaemonSet may replace at least one pod at a time."),
         "nfd-release": _error("NFD is rendered for its releases 0.16 to 0.19."),

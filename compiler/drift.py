@@ -1,20 +1,16 @@
 """What of an object is not as it was rendered: every field that we write, and no field that others fill in."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
+
+from compiler import quantities
 
 _KEYS = ("name", "mountPath", "path", "key")
 """By which the items of a list are told apart, where every item has it and no two share it: the first that is so."""
 
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
-
-_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,2}))?")
-_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
-_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +69,5 @@ def _is_plain(key: str) -> bool:
 
 
 def _is_same_amount(wanted: Any, live: Any) -> bool:
-    ours, theirs = _amount(wanted), _amount(live)
+    ours, theirs = quantities.value(wanted), quantities.value(live)
     return ours is not None and ours == theirs
-
-
-def _amount(text: Any) -> Fraction | None:
-    """A quantity's value (Kubernetes, "Common definitions: Quantity"); None for what is none."""
-    match = _QUANTITY.fullmatch(str(text))
-    if match is None:
-        return None
-    number, suffix, exponent = Fraction(match[1]), match[2] or "", match[3]
-    if exponent is not None:
-        return number * Fraction(10) ** int(exponent)
-    if suffix in _DECIMAL:
-        return number * Fraction(1000) ** (_DECIMAL.index(suffix) - _DECIMAL.index(""))
-    return number * Fraction(1024) ** _BINARY.index(suffix)

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cluster, config, gitops, inventory, policy
+from compiler.model import base, cluster, config, gitops, inventory, policy, rules
 
 Schema = dict[str, Any]
 
@@ -186,8 +186,8 @@ def _definition(kind: str, plural: str, short: str, schema: Schema) -> Schema:
 
 def _structural(schema: Schema, definitions: Schema) -> Schema:
     """A schema with its references inlined and nothing in it that a structural schema may not hold."""
-    if "$ref" in schema:
-        schema = {**definitions[schema["$ref"].removeprefix("#/$defs/")], **schema}
+    model = schema.get("$ref", "").removeprefix("#/$defs/")
+    schema = {**definitions.get(model, {}), **schema}
     found = {keyword: schema[keyword] for keyword in _CARRIED if keyword in schema}
     if isinstance(schema["type"], list):
         # Kubernetes knows no other union of scalars; its numbers are integers, and fractions are strings.
@@ -196,13 +196,22 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
         found["enum"] = [schema["const"]]
     if description := _description(schema):
         found["description"] = description
+    if model in rules.RULES:
+        found["x-kubernetes-validations"] = [{"rule": rule.cel, "message": rule.message} for rule in rules.RULES[model]]
     if "items" in schema:
         found["items"] = _structural(schema["items"], definitions)
+        found |= _keyed(schema["items"])
     if schema.get("properties"):  # The API server drops an empty map, which then is a permanent difference.
         found["properties"] = {name: _structural(value, definitions) for name, value in schema["properties"].items()}
     elif isinstance(schema.get("additionalProperties"), dict):
         found["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
     return found
+
+
+def _keyed(item: Schema) -> Schema:
+    """How a list is merged, and that an item stands in it once, where its items have a key."""
+    key = rules.KEYS.get(item.get("$ref", "").removeprefix("#/$defs/"))
+    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else {}
 
 
 def _description(schema: Schema) -> str:

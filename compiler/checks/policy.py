@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from compiler import devices, documents, images, lines, overlap, plan, repeats, selectors
+from compiler import devices, documents, images, lines, overlap, plan, selectors
+from compiler.checks import containers
 from compiler.diagnostics import Diagnostic, Span
 from compiler.model import base, policy
 
@@ -35,7 +36,8 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from reserved_labels(item)
     for name in _COMPONENTS:
         yield from image(item, name)
-        yield from pull_secrets(item, name)
+        yield from containers.pull_secrets(item, name)
+        yield from containers.amounts(item, name)
     yield from driver_version(item)
     yield from driver_environment(item)
     yield from module_parameters(item)
@@ -186,18 +188,6 @@ def driver_version(item: documents.Policy) -> Iterator[Diagnostic]:
                 message=f"'{name}' needs a release of the driver, and driver.version is '{version}'.",
                 hint="Set driver.version to the packages' release, or write the release into the package's name.",
             )
-
-
-def pull_secrets(item: documents.Policy, component: str) -> Iterator[Diagnostic]:
-    """A component names a pull secret once, as server-side apply tells them apart by name."""
-    secrets = enumerate(getattr(item.spec, component).pullSecrets)
-    for _, (index, secret) in repeats.of(secrets, key=lambda pair: pair[1].name):
-        yield Diagnostic(
-            code="duplicate-name",
-            span=item.source.span("spec", component, "pullSecrets", index, "name"),
-            message=f"The Secret '{secret.name}' is named twice.",
-            hint="Keep one of the two.",
-        )
 
 
 def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:

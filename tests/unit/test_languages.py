@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 
 from compiler import API_VERSION, languages
-from compiler.model import base
+from compiler.model import base, rules
 
 FOLDER = pathlib.Path(__file__).parents[2] / "schemas"
 SCHEMAS = languages.schemas()
@@ -37,6 +37,9 @@ STRUCTURAL = {
     "items",
     "additionalProperties",
     "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-validations",
 }
 
 
@@ -200,3 +203,24 @@ def test_a_quantity_of_a_definition_is_an_integer_or_a_string() -> None:
     assert quantity["x-kubernetes-int-or-string"] is True
     assert re.search(quantity["pattern"], "500m")
     assert not re.search(quantity["pattern"], "500 m")
+
+
+def test_every_rule_between_fields_stands_on_an_object_of_a_definition() -> None:
+    messages = {rule["message"] for found in DEFINITIONS for rule in validations(root(found))}
+
+    assert messages == {rule.message for found in rules.RULES.values() for rule in found}
+
+
+def test_every_list_of_named_items_holds_a_name_once() -> None:
+    keyed = [node for found in DEFINITIONS for node in nodes(root(found)) if "x-kubernetes-list-map-keys" in node]
+
+    assert len(keyed) == 4
+    for node in keyed:
+        assert (node["type"], node["x-kubernetes-list-type"]) == ("array", "map")
+        assert set(node["x-kubernetes-list-map-keys"]) <= set(node["items"]["required"])
+
+
+def validations(schema: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Every rule in a schema."""
+    for node in nodes(schema):
+        yield from node.get("x-kubernetes-validations", ())

@@ -1,0 +1,185 @@
+"""Rules between the fields of one object, in CEL, for the definitions that `kae schema --crd` prints.
+
+Each says what a check of `compiler.checks` says, which also knows the place and what to write instead. A rule is here
+where its fields stand in one object of bounded size, as the API server refuses a rule whose cost it cannot bound.
+https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
+
+Only what Kubernetes 1.25 knows is used: neither optional fields (`?.`) nor quantities.
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from compiler import devices
+from compiler.model import policy
+
+
+class Rule(NamedTuple):
+    """What holds for an object, in CEL, and what is said where it does not."""
+
+    cel: str
+    message: str
+
+
+def _has(path: str) -> str:
+    """Whether a field is written, with the objects around it."""
+    steps = path.split(".")
+    return " && ".join(f"has(self.{'.'.join(steps[: depth + 1])})" for depth in range(len(steps)))
+
+
+def _any(paths: Iterable[str]) -> str:
+    """Whether one of these fields is written."""
+    return " || ".join(f"({_has(path)})" for path in paths)
+
+
+def _is(path: str, *, default: bool = False) -> str:
+    """Whether a switch is on, where its absence means the default."""
+    if default:
+        return f"(!({_has(path)}) || self.{path})"
+    return f"({_has(path)} && self.{path})"
+
+
+def _equals(path: str, text: str) -> str:
+    return f"({_has(path)} && self.{path} == '{text}')"
+
+
+_UNAVAILABLE = Rule(
+    f"!({_has('maxUnavailable')}) || "
+    "(type(self.maxUnavailable) == int ? self.maxUnavailable > 0 : self.maxUnavailable != '0%')",
+    "'maxUnavailable' is at least 1 or 1%, or no pod could ever be replaced.",
+)
+_IMAGE = Rule(
+    f"!{_is('enabled', default=True)} || {_equals('repository', '')} == {_equals('version', '')}",
+    "An image has a repository and a version, or neither and the whole reference as image.",
+)
+
+
+def _kinds() -> str:
+    """Whether a policy serves some kind of device."""
+    fields = policy.Operator.model_fields
+    return " || ".join(_is(kind.switch, default=fields[kind.switch].default) for kind in devices.KINDS)
+
+
+def _queues(kind: devices.Kind) -> Rule:
+    """The queues of a kind's physical function beside its virtual functions."""
+    wanted, kept = f"self.sriov.{kind.name}", f"self.moduleParameters['{kind.module}']"
+    asks = f"{_has(f'sriov.{kind.name}')} && {wanted} > 0"
+    keeps = f"has(self.moduleParameters) && '{kind.module}' in self.moduleParameters && 'pf_q_num' in {kept}"
+    return Rule(
+        f"!({asks} && {keeps}) || {wanted} <= {devices.DEVICE_QUEUES} - {kept}['pf_q_num']",
+        f"Each virtual function of {kind.name} needs a queue that pf_q_num of {kind.module} leaves "
+        f"of {devices.DEVICE_QUEUES}.",
+    )
+
+
+_RESERVED = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
+
+RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
+    {
+        "Requirement": (
+            Rule(
+                "!(self.operator in ['In', 'NotIn']) || (has(self.values) && size(self.values) > 0)",
+                "Operators In and NotIn need at least one value.",
+            ),
+            Rule(
+                "!(self.operator in ['Exists', 'DoesNotExist']) || !has(self.values) || size(self.values) == 0",
+                "Operators Exists and DoesNotExist take no values.",
+            ),
+            Rule(
+                "!(self.operator in ['Gt', 'Lt']) || "
+                "(has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]+$'))",
+                "Operators Gt and Lt need exactly one integer that a label can have.",
+            ),
+        ),
+        "Toleration": (
+            Rule(
+                f"has(self.key) || {_equals('operator', 'Exists')}",
+                "A toleration without a key tolerates every taint, and needs operator 'Exists'.",
+            ),
+            Rule(
+                f"!{_equals('operator', 'Exists')} || !has(self.value) || self.value == ''",
+                "A toleration with operator 'Exists' has no value.",
+            ),
+            Rule(
+                f"!has(self.tolerationSeconds) || {_equals('effect', 'NoExecute')}",
+                "A toleration with tolerationSeconds needs effect 'NoExecute'.",
+            ),
+        ),
+        "EnvVar": (
+            Rule("self.name != 'NODE_NAME'", "The variable 'NODE_NAME' is set by the compiler."),
+            Rule(
+                "self.name != 'INSTALL_POLICY' || (has(self.value) && self.value in ['IfNotPresent', 'Always'])",
+                "INSTALL_POLICY is IfNotPresent or Always.",
+            ),
+        ),
+        "KAEPolicySpec": (
+            Rule(
+                f"!{_is('default')} || !has(self.nodeSelector)",
+                "The default policy takes the nodes that no other matches, and has no nodeSelector.",
+            ),
+        ),
+        "Operator": (Rule(_kinds(), "A policy serves at least one kind of device."),),
+        "DaemonSets": tuple(
+            Rule(f"!has(self.labels) || !('{key}' in self.labels)", f"The label '{key}' is set by the compiler.")
+            for key in _RESERVED
+        ),
+        "Driver": (
+            _IMAGE,
+            Rule(
+                f"{_is('enabled', default=True)} || !({_any(f'sriov.{kind.name}' for kind in devices.KINDS)})",
+                "Virtual functions are set up by the driver installer alone.",
+            ),
+            *map(_queues, devices.KINDS),
+        ),
+        "Rollout": (_UNAVAILABLE,),
+        "DevicePlugin": (_IMAGE, _UNAVAILABLE),
+        "KAEClusterSpec": (
+            Rule(
+                "!has(self.kubernetesVersion) || int(self.kubernetesVersion.split('.')[1]) >= 25",
+                "Manifests are rendered for Kubernetes 1.25 and newer.",
+            ),
+            Rule(
+                f"!{_is('psa.enabled')} || {_is('namespaceManaged', default=True)}",
+                "A namespace that is made elsewhere is not labelled as privileged.",
+            ),
+        ),
+        "Nfd": (
+            Rule(
+                f"!{_is('enabled', default=True)} || !({_has('image.tag')}) || "
+                "self.image.tag.matches('^v?0[.](16|17|18|19)([.][0-9]+)?([-+.].*)?$')",
+                "NFD is rendered for its releases 0.16 to 0.19.",
+            ),
+        ),
+        "Watcher": (
+            Rule(
+                f"!{_is('enabled')} || (has(self.repository) && has(self.secretName))",
+                "An enabled watcher names its repository and its secret.",
+            ),
+        ),
+        "Destination": (
+            Rule("!has(self.server) || !has(self.name)", "An Argo CD destination has a server or a name, not both."),
+        ),
+        "Flux": (
+            Rule(
+                "!has(self.sourceRef) || !has(self.secretRef)",
+                "A secretRef is for a GitRepository of our own, and sourceRef names another source.",
+            ),
+        ),
+        "GitOps": (
+            Rule(
+                f"!{_equals('engine', 'argocd')} || !{_equals('argocd.project', 'default')}",
+                "'default' is Argo CD's own project, which bootstrap/ would overwrite.",
+            ),
+            Rule(
+                f"!{_equals('engine', 'flux')} || ({_has('flux.sourceRef')}) || !has(self.repository) || "
+                "self.repository.url.matches('^(https?|ssh)://')",
+                "Flux fetches from URLs with ssh://, https:// or http://.",
+            ),
+        ),
+    }
+)
+"""What holds beyond a schema, by the name of the object's model."""
+
+KEYS: Mapping[str, str] = MappingProxyType({"EnvVar": "name", "LocalObjectReference": "name", "Mirror": "from"})
+"""The field by which the items of a list are told apart, by their model: each stands in the list once."""

@@ -1,0 +1,74 @@
+"""Rules for amounts of resources: what breaks each, where it is shown, and what is just within it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.checks import policy
+from tests import builders
+
+CARD = "example.com/card"
+
+
+def found(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
+    """What is wrong with a policy of which a component has these resources."""
+    spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
+    return list(policy.faults(builders.policy(**spec)))
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ({"limits": {"cpu": 1}, "requests": {"cpu": "1001m"}}, "is more than its limit of '1'"),
+        ({"limits": {"memory": "1G"}, "requests": {"memory": "1Gi"}}, "is more than its limit of '1G'"),
+        ({"limits": {"memory": "1m"}}, "is no whole number of bytes"),
+        ({"limits": {"ephemeral-storage": 0.5}}, "is no whole number of bytes"),
+        ({"requests": {"cpu": "0.1m"}}, "is finer than a thousandth"),
+        ({"requests": {"cpu": 0.0005}}, "is finer than a thousandth"),
+        ({"limits": {"memory": "9.3P"}}, "is more than Kubernetes can count"),
+        ({"limits": {"cpu": "1e1000"}}, "is more than Kubernetes can count"),
+        ({"limits": {CARD: "500m"}}, "is no whole number"),
+        ({"limits": {CARD: 1}, "requests": {CARD: 2}}, "is not its limit of '1'"),
+        ({"limits": {CARD: 2}, "requests": {CARD: 1}}, "is not its limit of '2'"),
+        ({"requests": {CARD: 1}}, "has no limit"),
+        ({"requests": {"hugepages-2Mi": "2Mi", "cpu": 1}}, "has no limit"),
+        ({"limits": {"hugepages-2Mi": "2Mi"}}, "needs an amount of cpu or memory"),
+        ({"limits": {"hugepages-2Mi": "3Mi", "cpu": 1}}, "is no whole number of pages"),
+        ({"limits": {"hugepages-0Mi": "2Mi", "cpu": 1}}, "is of pages that no machine has"),
+        ({"limits": {f"requests.{CARD}": 1}}, "bears a name of quotas"),
+    ],
+    ids=str,
+)
+def test_an_amount_that_the_api_server_minds_is_reported(resources: Mapping[str, Any], words: str) -> None:
+    (diagnostic,) = found(**resources)
+
+    assert diagnostic.code == "resource-amount"
+    assert words in diagnostic.message
+    assert diagnostic.hint
+
+
+@pytest.mark.parametrize(
+    "resources",
+    [
+        {},
+        {"requests": {"cpu": "1m", "memory": "1.5Ki"}},
+        {"limits": {"cpu": 0.5}, "requests": {"cpu": "500m"}},
+        {"limits": {"memory": "1024Ki"}, "requests": {"memory": "1Mi"}},
+        {"limits": {"memory": "9P"}},
+        {"limits": {CARD: 2}},
+        {"limits": {CARD: 2}, "requests": {CARD: "2000m"}},
+        {"limits": {"hugepages-2Mi": "4Mi"}, "requests": {"memory": "1Gi"}},
+        {"requests": {"example.kubernetes.io/card": "500m"}},
+    ],
+    ids=str,
+)
+def test_an_amount_that_the_api_server_takes_is_sound(resources: Mapping[str, Any]) -> None:
+    assert found(**resources) == []
+
+
+def test_an_amount_is_shown_where_it_stands() -> None:
+    (diagnostic,) = found("devicePlugin", limits={"cpu": 1}, requests={"cpu": 2})
+
+    assert diagnostic.span.text.strip() == "cpu: 2"
