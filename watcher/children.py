@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from watcher import gitwords
@@ -61,35 +61,51 @@ def run(
         raise gitwords.Cancelled(f"'{shown}' was not begun, as we are to end.")
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
-        process = subprocess.Popen(  # noqa: S603 - no shell, and the words are ours
-            list(arguments),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={"PATH": _PATH, **kept, "LC_ALL": "C", "TZ": "UTC", **environment},
-            cwd="/",
-            umask=_UMASK,
-            start_new_session=True,  # Its children are of one group, and end with it.
-        )
+        with _input(stdin) as source:
+            process = subprocess.Popen(  # noqa: S603 - no shell, and the words are ours
+                list(arguments),
+                stdin=source,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env={"PATH": _PATH, **kept, "LC_ALL": "C", "TZ": "UTC", **environment},
+                cwd="/",
+                umask=_UMASK,
+                start_new_session=True,  # Its children are of one group, and end with it.
+            )
     except FileNotFoundError as error:
         raise gitwords.Failed(f"There is no program '{arguments[0]}' here.") from error
     except OSError as error:
         raise gitwords.Failed(f"'{shown}' cannot be started: {error.strerror}.") from error
     try:
-        output, said = _finished(process, stdin, limits, shown)
+        output, said = _finished(process, limits, shown)
     finally:
         _end(process)
     return Ended(code=process.returncode, output=output, said=said.decode(errors="replace"))
 
 
-def _finished(process: "subprocess.Popen[bytes]", stdin: bytes, limits: Limits, shown: str) -> tuple[bytes, bytes]:
+@contextlib.contextmanager
+def _input(content: bytes) -> Iterator[int]:
+    """What a program reads these bytes from: a file in memory, so that nobody has to be there to feed it.
+
+    By a pipe `communicate` sends only what is taken before its first timeout, and the program waits for the rest for
+    ever (Popen._communicate up to Python 3.13 at least: `if self.stdin and input`).
+    """
+    if not content:
+        yield subprocess.DEVNULL
+        return
+    descriptor = os.memfd_create("input")
+    with open(descriptor, "wb") as file:  # noqa: PTH123 - by number
+        file.write(content)
+        file.seek(0)
+        yield descriptor
+
+
+def _finished(process: "subprocess.Popen[bytes]", limits: Limits, shown: str) -> tuple[bytes, bytes]:
     waited_s = 0.0
-    unsent: bytes | None = stdin
     while not limits.stop.is_set():
         try:
-            return process.communicate(unsent, timeout=min(_POLL_S, limits.timeout_s))
+            return process.communicate(timeout=min(_POLL_S, limits.timeout_s))
         except subprocess.TimeoutExpired:
-            unsent = None  # It is under way already.
             waited_s += _POLL_S
         if waited_s >= limits.timeout_s:
             raise gitwords.TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")

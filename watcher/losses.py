@@ -13,11 +13,13 @@ def objection(old: Sequence[documents.Node], new: Sequence[documents.Node], max_
     if not new:
         return f"There are no nodes any more, and there were {len(old)}."
     remaining = {node.name: node for node in new}
-    lost = sum(node.name not in remaining for node in old)
+    changed = [(node, remaining.get(node.name)) for node in old if node != remaining.get(node.name)]
+    lost = sum(now is None for _, now in changed)
     if lost * 100 > max_percent * len(old):
         return f"{lost} of {len(old)} nodes are gone, more than {max_percent} %."
-    had = sum(sum(picture.devices_of(node).values()) for node in old)
-    lost_devices = sum(_lost(node, remaining.get(node.name)) for node in old)
+    lost_devices = sum(_lost(node, now) for node, now in changed)
+    # To count them all takes a while in a large cluster, and a lone change waits for it.
+    had = sum(sum(picture.devices_of(node).values()) for node in old) if lost_devices else 0
     if lost_devices * 100 > max_percent * had:
         return f"{lost_devices} of {had} devices are gone, more than {max_percent} %."
     return ""

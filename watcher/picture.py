@@ -1,6 +1,6 @@
 """The nodes as they are, as the repository has them, and which of the differences are settled enough to commit."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from compiler import devices, documents
@@ -36,6 +36,11 @@ class Picture:
         return len(self._current)
 
     @property
+    def published(self) -> tuple[documents.Node, ...]:
+        """What the repository has, by name."""
+        return tuple(self._published.values())
+
+    @property
     def kept(self) -> int:
         """How many are shown with more than they have now, as what they lost is not settled."""
         return sum(loses(self._published.get(name), self._current.get(name)) for name in self._changes)
@@ -60,13 +65,14 @@ class Picture:
         if self._current.pop(name, None) is not None:
             self._note(name, now_s)
 
-    def replace(self, nodes: Iterable[documents.Node], now_s: float) -> None:
-        """These nodes are all that there are: a full list."""
+    def replace(self, nodes: Iterable[documents.Node], now_s: float, newer: Collection[str] = ()) -> None:
+        """These nodes are all that there are: a full list, but for the newer names, of which more is known."""
         listed = {node.name: node for node in nodes}
-        for name in [name for name in self._current if name not in listed]:
+        for name in [name for name in self._current if name not in listed and name not in newer]:
             self.miss(name, now_s)
-        for node in listed.values():
-            self.see(node, now_s)
+        for name, node in listed.items():
+            if name not in newer:
+                self.see(node, now_s)
 
     def settled(self, now_s: float, *, all_of_it: bool = False) -> tuple[documents.Node, ...]:
         """The nodes to commit now, by name: what has not kept still for long enough is as the repository has it."""

@@ -5,7 +5,8 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 
 from compiler import documents, inventory
 from runtime import errors, state
@@ -18,17 +19,26 @@ _STUCK_S = 900.0
 """Several questions to a git host that answers none of them, each with its own time, take less."""
 
 _LOOK_S = 0.5
-"""How often it is looked whether something is due: nothing is due sooner than a quiet time anyway."""
+"""It is looked so often whether something new is due; and just when it is, where that is known before."""
 
 _AGAIN_S = (5.0, 120.0)
 """The first pause after git failed, and the longest; each is twice the one before."""
 
-_RACES = 20
-"""So many pushes may come too late one after the other, before a pause is made of it."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Snapshot:
+    """What is to stand in the repository."""
+
+    nodes: tuple[documents.Node, ...]
+    content: bytes
+    message: str
+    """What changes; empty where the repository has just this."""
+    objection: str
+    """Why a person has to agree to that; empty where nobody has to."""
 
 
 class Program:
-    """The picture, and the repository that is to show it. The feed's thread tells it of nodes."""
+    """The picture, and the repository that is to show it. The feed tells it of nodes, from its own threads."""
 
     def __init__(
         self,
@@ -52,18 +62,20 @@ class Program:
         self._clean = False
         """Whether it is known that nothing waits."""
         self._next_s = 0.0
-        """When git may be asked again at the earliest."""
+        """When git may be asked again at the earliest,"""
+        self._commit_s = 0.0
+        """and when it may be given something."""
         self._look_s = 0.0
         """When it is asked at the latest."""
         self._pause_s = _AGAIN_S[0]
         self._turned_s = clock()
         """When the last turn began."""
 
-    def listed(self, nodes: Sequence[documents.Node]) -> None:
-        """These are all."""
+    def listed(self, nodes: Sequence[documents.Node], newer: Collection[str] = ()) -> None:
+        """These are all; but what was said before of nodes with the newer names holds, also that they are gone."""
         with self._lock:
-            self._picture.replace(nodes, self._clock())
-            self._shown.nodes = len(nodes)
+            self._picture.replace(nodes, self._clock(), newer)
+            self._shown.nodes = self._picture.nodes
             self._listed = True
         if self._shown.well("nodes"):
             LOG.info("The nodes are listed again.")
@@ -96,7 +108,7 @@ class Program:
             elif reason != told:
                 directory.set_ready("The nodes are listed, and the repository is reached.")
             told = reason
-            stop.wait(_LOOK_S)
+            stop.wait(self._rest_s())
         directory.set_unready("The watcher has ended.")
 
     def _beat(self, stop: threading.Event, directory: state.ProgramDir) -> None:
@@ -116,7 +128,10 @@ class Program:
         if self._shown.fails("nodes"):
             return  # What the picture says may have come back, or gone, without our seeing it.
         try:
-            self.publish()
+            if self._clock() < self._commit_s:
+                self._store.fetch()  # An alert tells of a repository that was not reached for some intervals.
+            else:
+                self.publish()
         except gitwords.Cancelled:
             return  # We are to end, which is no trouble.
         except errors.Failure as failure:
@@ -139,67 +154,64 @@ class Program:
         Raises:
             errors.Failure: The repository cannot be reached, or does not take it.
         """
-        for _ in range(_RACES):
-            fetched = self._store.fetch()
-            old = self._nodes_of(fetched.content)
-            with self._lock:
-                if fetched.content != self._known:
-                    self._picture.publish(old, self._clock())
-                    self._known = fetched.content
-                new = self._picture.settled(self._clock(), all_of_it=all_of_it)
-                self._shown.kept = 0 if all_of_it else self._picture.kept
-            content = inventory.text(self._inventory(new)).encode()
-            if content == fetched.content or (fetched.content is None and not new):
-                self._release()
-                return False
-            objection = losses.objection(old, new, self._settings.max_loss_percent)
-            if objection:
-                return self._hold(content, objection, old, new)
-            self._release()
-            try:
-                if self._commit(fetched, content, old, new):
-                    return True
-            except gitwords.LostRace:
-                self._shown.races += 1
-                continue
-            return False
-        raise errors.Failure(f"{_RACES} pushes came too late, one after the other: others push all the time.")
+        looked: list[_Snapshot] = []
 
-    def _commit(
-        self,
-        fetched: repository.Fetched,
-        content: bytes,
-        old: Sequence[documents.Node],
-        new: Sequence[documents.Node],
-    ) -> bool:
-        text = summary.message(self._settings.message_template, self._settings.cluster, old, new)
-        commit = self._store.commit(fetched, content, text)
-        if commit is None:
-            return False
-        self._store.push(fetched, commit)
+        def decide(fetched: repository.Fetched) -> repository.Change | None:
+            looked[:] = [snapshot := self._snapshot(fetched, all_of_it=all_of_it)]
+            if snapshot.objection or (fetched.content is None and not snapshot.nodes):
+                return None
+            return repository.Change(content=snapshot.content, message=snapshot.message)
+
+        try:
+            commit = self._store.publish(decide)
+        finally:
+            self._shown.races = self._store.races
+        (snapshot,) = looked
+        if snapshot.objection:
+            return self._hold(snapshot)
+        if commit is not None:
+            self._committed(snapshot, commit)
+        self._release()
+        return commit is not None
+
+    def _snapshot(self, fetched: repository.Fetched, *, all_of_it: bool) -> _Snapshot:
+        is_known = fetched.content == self._known
+        found = () if is_known else self._nodes_of(fetched.content)
         with self._lock:
-            self._picture.publish(new, self._clock())
-            self._known = content
+            if not is_known:
+                self._picture.publish(found, self._clock())
+                self._known = fetched.content
+            old = self._picture.published
+            new = self._picture.settled(self._clock(), all_of_it=all_of_it)
+            self._shown.kept = 0 if all_of_it else self._picture.kept
+        content = inventory.text(self._inventory(new)).encode()
+        if content == fetched.content:
+            return _Snapshot(nodes=new, content=content, message="", objection="")
+        settings = self._settings
+        message = summary.message(settings.message_template, settings.cluster, old, new)
+        objection = losses.objection(old, new, settings.max_loss_percent)
+        return _Snapshot(nodes=new, content=content, message=message, objection=objection)
+
+    def _committed(self, snapshot: _Snapshot, commit: str) -> None:
+        with self._lock:
+            self._picture.publish(snapshot.nodes, self._clock())
+            self._known = snapshot.content
             self._shown.kept = self._picture.kept
         self._shown.commits += 1
-        self._next_s = self._clock() + self._settings.min_commit_seconds
-        LOG.info("Committed: %s", text.splitlines()[0], extra={"commit": commit})
-        return True
+        self._commit_s = self._clock() + self._settings.min_commit_seconds
+        LOG.info("Committed: %s", snapshot.message.splitlines()[0], extra={"commit": commit})
 
-    def _hold(
-        self, content: bytes, objection: str, old: Sequence[documents.Node], new: Sequence[documents.Node]
-    ) -> bool:
+    def _hold(self, snapshot: _Snapshot) -> bool:
         # Until the difference is agreed to or gone it is due all the time.
-        self._next_s = self._clock() + self._settings.min_commit_seconds
-        if content == self._held:
+        self._commit_s = self._clock() + self._settings.min_commit_seconds
+        if snapshot.content == self._held:
             return False
-        text = summary.message(self._settings.message_template, self._settings.cluster, old, new)
-        agreement = "Merging this branch is the agreement."
-        commit = self._store.hold(content, f"{text}\nHeld back: {objection} {agreement}\n")
-        self._held, self._clean = content, False
-        self._shown.held = objection
+        text = f"{snapshot.message}\nHeld back: {snapshot.objection} Merging this branch is the agreement.\n"
+        commit = self._store.hold(snapshot.content, text)
+        self._held, self._clean = snapshot.content, False
+        self._shown.held = snapshot.objection
         self._shown.holds += commit is not None
-        LOG.warning("A snapshot is held back: %s", objection)
+        LOG.warning("A snapshot is held back: %s", snapshot.objection)
         return commit is not None
 
     def _release(self) -> None:
@@ -216,7 +228,13 @@ class Program:
     def _due_s(self) -> float:
         """When there is something to do; the lock is held."""
         due_s = self._picture.due_s()
-        return max(self._next_s, min(self._look_s, due_s if due_s is not None else self._look_s))
+        return max(self._next_s, min(self._look_s, max(self._commit_s, due_s if due_s is not None else self._look_s)))
+
+    def _rest_s(self) -> float:
+        """How long nothing is to be done."""
+        with self._lock:
+            left_s = self._due_s() - self._clock()
+        return min(left_s, _LOOK_S) if left_s > 0 else _LOOK_S
 
     def _inventory(self, nodes: Sequence[documents.Node]) -> documents.Inventory:
         return documents.Inventory(cluster=documents.ClusterName(self._settings.cluster), file="", nodes=tuple(nodes))

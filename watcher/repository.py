@@ -97,13 +97,12 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Published:
-    """How `publish` ended."""
+class Change:
+    """What the file is to be."""
 
-    commit: str | None
-    """What was pushed; None: the bytes were the same already, or were not accepted."""
-    accepted: bool
-    attempts: int
+    content: bytes
+    message: str
+    """The commit's; of no use where the file has these bytes already."""
 
 
 class Repository:
@@ -123,10 +122,12 @@ class Repository:
         self._limits = children.Limits(timeout_s=timing.timeout_s, stop=stop)
         self._timing = timing
         self._chance = random.Random()  # noqa: S311 - it spreads pauses
+        self.races = 0
+        """So often somebody else was sooner, in all methods."""
 
     def fetch(self) -> Fetched:
         """The branch's tip and the file in it."""
-        return self._again(lambda _: self._fetch())
+        return self._again(self._fetch)
 
     def commit(self, fetched: Fetched, content: bytes, message: str) -> str | None:
         """Makes a commit on top of what was fetched, in which the file has these bytes; None: it has them already."""
@@ -144,27 +145,24 @@ class Repository:
         with self._git() as tool:
             tool.push(git.Push(branch=self._target.branch, old=old, new=commit))
 
-    def publish(
-        self, content: bytes, message_for: Callable[[bytes | None], str], accept: Callable[[bytes | None], bool]
-    ) -> Published:
-        """Gives the file these bytes, whoever else writes to the branch meanwhile.
+    def publish(self, decide: Callable[[Fetched], Change | None]) -> str | None:
+        """Changes the file, whoever else writes to the branch meanwhile.
 
-        Both callables are given the very bytes that are replaced, or None where there is no such file; they are called
-        again after each lost race.
+        `decide` is given the very state that is replaced, again after each lost race; None: it is to stay. The commit
+        that was pushed; None where none was, as the file stays, or has these bytes already.
         """
 
-        def attempt(number: int) -> Published:
+        def attempt() -> str | None:
             fetched = self._fetch()
-            if not accept(fetched.content):
-                return Published(commit=None, accepted=False, attempts=number)
-            commit = None
-            if content != fetched.content:
-                commit = self.commit(fetched, content, message_for(fetched.content))
+            change = decide(fetched)
+            if change is None:
+                return None
+            commit = self.commit(fetched, change.content, change.message)
             # A branch that somebody deleted, but whose bytes are all in the default one, comes back as that one is.
             tip = commit or (fetched.commit if fetched.base == "default" else None)
             if tip is not None:
                 self.push(fetched, tip)
-            return Published(commit=commit, accepted=True, attempts=number)
+            return commit
 
         return self._again(attempt)
 
@@ -174,7 +172,7 @@ class Repository:
         The commit; None where that branch, or the other one, has just this already.
         """
 
-        def attempt(_: int) -> str | None:
+        def attempt() -> str | None:
             fetched = self._fetch()
             if content == fetched.content or self._holds(fetched, content):
                 return None
@@ -188,7 +186,7 @@ class Repository:
     def unhold(self) -> bool:
         """Deletes the branch for what is held back; whether there was one."""
 
-        def attempt(_: int) -> bool:
+        def attempt() -> bool:
             with self._git() as tool:
                 tip = tool.heads((self._target.held,)).tips.get(self._target.held)
                 if tip is not None:
@@ -241,12 +239,13 @@ class Repository:
                 self._clone.discard()
             raise
 
-    def _again(self, attempt: Callable[[int], T]) -> T:
+    def _again(self, attempt: Callable[[], T]) -> T:
         broken = 0
         for number in itertools.count(1):
             try:
-                return attempt(number)
+                return attempt()
             except gitwords.LostRace:
+                self.races += 1
                 broken = 0
                 if number == self._timing.tries:
                     raise

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 from urllib import parse
 
+from tests.watcher import settings
+
 NODES = "/api/v1/nodes"
 
 _BOOKMARK_S = 0.2
@@ -64,12 +66,13 @@ class Api:
         self.events: list[tuple[int, str, Node]] = []
         self.compacted = 0
         """What is older is forgotten."""
+        self.lists = 0
+        """So many were begun."""
         self.told: dict[str, int] = {}
         """The newest version of each node that went out, by a list or alone."""
         self._server = self._serve(0)
         self._port: int = self._server.server_address[1]
-        self.kubeconfig = folder / "kubeconfig"
-        self.kubeconfig.write_text(json.dumps(_kubeconfig(self._port)))
+        self.kubeconfig = settings.kubeconfig(folder, f"http://127.0.0.1:{self._port}")
 
     @property
     def nodes(self) -> State:
@@ -172,6 +175,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         mood = self.api.mood
         with self.api.condition:
             version, start = self.api.version, 0
+            self.api.lists += "continue" not in query
             if "continue" in query:
                 version, start = map(int, query["continue"].split("@"))
                 if mood.stale_pages or version < self.api.compacted:
@@ -190,9 +194,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return self._say(200, text, cut=True)
         self._say(200, text)
         if not rest:
-            with self.api.condition:
-                self.api.told.update({name: int(item["metadata"]["resourceVersion"]) for name, item in state.items()})
-                self.api.condition.notify_all()
+            self._told(*state.values())
         return None
 
     def _node(self, name: str) -> None:
@@ -204,10 +206,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if node is None:
             return self._refuse(404)
         self._say(200, json.dumps(node).encode())
-        with self.api.condition:
-            self.api.told[name] = int(node["metadata"]["resourceVersion"])
-            self.api.condition.notify_all()
+        self._told(node)
         return None
+
+    def _told(self, *nodes: Node) -> None:
+        with self.api.condition:
+            for metadata in (node["metadata"] for node in nodes):
+                # A list that began before may end after a newer version was told alone.
+                newest = max(self.api.told.get(metadata["name"], 0), int(metadata["resourceVersion"]))
+                self.api.told[metadata["name"]] = newest
+            self.api.condition.notify_all()
 
     def _watch(self, seen: int, timeout_s: float) -> None:
         api = self.api
@@ -217,7 +225,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
-        self.wfile.flush()
         end_s = time.monotonic() + timeout_s
         while (left_s := end_s - time.monotonic()) > 0:
             with api.condition:
@@ -252,7 +259,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # Parts of events, as they arrive from afar.
         for part in (line[:20], line[20:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
-        self.wfile.flush()
         if cut:
             raise ConnectionError
 
@@ -286,14 +292,3 @@ def serving(folder: Path) -> Iterator[Api]:
 def _status(code: int) -> dict[str, Any]:
     reason = {404: "NotFound", 410: "Expired"}.get(code, "InternalError")
     return {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": "as it was told"}
-
-
-def _kubeconfig(port: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "test", "cluster": {"server": f"http://127.0.0.1:{port}"}}],
-        "users": [{"name": "test", "user": {}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "current-context": "test",
-    }

@@ -61,6 +61,15 @@ class Harms(rigs.Rig):
             self.pause(0.15)
         self.api.mood.page_s = 0
 
+    def _slow_list_beside_the_watch(self) -> None:
+        self.api.mood.page_s = self.random.uniform(0.05, 0.2)
+        before = self.api.lists
+        self.until("nodes are listed", lambda: self.api.lists > before)
+        for _ in range(4):
+            self.cluster.change()
+            self.pause(0.15)
+        self.api.mood.page_s = 0
+
     def _page_broken_off(self) -> None:
         self.api.mood.cut_pages = self.random.randint(1, 3)
         self.api.drop()
@@ -258,6 +267,7 @@ HARMS: tuple[Callable[[Harms], None], ...] = (
     Harms._list_forgotten,
     Harms._watch_forgotten,
     Harms._slow_list,
+    Harms._slow_list_beside_the_watch,
     Harms._page_broken_off,
     Harms._watch_hangs,
     Harms._event_broken_off,

@@ -31,7 +31,6 @@ _HURRY: tuple[tuple[Any, str, object], ...] = (
     (program, "_LOOK_S", 0.02),
     (program, "_AGAIN_S", (0.05, 0.2)),
     (feed, "_AGAIN_S", (0.05, 0.2)),
-    (feed, "_LEAST_S", 0.1),
     (feed, "_FORGOTTEN_S", 0.1),
     (connection, "_BUSY_PAUSES_S", (0.05, 0.05)),
     (watch, "MARGIN_S", 0.3),

@@ -1,7 +1,10 @@
 """Real repositories, what other people do in them, and our `Repository` on one of them."""
 
+import functools
 import os
+import shutil
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -47,18 +50,27 @@ def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | No
     return ended.stdout.decode().strip()
 
 
+@functools.cache
+def _template(object_format: str) -> "tempfile.TemporaryDirectory[str]":
+    """What every repository begins as, made once, as each call of git takes its time; it goes with the process."""
+    folder = tempfile.TemporaryDirectory()
+    made = ("--git-dir", folder.name)
+    git("init", "--quiet", "--bare", "--template=", "-b", "main", f"--object-format={object_format}", folder.name)
+    git(*made, "config", "uploadpack.allowFilter", "true")
+    # Where http-backend asks nobody who they are.
+    git(*made, "config", "http.receivepack", "true")
+    # What races with a writer must not begin to pack in the middle.
+    git(*made, "config", "gc.auto", "0")
+    git(*made, "config", "receive.autogc", "false")
+    return folder
+
+
 class Remote:
     """A bare repository, as a git host has it; `other.txt` in it is somebody else's."""
 
     def __init__(self, path: Path, *, empty: bool = False, object_format: str = "sha1") -> None:
         self.path = path
-        git("init", "--quiet", "--bare", "--initial-branch=main", f"--object-format={object_format}", str(path))
-        self.configure("uploadpack.allowFilter", "true")
-        # Where http-backend asks nobody who they are.
-        self.configure("http.receivepack", "true")
-        # What races with a writer must not begin to pack in the middle.
-        self.configure("gc.auto", "0")
-        self.configure("receive.autogc", "false")
+        shutil.copytree(_template(object_format).name, path)
         if not empty:
             self.commit("main", {"other.txt": b"other\n", "inventory/west.json": b"west\n"})
 
@@ -90,7 +102,8 @@ class Remote:
         return {ref.removeprefix("refs/heads/"): commit for ref, commit in pairs}
 
     def tip(self, branch: str = "main") -> str:
-        return self.branches()[branch]
+        loose = self.path / f"refs/heads/{branch}"
+        return loose.read_text().strip() if loose.is_file() else self.branches()[branch]
 
     def read(self, revision: str, path: str) -> bytes:
         return self("cat-file", "blob", f"{revision}:{path}").encode() + b"\n"
@@ -148,9 +161,9 @@ def target(url: str, *, cluster: str = "east", branch: str = "main") -> reposito
     return repository.Target(url=url, branch=branch, path=path, cluster=cluster, author=author)
 
 
-def publish(repo: repository.Repository, content: bytes, message: str = "new\n") -> repository.Published:
-    """Accepts whatever is replaced."""
-    return repo.publish(content, lambda _: message, lambda _: True)
+def publish(repo: repository.Repository, content: bytes, message: str = "new\n") -> str | None:
+    """Gives the file these bytes, whatever is replaced."""
+    return repo.publish(lambda _: repository.Change(content=content, message=message))
 
 
 def before(verb: str, action: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> None:

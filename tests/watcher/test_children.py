@@ -40,6 +40,17 @@ def test_a_program_gets_its_input_and_gives_both_outputs() -> None:
     assert (ended.code, len(ended.output), ended.said) == (3, 300_000, "why\n")
 
 
+def test_a_program_that_takes_its_time_gets_all_of_its_input() -> None:
+    # More than a pipe holds, and later than it is first looked whether the program has ended.
+    ended = children.run(("sh", "-c", "sleep 0.3; wc -c"), {}, limits(5), b"x" * 3_000_000)
+
+    assert ended.output.split() == [b"3000000"]
+
+
+def test_a_program_without_input_finds_its_end() -> None:
+    assert children.run(("cat",), {}, limits(5)).output == b""
+
+
 def test_a_program_sees_nothing_of_our_own_environment_but_its_path_and_proxies(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

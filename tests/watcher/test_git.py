@@ -168,7 +168,7 @@ remote.path = Path(sys.argv[2])
 ours = remote.ours(scratch=Path(sys.argv[3]))
 become(int(sys.argv[1]))
 try:
-    print(remotes.publish(ours, b"new").commit)
+    print(remotes.publish(ours, b"new"))
 except gitwords.Failed as failure:
     print(type(failure).__name__, failure)
 """

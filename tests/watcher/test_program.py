@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from compiler import documents
-from runtime import errors
-from tests.watcher import fleet
+from runtime import errors, state
+from tests.watcher import fleet, remotes
 from watcher import config, credentials, git, program, repository, standing
 
 QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 10, 600, 3600, 60
@@ -58,19 +58,16 @@ class Bench:
         data: dict[str, Any] = json.loads(self.git("show", f"{branch}:inventory/east.json"))
         return [node["name"] for node in data["spec"]["nodes"]]
 
-    def put(self, content: bytes) -> None:
-        """Another one pushes this as the inventory."""
-        store = repository_of(self.origin, self.scratch / "other")
-        fetched = store.fetch()
-        commit = store.commit(fetched, content, "by hand")
-        assert commit is not None
-        store.push(fetched, commit)
+    def put(self, content: bytes, cluster: str = "east") -> None:
+        """Another one pushes this as the inventory of a cluster."""
+        store = repository_of(self.origin, self.scratch / "other", cluster)
+        assert store.publish(lambda _: repository.Change(content=content, message="by hand")) is not None
 
 
-def repository_of(origin: Path, scratch: Path, cluster: str = "east") -> repository.Repository:
+def repository_of(origin: Path, scratch: Path, cluster: str = "east", *, branch: str = "main") -> repository.Repository:
     target = repository.Target(
         url=f"file://{origin}",
-        branch="main",
+        branch=branch,
         path=f"inventory/{cluster}.json",
         cluster=cluster,
         author=git.Author(name="kae-watcher", email="kae@example.com"),
@@ -102,10 +99,11 @@ def bench(tmp_path: Path) -> Bench:
     return started(tmp_path, origin)
 
 
-def started(folder: Path, origin: Path, **changes: Any) -> Bench:
+def started(folder: Path, origin: Path, *, branch: str = "main", **changes: Any) -> Bench:
     """A watcher that has just started."""
     clock, shown = Clock(), standing.Standing()
-    made = program.Program(settings(**changes), repository_of(origin, folder / "scratch"), shown, clock)
+    store = repository_of(origin, folder / "scratch", branch=branch)
+    made = program.Program(settings(**changes), store, shown, clock)
     return Bench(origin=origin, scratch=folder, clock=clock, shown=shown, program=made)
 
 
@@ -140,6 +138,86 @@ def test_a_change_waits_for_its_minute(bench: Bench) -> None:
     assert len(bench.subjects()) == 1
     bench.after(COMMIT_S)
     assert bench.names() == ["a", "b"]
+
+
+def test_a_list_says_nothing_of_nodes_of_which_something_newer_was_told(bench: Bench) -> None:
+    bench.program.listed(nodes("a", "b"))
+    bench.after(QUIET_S)
+
+    bench.program.seen(fleet.node("c"))
+    bench.program.missed("b")
+    bench.program.listed(nodes("a", "b"), newer={"b", "c"})
+    bench.after(COMMIT_S)
+    bench.after(REMOVAL_S)
+
+    assert bench.names() == ["a", "c"]
+    assert bench.shown.nodes == 2
+
+
+def test_a_lost_race_is_counted_and_run_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.program.listed(nodes("a"))
+    remotes.before("push", lambda: bench.put(b"theirs", "west"), monkeypatch)
+
+    bench.after(QUIET_S)
+
+    assert bench.subjects() == ["by hand", "inventory(east): 1 node joined"]
+    assert bench.shown.races == 1
+    assert bench.git("show", "main:inventory/west.json") == "theirs"
+
+
+def test_a_branch_that_is_deleted_after_its_merge_comes_back(tmp_path: Path, bench: Bench) -> None:
+    bench.program.listed(nodes("a"))
+    bench.after(QUIET_S)
+    own = started(tmp_path / "own", bench.origin, branch="inventory")
+
+    own.program.listed(nodes("a"))
+    own.after(QUIET_S)
+
+    assert bench.git("rev-parse", "inventory") == bench.git("rev-parse", "main")
+
+
+def test_it_rests_until_the_next_change_has_settled_and_never_for_long(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rests: list[float] = []
+    stop = threading.Event()
+    ended = threading.Event()
+
+    def wait(seconds: float) -> bool:
+        if threading.current_thread() is not threading.main_thread():
+            return ended.wait(seconds)
+        rests.append(seconds)
+        bench.clock.now_s += seconds
+        if len(bench.subjects()) == 1:
+            stop.set()
+            ended.set()
+        return stop.is_set()
+
+    bench.program.listed(nodes("a"))
+    bench.clock.now_s += QUIET_S - 0.7
+    monkeypatch.setattr(stop, "wait", wait)
+
+    bench.program.run(stop, state.ProgramDir(tmp_path))
+
+    assert rests[:2] == [program._LOOK_S, pytest.approx(0.7 - program._LOOK_S)]
+
+
+def test_between_two_commits_that_are_far_apart_the_repository_is_looked_at_every_interval(
+    tmp_path: Path, bench: Bench
+) -> None:
+    rare = started(tmp_path / "rare", bench.origin, min_commit_seconds=10 * INTERVAL_S)
+    rare.program.listed(nodes("a"))
+    rare.after(QUIET_S)
+    first_s = rare.shown.success_s
+
+    rare.program.seen(fleet.node("b"))
+    rare.after(INTERVAL_S)
+
+    assert (rare.shown.success_s or 0) > (first_s or 0)
+    assert rare.names() == ["a"]
+    for _ in range(9):
+        rare.after(INTERVAL_S)
+    assert rare.names() == ["a", "b"]
 
 
 def test_no_commit_is_made_of_heartbeats(bench: Bench) -> None:
@@ -250,11 +328,7 @@ def test_a_repository_that_is_gone_is_told_once_and_reached_again(
 
 
 def test_the_file_of_another_cluster_stays_as_it_is(bench: Bench) -> None:
-    other = repository_of(bench.origin, bench.scratch / "west", "west")
-    fetched = other.fetch()
-    commit = other.commit(fetched, b"west\n", "west")
-    assert commit is not None
-    other.push(fetched, commit)
+    bench.put(b"west\n", "west")
 
     bench.program.listed(nodes("a"))
     bench.after(QUIET_S)

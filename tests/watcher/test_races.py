@@ -25,9 +25,11 @@ def test_a_branch_that_appears_meanwhile_is_not_overwritten(
 ) -> None:
     remotes.before("push", lambda: remote.commit("inventory", {"a.txt": b"first\n"}), monkeypatch)
 
-    published = remotes.publish(remote.ours(branch="inventory"), b"new\n")
+    repo = remote.ours(branch="inventory")
 
-    assert published.attempts == 2
+    remotes.publish(repo, b"new\n")
+
+    assert repo.races == 1
     assert remote.read("inventory", "a.txt") == b"first\n"
 
 
@@ -37,13 +39,14 @@ def test_the_caller_judges_the_very_bytes_that_are_replaced(
     remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
     judged: list[bytes | None] = []
 
-    def accept(old: bytes | None) -> bool:
-        judged.append(old)
-        return True
+    def decide(fetched: repository.Fetched) -> repository.Change:
+        judged.append(fetched.content)
+        return repository.Change(content=b"ours\n", message=f"instead of {fetched.content!r}")
 
-    published = remote.ours().publish(b"ours\n", lambda old: f"instead of {old!r}", accept)
+    repo = remote.ours()
+    repo.publish(decide)
 
-    assert (judged, published.attempts) == ([None, b"theirs\n"], 2)
+    assert (judged, repo.races) == ([None, b"theirs\n"], 1)
     assert remote("log", "-1", "--format=%s") == r"instead of b'theirs\n'"
 
 
@@ -53,7 +56,7 @@ def test_a_branch_that_goes_back_between_fetch_and_push_stays_there(
     kept = remote.tip()
     repo = remote.ours()
     # Of which git knows the parent, so that a plain push would be no force.
-    dropped = remotes.publish(repo, b"dropped\n").commit
+    dropped = remotes.publish(repo, b"dropped\n")
     remotes.before("push", lambda: remote("update-ref", "refs/heads/main", kept), monkeypatch)
 
     remotes.publish(repo, b"new\n")
@@ -132,7 +135,7 @@ def hammer(where: repository.Target, scratch: Path, count: int) -> None:
 
 
 def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote, tmp_path: Path) -> None:
-    count, foreign = 20, 160
+    count, foreign = 10, 80
     context = multiprocessing.get_context("spawn")
     places = [(remotes.target(remote.url, cluster=name), tmp_path / f"scratch-{name}") for name in ("east", "west")]
     writers = [context.Process(target=hammer, args=(*place, count)) for place in places]
