@@ -37,7 +37,9 @@ $(READY): requirements.lock pyproject.toml
 compile: $(READY) ## Compile policies/ and inventory/ to output/
 	$(BIN)/kae compile
 
+# What the tests start again and again is compiled once, whatever the shell says of others' programs.
 .PHONY: test
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## Run every test that needs neither root nor a cluster
 	$(BIN)/python -m pytest -n auto
 	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
@@ -66,6 +68,10 @@ faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=
 .PHONY: watcher-faults
 watcher-faults: $(READY) ## Inflict seeded faults on the watcher (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.watcher.faults --count $(or $(COUNT),500) --seed $(SEED)
+
+.PHONY: fleets
+fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2000 SEED=0)
+	$(BIN)/python -m tests.property.fleets --count $(or $(COUNT),2000) --seed $(SEED)
 
 .PHONY: crashes
 crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
@@ -125,6 +131,7 @@ images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FL
 .PHONY: bench
 bench: $(READY) ## Measure the compiler on large fleets, the device plugin and the watcher
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.plugin
 	$(BIN)/python -m benchmarks.watcher
 
@@ -146,4 +153,4 @@ lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made
 	rm -rf .venv dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
-	find benchmarks compiler device_plugin installer runtime tests watcher -name __pycache__ -type d -prune -exec rm -rf {} +
+	find benchmarks compiler device_plugin docs installer runtime tests watcher -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -89,6 +89,8 @@ def parser() -> argparse.ArgumentParser:
     _compile(commands)
     _plan(commands)
     _explain(commands)
+    _preflight(commands)
+    _bump(commands)
     _init(commands)
     _import(commands)
     _inventory(commands)
@@ -110,7 +112,7 @@ def _command(commands: "Commands[argparse.ArgumentParser]", name: str, text: str
     return command
 
 
-def _sources(command: argparse.ArgumentParser, formats: Sequence[str] = report.FORMATS) -> None:
+def _sources(command: argparse.ArgumentParser, formats: Sequence[str] = report.FORMATS, *, strict: bool = True) -> None:
     command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
     command.add_argument(
         "--inventory",
@@ -120,7 +122,8 @@ def _sources(command: argparse.ArgumentParser, formats: Sequence[str] = report.F
         help="read inventories from DIR instead of inventory/; repeatable",
     )
     command.add_argument("--format", choices=formats, default="text", help="how findings are shown")
-    command.add_argument("--strict", action="store_true", help="treat warnings as errors")
+    if strict:
+        command.add_argument("--strict", action="store_true", help="treat warnings as errors")
 
 
 def _compile(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -140,6 +143,35 @@ def _explain(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = _command(commands, "explain", "show why a node gets, or does not get, each component")
     command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where there is one cluster")
     _sources(command, ("text", "json"))
+
+
+def _preflight(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "preflight", "show which policy would serve a kernel that no node runs yet")
+    command.add_argument("--kernel", required=True, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
+    _sources(command, ("text", "json"), strict=False)
+
+
+def _bump(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = _command(commands, "bump", "change one version in a policy's file, and not a byte beside it")
+    command.add_argument("policy", metavar="POLICY", help="the policy's name")
+    part = command.add_mutually_exclusive_group()
+    part.add_argument("--wave", metavar="NAME", help="the version of this wave instead of the driver's")
+    part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
+    part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
+    part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
+    command.add_argument("--version", required=True, type=_utf8, metavar="V", help="what shall stand there")
+    command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
+    command.add_argument("--format", choices=("text", "json"), default="text", help="how the answer is shown")
+
+
+def _utf8(text: str) -> str:
+    """An argument that can be written to a document."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError("it is not UTF-8") from error
+    return text
 
 
 def _init(commands: "Commands[argparse.ArgumentParser]") -> None:

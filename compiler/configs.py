@@ -9,36 +9,43 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from compiler import devices, documents, images, plan
-from compiler.model import cluster, config, policy
+from compiler import devices, documents, governance, images, pools
+from compiler.model import base, cluster, config
+from compiler.model import driver as drivers
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def driver(
-    item: documents.Policy, *, cluster_name: str, namespace: str, daemonset: str, leases: tuple[str, ...]
+    item: documents.Policy,
+    pool: pools.Pool,
+    *,
+    cluster_name: str,
+    daemonset: config.DaemonSetRef,
+    leases: tuple[str, ...],
 ) -> str:
     """The driver installer's config in one pool of a policy."""
-    spec = item.spec.driver
+    spec = pool.driver
     environment = {variable.name: variable.value for variable in spec.env}
     return _text(
         config.DriverConfig(
             cluster=cluster_name,
             policy=item.name,
-            pool=item.name,
+            pool=pool.name,
             vendor=devices.VENDOR,
             kinds=tuple(_kind(kind) for kind in devices.KINDS),
-            daemonSet=config.DaemonSetRef(namespace=namespace, name=daemonset),
+            daemonSet=daemonset,
             state=spec.state,
             driverVersion=_version(spec),
             installPolicy="Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
             enabledCleanup=spec.enabledCleanup,
+            kernels=_kernels(pool.kernels) if pool.kernels else None,
             source=spec.source,
             modules=(*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS)),
             moduleParameters=module_parameters(spec),
             sriov=_present(spec.sriov),
             drain=spec.drain,
-            leases=config.Lease(namespace=namespace, names=leases),
+            leases=config.Lease(namespace=daemonset.namespace, names=leases),
             metrics=_metrics(spec.metrics),
         )
     )
@@ -47,7 +54,7 @@ def driver(
 def device_plugin(item: documents.Policy, *, cluster_name: str) -> str:
     """The device plugin's config of a policy."""
     spec = item.spec.devicePlugin
-    served = plan.enabled_kinds(item)
+    served = governance.enabled_kinds(item)
     return _text(
         config.DevicePluginConfig(
             cluster=cluster_name,
@@ -83,7 +90,7 @@ def watcher(item: documents.Cluster, repository: cluster.WatcherRepository, metr
     )
 
 
-def module_parameters(spec: policy.Driver) -> dict[str, dict[str, int]]:
+def module_parameters(spec: drivers.Driver) -> dict[str, dict[str, int]]:
     """The parameters of every module: the policy's over the defaults.
 
     uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
@@ -98,18 +105,22 @@ def seconds(duration: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
 
 
-def _version(spec: policy.Driver) -> str:
+def _version(spec: drivers.Driver) -> str:
     if spec.version:
         return spec.version
     reference = images.reference(spec)
     return images.tag(reference) or reference.rpartition("@")[2]
 
 
+def _kernels(found: pools.KernelClass) -> config.Kernels:
+    return config.Kernels(pattern=found.pattern, unless=found.unless)
+
+
 def _kind(kind: devices.Kind) -> config.Kind:
     return config.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
 
 
-def _metrics(metrics: policy.Metrics) -> config.MetricsEndpoint | None:
+def _metrics(metrics: base.Metrics) -> config.MetricsEndpoint | None:
     return config.MetricsEndpoint(port=metrics.port) if metrics.enabled else None
 
 

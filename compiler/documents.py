@@ -1,5 +1,7 @@
 """Documents as they travel down the line: raw with their places first, then typed."""
 
+import functools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NewType, Protocol
@@ -46,6 +48,13 @@ class Document:
     def span(self, *path: str | int) -> diagnostics.Span:
         """The place of the value at `path`."""
         return self.places.span(path)
+
+    def place(self, *path: str | int) -> diagnostics.Span:
+        """Where a setting stands: its value, or the key of a mapping or list; unwritten, the document's name."""
+        if not self.has(path):
+            return self.span("metadata", "name")
+        value = functools.reduce(operator.getitem, path, self.data)
+        return self.places.span(path, key=isinstance(value, dict | list))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,13 +1,16 @@
 """Which policies hold in a cluster, and which nodes each of them governs: proved, not guessed."""
 
-import fnmatch
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import diagnostics, documents, overlap, repeats, selectors
+from compiler import devices, diagnostics, documents, names, overlap, repeats, selectors
+
+_MOST_OVERLAPS = 50
+"""Overlaps of a cluster that are shown: one selector that is too wide makes hundreds."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Governed:
     """A policy in a cluster, and the selector terms of the nodes that it governs; any one of them suffices."""
 
@@ -19,15 +22,22 @@ class Governed:
         return any(selectors.term_matches(term, label) for term in self.terms)
 
 
+def enabled_kinds(policy: documents.Policy) -> tuple[devices.Kind, ...]:
+    """The kinds that a policy serves, in the table's order."""
+    return tuple(kind for kind in devices.KINDS if getattr(policy.spec.operator, kind.switch))
+
+
+def is_served(policy: documents.Policy, node: documents.Node) -> bool:
+    """Whether a node has a device that the policy serves, or may have one, as NFD has not labelled it yet."""
+    if not node.profile.discovered:
+        return True
+    return any(node.label(kind.present) == "true" for kind in enabled_kinds(policy))
+
+
 def holds_in(policy: documents.Policy, cluster: str) -> bool:
     """Whether the policy names the cluster, or names none."""
     globs = policy.spec.clusters
-    return globs is None or any(glob_matches(glob, cluster) for glob in globs)
-
-
-def glob_matches(glob: str, cluster: str) -> bool:
-    """Whether a name or shell glob means the cluster."""
-    return fnmatch.fnmatchcase(cluster, glob)
+    return globs is None or any(names.glob_matches(glob, cluster) for glob in globs)
 
 
 def in_cluster(policies: Iterable[documents.Policy], cluster: str) -> tuple[documents.Policy, ...]:
@@ -87,14 +97,17 @@ def overlaps(
     inventory: documents.Inventory,
 ) -> Iterator[diagnostics.Diagnostic]:
     """No node, of today or to come, can be governed by two policies."""
-    for left, right, witness in overlap.overlaps(terms):
-        one, other = policies[left], policies[right]
-        if one.name == other.name:
-            continue
+    found = (
+        (policies[left], policies[right], terms[left], terms[right], witness)
+        for left, right, witness in overlap.overlaps(terms)
+        if policies[left].name != policies[right].name
+    )
+    told = list(itertools.islice(found, _MOST_OVERLAPS + 1))
+    for one, other, left, right, witness in told[:_MOST_OVERLAPS]:
         both = [
             node.name
             for node in inventory.nodes
-            if selectors.term_matches(terms[left], node.label) and selectors.term_matches(terms[right], node.label)
+            if selectors.term_matches(left, node.label) and selectors.term_matches(right, node.label)
         ]
         labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items())) or "no label at all"
         yield diagnostics.Diagnostic(
@@ -104,10 +117,32 @@ def overlaps(
             notes=(
                 f"Both match a node with {labels}.",
                 f"The other selector stands at {_selector_span(one)}.",
-                *((f"Today both match {names(both)} of cluster '{inventory.cluster}'.",) if both else ()),
+                *((f"Today both match {listed(both)} of cluster '{inventory.cluster}'.",) if both else ()),
+                *(("More policies overlap than are shown.",) if len(told) > _MOST_OVERLAPS else ()),
             ),
             hint="Give the two selectors a key with values that differ, or make one policy the default.",
         )
+
+
+def shares(
+    governed: Sequence[Governed], nodes: Iterable[documents.Node], keys: Iterable[str] = ()
+) -> tuple[tuple[Governed | None, tuple[documents.Node, ...]], ...]:
+    """Who governs which nodes: alike nodes together, in the order of the first one.
+
+    Nodes are alike that have one profile and no difference in the labels that the policies ask for, or in `keys`.
+    """
+    asked = {requirement.key for item in governed for term in item.terms for requirement in term}
+    chosen = tuple(sorted({*asked, *keys}))
+    by_hostname = documents.HOSTNAME in chosen
+    groups: dict[tuple[object, ...], list[documents.Node]] = {}
+    for node in nodes:
+        own = node.labels
+        key = (id(node.profile), *(own.get(name) for name in chosen)) if own else (id(node.profile),)
+        groups.setdefault((*key, node.hostname) if by_hostname else key, []).append(node)
+    return tuple(
+        (next((item for item in governed if item.governs(alike[0].label)), None), tuple(alike))
+        for alike in groups.values()
+    )
 
 
 def _selector_span(policy: documents.Policy) -> diagnostics.Span:
@@ -141,7 +176,7 @@ def _nothing_left(policy: documents.Policy) -> diagnostics.Diagnostic:
     )
 
 
-def names(nodes: Sequence[str], most: int = 5) -> str:
+def listed(nodes: Sequence[str], most: int = 5) -> str:
     """Nodes in people's words: `3 nodes (a, b, c)`, the first few of them named."""
     noun = "node" if len(nodes) == 1 else "nodes"
     shown = ", ".join(sorted(nodes)[:most])

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from compiler.model import cluster, policy
+from compiler.model import base, cluster
 
 DIGEST = "sha256:"
 
 
-def reference(component: policy.Component) -> str:
+def reference(component: base.Component) -> str:
     """A component's image: repository/image:version, @ before a digest; `image` alone where both are empty."""
     if not component.repository and not component.version:
         return component.image

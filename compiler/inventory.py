@@ -22,6 +22,9 @@ _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kuber
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
 
+_POOLS = f"{devices.DOMAIN}/kae.pool."
+"""What the compiler's own rules make of nodes: it says nothing of a node that the rules do not."""
+
 _KEYS = 10_000
 """Label keys about which a decision is remembered; some carry the names of what comes and goes."""
 
@@ -89,7 +92,7 @@ class Reducer:
     def _home(self, key: str) -> str:
         if key == documents.HOSTNAME:
             return "hostname"
-        if any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
+        if key.startswith(_POOLS) or any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 

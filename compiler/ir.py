@@ -105,6 +105,50 @@ class DeviceRules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRule:
+    """The nodes of a group by name; none for the rest, which is every other node."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelRule:
+    """The kernels of a class, as a feature matcher's operator and value."""
+
+    name: str
+    operator: Literal["In", "InRegexp"]
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRule:
+    """The pool of nodes with these two answers; None is a question that is not asked."""
+
+    name: str
+    group: str | None
+    kernels: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolRules:
+    """The NodeFeatureRule `kae-pool-<policy>`: the label that says in which pool of its policy a node is."""
+
+    name: str
+    policy: str
+    label: str
+    group_variable: str
+    kernel_variable: str
+    vendor: str
+    devices: tuple[str, ...]
+    groups: tuple[GroupRule, ...]
+    """In order: the first that matches holds."""
+    kernels: tuple[KernelRule, ...]
+    """In order: the first that matches holds."""
+    pools: tuple[PoolRule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAccess:
     """What the driver installers of a cluster may do: one ServiceAccount for all policies."""
 

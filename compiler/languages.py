@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cluster, config, gitops, inventory, policy, rules
+from compiler.model import base, cluster, config, driver, gitops, inventory, policy, rules
 
 Schema = dict[str, Any]
 
@@ -130,7 +130,7 @@ def _meanings() -> Mapping[str, Mapping[str, str]]:
     Pydantic can read it by itself (use_attribute_docstrings), but would do so at every start of the compiler.
     """
     written: dict[str, dict[str, str]] = {}
-    for module in (base, policy, gitops, cluster, inventory, config):
+    for module in (base, driver, policy, gitops, cluster, inventory, config):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 written[node.name] = dict(_field_texts(node))

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import configs, devices, documents, governance, images, ir, plan, selectors
+from compiler import configs, devices, documents, governance, images, ir, plan, pools, rules, selectors
 from compiler.checks import cluster as cluster_checks
-from compiler.model import base, policy
+from compiler.model import base, config
 
 WATCHER_METRICS_PORT = 9512
 _GRACE_SECONDS = 120
@@ -15,7 +15,7 @@ _CLEANUP_SECONDS = 300
 
 
 def of_cluster(
-    item: documents.Cluster, governed: Sequence[governance.Governed], kubernetes_minor: int | None
+    item: documents.Cluster, governed: Sequence[pools.Division], kubernetes_minor: int | None
 ) -> tuple[ir.Manifest, ...]:
     """Every object of a cluster, in the order of its components."""
     policies = tuple(entry.policy for entry in governed)
@@ -23,6 +23,7 @@ def of_cluster(
     return (
         *_namespace(item),
         *_nfd(item, policies),
+        *rules.of_cluster(item, governed),
         *_drivers(item, governed, guarded=guarded),
         *_device_plugins(item, governed),
         *_watcher(item),
@@ -30,9 +31,10 @@ def of_cluster(
     )
 
 
-def driver_name(policy_name: str) -> str:
-    """The name of a policy's driver DaemonSet, and the stem of its Leases' names."""
-    return f"kae-driver-{policy_name}"
+def driver_name(policy_name: str, pool: pools.Pool | None = None) -> str:
+    """The name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
+    stem = f"kae-driver-{policy_name}"
+    return stem if pool is None or pool.is_whole else f"{stem}--{pool.name}"
 
 
 def device_plugin_name(policy_name: str) -> str:
@@ -80,25 +82,16 @@ def _nfd(item: documents.Cluster, policies: Sequence[documents.Policy]) -> Itera
         )
         yield from _all("crds", _CRDS, value)
         yield from _all("nfd", _NFD, value)
-    if spec.enabled or spec.nodefeaturerules:
-        rules = ir.DeviceRules(
-            vendor=devices.VENDOR,
-            devices=tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf))),
-            kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
-        )
-        yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=rules)
 
 
-def _drivers(
-    item: documents.Cluster, governed: Sequence[governance.Governed], *, guarded: bool
-) -> Iterator[ir.Manifest]:
+def _drivers(item: documents.Cluster, governed: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
     served = tuple(entry for entry in governed if entry.policy.spec.driver.enabled)
     if not served:
         return
     access = ir.DriverAccess(
         namespace=item.spec.namespace,
         leases=tuple(sorted(lease for entry in served for lease in _leases(entry.policy))),
-        daemonsets=tuple(driver_name(entry.policy.name) for entry in served),
+        daemonsets=tuple(driver_name(entry.policy.name, pool) for entry in served for pool in entry.pools),
         evicts=any(entry.policy.spec.driver.drain.enabled for entry in served),
     )
     yield from _all("driver", ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver"), access)
@@ -109,22 +102,22 @@ def _drivers(
             names = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
             yield from _all("guard", names, guard)
     for entry in served:
-        yield ir.Manifest(component="driver", template="daemonset.yaml", value=_driver_pool(item, entry))
+        for pool in entry.pools:
+            yield ir.Manifest(component="driver", template="daemonset.yaml", value=_driver_pool(item, entry, pool))
 
 
-def _driver_pool(item: documents.Cluster, entry: governance.Governed) -> ir.DriverPool:
-    chosen = entry.policy
-    spec = chosen.spec.driver
-    name = driver_name(chosen.name)
-    leases = _leases(chosen)
+def _driver_pool(item: documents.Cluster, entry: pools.Division, pool: pools.Pool) -> ir.DriverPool:
+    chosen, spec = entry.policy, pool.driver
+    name = driver_name(chosen.name, pool)
+    itself = config.DaemonSetRef(namespace=item.spec.namespace, name=name)
+    label = (entry.label, pool.name) if entry.label else None
     return ir.DriverPool(
-        **_pod(item, entry, spec, name, devices.OPT_OUT_DRIVER),
+        **_pod(item, entry, spec, name),
+        terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DRIVER, label)),
         max_unavailable=spec.rollout.maxUnavailable,
-        config=configs.driver(
-            chosen, cluster_name=item.name, namespace=item.spec.namespace, daemonset=name, leases=leases
-        ),
+        config=configs.driver(chosen, pool, cluster_name=item.name, daemonset=itself, leases=_leases(chosen)),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
-        pool=chosen.name,
+        pool=pool.name,
         env=tuple(ir.EnvVar(name=variable.name, value=variable.value or None) for variable in spec.env),
         min_ready_seconds=spec.rollout.minReadySeconds,
         grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
@@ -136,7 +129,7 @@ def _leases(chosen: documents.Policy) -> tuple[str, ...]:
     return tuple(f"{stem}-{number}" for number in range(1, chosen.spec.driver.rollout.maxParallel + 1))
 
 
-def _device_plugins(item: documents.Cluster, governed: Sequence[governance.Governed]) -> Iterator[ir.Manifest]:
+def _device_plugins(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     served = tuple(entry for entry in governed if entry.policy.spec.devicePlugin.enabled)
     if served:
         account = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
@@ -145,7 +138,8 @@ def _device_plugins(item: documents.Cluster, governed: Sequence[governance.Gover
         spec = entry.policy.spec.devicePlugin
         name = device_plugin_name(entry.policy.name)
         value = ir.DevicePlugin(
-            **_pod(item, entry, spec, name, devices.OPT_OUT_DEVICE_PLUGIN),
+            **_pod(item, entry, spec, name),
+            terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DEVICE_PLUGIN)),
             max_unavailable=spec.maxUnavailable,
             config=configs.device_plugin(entry.policy, cluster_name=item.name),
             metrics_port=spec.metrics.port if spec.metrics.enabled else None,
@@ -154,9 +148,7 @@ def _device_plugins(item: documents.Cluster, governed: Sequence[governance.Gover
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
 
 
-def _pod(
-    item: documents.Cluster, entry: governance.Governed, component: policy.Component, name: str, opt_out: str
-) -> dict[str, Any]:
+def _pod(item: documents.Cluster, entry: governance.Governed, component: base.Component, name: str) -> dict[str, Any]:
     pods = entry.policy.spec.daemonSets
     return {
         "namespace": item.spec.namespace,
@@ -169,7 +161,6 @@ def _pod(
         "pull_policy": component.pullPolicy,
         "pull_secrets": tuple(ir.Reference(name=secret.name) for secret in component.pullSecrets),
         "resources": _resources(component.resources),
-        "terms": tuple(_term(found) for found in plan.serving_terms(entry, opt_out)),
     }
 
 

@@ -1,5 +1,6 @@
 """Names that follow from other names."""
 
+import fnmatch
 import re
 
 CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
@@ -21,3 +22,8 @@ def is_cluster(name: str) -> bool:
 def stem(file: str) -> str:
     """The name of a file without its folders and its extension: that of the cluster, for an inventory."""
     return file.rpartition("/")[2].rpartition(".")[0]
+
+
+def glob_matches(glob: str, cluster: str) -> bool:
+    """Whether a name or shell glob means the cluster."""
+    return fnmatch.fnmatchcase(cluster, glob)

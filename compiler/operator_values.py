@@ -19,7 +19,7 @@ from compiler import (
 )
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
-from compiler.model import cluster, policy
+from compiler.model import base, cluster, policy
 from compiler.schema import words
 
 _ARGOCD = "# +argocd:skip-file-rendering"
@@ -228,7 +228,7 @@ def _policy(item: documents.Policy) -> dict[str, Any]:
     data = _changed(item.spec, policy.KAEPolicySpec())
     data["operator"] = item.spec.operator.model_dump(mode="json")
     for name in ("driver", "devicePlugin"):
-        component: policy.Component = getattr(item.spec, name)
+        component: base.Component = getattr(item.spec, name)
         if component.enabled:
             data[name] = {"version": component.version, **data.get(name, {})}
     return _written("KAEPolicy", item.name, data)

@@ -7,7 +7,7 @@ for today's nodes.
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -49,7 +49,8 @@ def contradiction(a: selectors.Term, b: selectors.Term) -> str | None:
 def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Every two terms that overlap, as positions in rising order, with labels that satisfy both."""
     keyed = [selectors.by_key(term) for term in terms]
-    for (i, a), (j, b) in itertools.combinations(enumerate(keyed), 2):
+    for i, j in _pairs(keyed):
+        a, b = keyed[i], keyed[j]
         # Nearly all pairs end here, before a witness is sought.
         if any(key in b and allowed.apart(b[key]) for key, allowed in a.items()):
             continue
@@ -57,6 +58,28 @@ def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[s
         shared = selectors.example({**b, **both})
         if shared is not None:
             yield i, j, shared
+
+
+def _pairs(keyed: Sequence[Mapping[str, selectors.Allowed]]) -> list[tuple[int, int]]:
+    """Every two terms that may overlap, in rising order.
+
+    Mostly all terms list values of one key, such as `pool`: then only those meet that list the same one.
+    """
+    listed = Counter(key for allowed in keyed for key, one in allowed.items() if one.values is not None)
+    if not listed:
+        return list(itertools.combinations(range(len(keyed)), 2))
+    shared = min(listed, key=lambda key: (-listed[key], key))
+    by_value: defaultdict[str | None, list[int]] = defaultdict(list)
+    loose = []
+    for index, allowed in enumerate(keyed):
+        one = allowed.get(shared, selectors.ANYTHING)
+        if one.values is None:
+            loose.append(index)
+        for value in (*(one.values or ()), *((None,) if one.absent else ())):
+            by_value[value].append(index)
+    found = {pair for group in by_value.values() for pair in itertools.combinations(sorted(set(group)), 2)}
+    found.update((min(i, j), max(i, j)) for i in loose for j in range(len(keyed)) if i != j)
+    return sorted(found)
 
 
 def complement(terms: Iterable[selectors.Term]) -> tuple[selectors.Term, ...] | TooComplex:

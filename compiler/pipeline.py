@@ -16,11 +16,13 @@ from compiler import (
     names,
     parse,
     plan,
+    pools,
     schema,
 )
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks import pools as pool_checks
 from compiler.checks import world
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
@@ -47,7 +49,7 @@ class ClusterView:
     """A cluster with its policies brought to its nodes."""
 
     cluster: documents.Cluster
-    governed: tuple[governance.Governed, ...]
+    governed: tuple[pools.Division, ...]
     verdicts: tuple[plan.Verdict, ...]
     kubernetes_minor: int | None
 
@@ -110,11 +112,22 @@ def view(fleet: Fleet, cluster: documents.Cluster) -> tuple[ClusterView, list[di
     """A cluster's policies on its nodes, with all that is to be said of both."""
     found = fleet.inventory(cluster)
     chosen = governance.in_cluster(fleet.policies, cluster.name)
-    governed, notes = governance.governed(chosen, found)
-    verdicts = plan.verdicts(governed, found.nodes, cluster.spec)
+    entries, notes = governance.governed(chosen, found)
+    shares = governance.shares(entries, found.nodes, plan.relevant_labels())
+    # By entry rather than by name: two policies of one name are reported, and judged as two.
+    own: dict[int, list[documents.Node]] = {}
+    for entry, nodes in shares:
+        own.setdefault(id(entry), []).extend(nodes)
+    divisions = {id(entry): pools.divided(entry, cluster.name, own.get(id(entry), ())) for entry in entries}
+    governed = tuple(divisions.values())
+    verdicts = plan.verdicts(
+        ((divisions[id(entry)] if entry else None, nodes) for entry, nodes in shares), cluster.spec
+    )
     place = diagnostics.Span(file=found.file) if found.file else cluster.span("metadata", "name")
     if fleet.sound:
         notes.extend(world.findings(cluster, governed, verdicts, place))
+        for key, division in divisions.items():
+            notes.extend(pool_checks.in_cluster(division, found, own.get(key, ())))
     minor = world.newest_kubernetes(cluster, found.nodes)
     return ClusterView(cluster=cluster, governed=governed, verdicts=verdicts, kubernetes_minor=minor), notes
 

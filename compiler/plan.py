@@ -4,11 +4,15 @@ What lands is read off the very terms and tolerations that the DaemonSets carry,
 DaemonSet controller will do. Nodes that no selector can tell apart are judged once.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler import devices, documents, governance, images, selectors
+from compiler import devices, documents, governance, images, pools, selectors
 from compiler.model import base, cluster
+from compiler.model import driver as drivers
+
+Share = tuple[pools.Division | None, tuple[documents.Node, ...]]
+"""A policy with its pools, or nobody, and nodes that it governs and that are alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +30,8 @@ class Verdict:
     nodes: tuple[documents.Node, ...]
     policy: documents.Policy | None
     why: str
-    pool: str | None
+    pool: pools.Pool | None
+    """Whose installer lands there."""
     driver: Landing
     device_plugin: Landing
     resources: tuple[tuple[str, int], ...]
@@ -42,20 +47,22 @@ class Verdict:
         return tuple(node.name for node in self.nodes)
 
 
-def enabled_kinds(policy: documents.Policy) -> tuple[devices.Kind, ...]:
-    """The kinds that a policy serves, in the table's order."""
-    return tuple(kind for kind in devices.KINDS if getattr(policy.spec.operator, kind.switch))
+def serving_terms(
+    governed: governance.Governed, opt_out: str, pool: tuple[str, str] | None = None
+) -> tuple[selectors.Term, ...]:
+    """The node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms.
 
-
-def serving_terms(governed: governance.Governed, opt_out: str) -> tuple[selectors.Term, ...]:
-    """The node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms."""
+    `pool` is the label of a pool, key and value, that the node has to have beside.
+    """
+    more = (selectors.Requirement(pool[0], "In", (pool[1],)),) if pool else ()
     return tuple(
         (
             selectors.Requirement(kind.present, "In", ("true",)),
             selectors.Requirement(opt_out, "NotIn", ("false",)),
+            *more,
             *term,
         )
-        for kind in enabled_kinds(governed.policy)
+        for kind in governance.enabled_kinds(governed.policy)
         for term in governed.terms
     )
 
@@ -79,26 +86,30 @@ def untolerated(
     )
 
 
-def verdicts(
-    governed: Sequence[governance.Governed], nodes: Sequence[documents.Node], spec: cluster.KAEClusterSpec
-) -> tuple[Verdict, ...]:
-    """The verdict on every node, alike nodes together, in the order of the first node's name."""
-    keys = _relevant_keys(governed)
-    groups: dict[tuple[object, ...], list[documents.Node]] = {}
-    for node in nodes:
-        own = node.labels
-        key = (id(node.profile), *(own.get(name) for name in keys)) if own else (id(node.profile),)
-        if documents.HOSTNAME in keys:
-            key = (*key, node.hostname)
-        groups.setdefault(key, []).append(node)
-    return tuple(_verdict(governed, tuple(alike), spec) for alike in groups.values())
-
-
-def _relevant_keys(governed: Iterable[governance.Governed]) -> tuple[str, ...]:
-    keys = {requirement.key for item in governed for term in item.terms for requirement in term}
+def relevant_labels() -> tuple[str, ...]:
+    """The labels, beside those that policies select by, that decide what happens to a node."""
+    found = {devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}
     for kind in devices.KINDS:
-        keys.update((kind.present, *_count_labels(kind)))
-    return tuple(sorted(keys | {devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}))
+        found.update((kind.present, *_count_labels(kind)))
+    return tuple(sorted(found))
+
+
+def verdicts(shares: Iterable[Share], spec: cluster.KAEClusterSpec) -> tuple[Verdict, ...]:
+    """The verdict on every node, alike nodes together, in the order of the first node's name."""
+    found = (_verdict(division, alike, spec) for division, nodes in shares for alike in _by_group(division, nodes))
+    return tuple(sorted(found, key=lambda verdict: verdict.node.name))
+
+
+def _by_group(
+    division: pools.Division | None, nodes: tuple[documents.Node, ...]
+) -> Iterable[tuple[documents.Node, ...]]:
+    if division is None or not division.groups:
+        return (nodes,)
+    found: dict[str, list[documents.Node]] = {}
+    for node in nodes:
+        group = division.group(node.name)
+        found.setdefault(group.name if group else "", []).append(node)
+    return map(tuple, found.values())
 
 
 def _count_labels(kind: devices.Kind) -> tuple[str, str]:
@@ -106,27 +117,27 @@ def _count_labels(kind: devices.Kind) -> tuple[str, str]:
 
 
 def _verdict(
-    governed: Sequence[governance.Governed], nodes: tuple[documents.Node, ...], spec: cluster.KAEClusterSpec
+    division: pools.Division | None, nodes: tuple[documents.Node, ...], spec: cluster.KAEClusterSpec
 ) -> Verdict:
     node = nodes[0]
-    found = next((item for item in governed if item.governs(node.label)), None)
-    if found is None:
+    if division is None:
         why = "no policy matches its labels"
         nothing = Landing(image=None, reason="no policy governs the node")
         return Verdict(
             nodes=nodes, policy=None, why=why, pool=None, driver=nothing, device_plugin=nothing, resources=()
         )
-    policy = found.policy
-    driver = _landing(found, node, spec, policy.spec.driver, devices.OPT_OUT_DRIVER)
-    plugin = _landing(found, node, spec, policy.spec.devicePlugin, devices.OPT_OUT_DEVICE_PLUGIN)
+    pool = division.pool(node)
+    driver = _driver_landing(division, node, spec, pool)
+    plugin = _landing(division, node, spec, division.policy.spec.devicePlugin, devices.OPT_OUT_DEVICE_PLUGIN)
+    driven = pool.driver if pool and driver.image is not None else None
     return Verdict(
         nodes=nodes,
-        policy=policy,
-        why=_why(found, node),
-        pool=policy.name if driver.image else None,
+        policy=division.policy,
+        why=_why(division, node),
+        pool=pool if driver.image is not None else None,
         driver=driver,
         device_plugin=plugin,
-        resources=resources(policy, node, driven=driver.image is not None) if plugin.image else (),
+        resources=resources(division.policy, node, driven) if plugin.image else (),
     )
 
 
@@ -138,19 +149,26 @@ def _why(found: governance.Governed, node: documents.Node) -> str:
     return f"policy '{found.policy.name}' matches: {said}"
 
 
+def _driver_landing(
+    division: pools.Division, node: documents.Node, spec: cluster.KAEClusterSpec, pool: pools.Pool | None
+) -> Landing:
+    found = _landing(division, node, spec, pool.driver if pool else division.policy.spec.driver, devices.OPT_OUT_DRIVER)
+    if found.image is not None and pool is None:
+        return Landing(image=None, reason=division.why_not(node))
+    return found
+
+
 def _landing(
     governed: governance.Governed,
     node: documents.Node,
     spec: cluster.KAEClusterSpec,
-    component: object,
+    component: base.Component,
     opt_out: str,
 ) -> Landing:
     """Whether the component's DaemonSet has a pod on the node; the first obstacle is the reason."""
     policy = governed.policy
-    driver = component is policy.spec.driver
-    part = policy.spec.driver if driver else policy.spec.devicePlugin
-    if not part.enabled:
-        field = "driver" if driver else "devicePlugin"
+    if not component.enabled:
+        field = "driver" if opt_out == devices.OPT_OUT_DRIVER else "devicePlugin"
         return Landing(image=None, reason=f"{field}.enabled is false: it is pre-installed")
     if not any(selectors.term_matches(term, node.label) for term in serving_terms(governed, opt_out)):
         return Landing(image=None, reason=_obstacle(policy, node, opt_out))
@@ -158,13 +176,13 @@ def _landing(
     if barred:
         said = ", ".join(taint_text(taint) for taint in barred)
         return Landing(image=None, reason=f"nothing tolerates the taint {said}")
-    image = images.mirrored(images.reference(part), spec.images.mirrors)
-    present = ", ".join(kind.name for kind in enabled_kinds(policy) if node.label(kind.present) == "true")
+    image = images.mirrored(images.reference(component), spec.images.mirrors)
+    present = ", ".join(kind.name for kind in governance.enabled_kinds(policy) if node.label(kind.present) == "true")
     return Landing(image=image, reason=f"it has devices of {present}")
 
 
 def _obstacle(policy: documents.Policy, node: documents.Node, opt_out: str) -> str:
-    kinds = enabled_kinds(policy)
+    kinds = governance.enabled_kinds(policy)
     if not node.profile.discovered:
         return "NFD has not labelled the node yet: its devices are unknown"
     if not any(node.label(kind.present) == "true" for kind in kinds):
@@ -188,19 +206,21 @@ def _count(value: str | None) -> int:
     return int(value) if value and value.isascii() and value.isdigit() else 0
 
 
-def resources(policy: documents.Policy, node: documents.Node, *, driven: bool) -> tuple[tuple[str, int], ...]:
-    """Resource and amount that the kubelet will offer: devices times replicas; `driven`: our driver lands there.
+def resources(
+    policy: documents.Policy, node: documents.Node, driven: drivers.Driver | None
+) -> tuple[tuple[str, int], ...]:
+    """Resource and amount that the kubelet will offer: devices times replicas; `driven`: our driver that lands there.
 
     A physical function with virtual functions is not offered, its virtual functions are. Where our driver lands
     and `driver.sriov` says how many each gets, that counts; else what NFD has seen, every physical function taken
     as split. Where our driver lands to remove what is there, no device is left to offer.
     """
-    if driven and policy.spec.driver.state == "Absent":
+    if driven is not None and driven.state == "Absent":
         return ()
     found = []
-    for kind in enabled_kinds(policy):
+    for kind in governance.enabled_kinds(policy):
         pf, vf = functions(kind, node)
-        wanted = getattr(policy.spec.driver.sriov, kind.name) if driven else None
+        wanted = getattr(driven.sriov, kind.name) if driven is not None else None
         count = pf * (wanted or 1) if pf and wanted is not None else vf or pf
         if count:
             found.append((kind.resource, count * getattr(policy.spec.devicePlugin.sharing, kind.name)))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.model import policy
+from compiler.model import base
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Label = Callable[[str], str | None]
@@ -37,7 +37,7 @@ class Requirement:
 Term = tuple[Requirement, ...]
 
 
-def of(selector: policy.NodeSelector | None) -> Term:
+def of(selector: base.NodeSelector | None) -> Term:
     """The selector as a term: each requirement once, sorted, with sorted values; None is every node."""
     if selector is None:
         return ()

@@ -146,7 +146,7 @@ def _planned(verdicts: Sequence[plan.Verdict]) -> dict[str, dict[str, str]]:
         if verdict.policy is None:
             continue
         for name, landing in (
-            (manifests.driver_name(verdict.policy.name), verdict.driver),
+            (manifests.driver_name(verdict.policy.name, verdict.pool), verdict.driver),
             (manifests.device_plugin_name(verdict.policy.name), verdict.device_plugin),
         ):
             if landing.image is not None:

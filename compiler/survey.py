@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
@@ -42,6 +43,42 @@ def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagn
         )
         for path in paths
     )
+
+
+_DRIVER = re.compile(r"driver/daemonset-kae-driver-(.+?)(?:--.+)?\.yaml")
+"""Names of policies hold no `--`, which begins the name of a pool."""
+
+
+def left_drivers(output: Path, wanted: tree.Tree) -> Iterator[diagnostics.Diagnostic]:
+    """A driver that a policy installed is removed before the policy goes. Raises WorldError."""
+    folder = output / wanted.cluster
+    with refusals("read", output):
+        index = _index(folder) if folder.is_dir() else None
+        recorded = tree.parse_index(index) if index is not None else None
+        kept = {found[1] for path, _ in wanted.files if (found := _DRIVER.fullmatch(path))}
+        told: set[str] = set()
+        for path in sorted(recorded.files if recorded else ()):
+            found = _DRIVER.fullmatch(path)
+            if found is None or found[1] in kept | told or not _installs(folder / path):
+                continue
+            told.add(found[1])
+            yield diagnostics.Diagnostic(
+                code="driver-left-behind",
+                span=diagnostics.Span(file=f"{folder}/{path}"),
+                message=f"Policy '{found[1]}' drives no node of cluster '{wanted.cluster}' any more, and what it has "
+                "installed stays on the hosts.",
+                notes=("Modules, packages and libraries stay, and so does /var/lib/kae; nothing updates them.",),
+                hint="To have them removed, compile the policy with driver.state: Absent first, and delete it when "
+                "`kae status` shows every pod ready.",
+            )
+
+
+def _installs(path: Path) -> bool:
+    """Whether the DaemonSet of a file brings a driver to its nodes; its config stands in it as JSON."""
+    try:
+        return b'"state": "Absent"' not in _content(path)
+    except FileNotFoundError:
+        return False
 
 
 def look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:

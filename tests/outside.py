@@ -11,6 +11,10 @@ from typing import Any
 import jsonschema
 import kubernetes_validate
 import yaml
+from kubernetes_validate import utils
+
+# For each object it reads all definitions of a release, a megabyte.
+utils.schema_contents = functools.cache(utils.schema_contents)
 
 OLDEST, NEWEST = "1.25", kubernetes_validate.latest_version()
 SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding": "1.30"}

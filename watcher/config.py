@@ -43,7 +43,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """The config's own format."""
     cluster: ClusterName
     repository: Repository
-    interval_seconds: Annotated[int, msgspec.Meta(ge=0)]
+    interval_seconds: Annotated[int, msgspec.Meta(ge=1)]
     """Between full lists of the nodes."""
     quiet_seconds: Seconds
     """How long a node has to stay as it is before an addition or a change is committed,"""

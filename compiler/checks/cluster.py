@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 from compiler import documents, images, repeats
+from compiler.checks import images as image_checks
 from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
 
@@ -92,14 +93,14 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
             code="conflicting-settings",
-            span=policy.place(source, "spec", "gitops", "flux", "secretRef"),
+            span=source.place("spec", "gitops", "flux", "secretRef"),
             message="A secretRef is for a GitRepository of our own, and sourceRef names another source.",
             hint="Remove one of the two.",
         )
     if item.spec.psa.enabled and not item.spec.namespaceManaged:
         yield Diagnostic(
             code="conflicting-settings",
-            span=policy.place(source, "spec", "psa", "enabled"),
+            span=source.place("spec", "psa", "enabled"),
             message=f"The namespace '{item.spec.namespace}' is made elsewhere, so it is not labelled as privileged.",
             hint="Remove psa.enabled and label the namespace where it is made, or let namespaceManaged be true.",
         )
@@ -150,7 +151,7 @@ def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Dia
                 hint=f"Set watcher.{field}: {meaning}.",
             )
     if images.tag(spec.image) == "latest":
-        yield policy.mutable_tag(source, "watcher.image", spec.image, "the watcher's image")
+        yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
 
 def mirrors(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from compiler import documents, quantities, repeats
 from compiler.diagnostics import Diagnostic
-from compiler.model import policy
+from compiler.model import base
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in integers of 64 bits (MilliValue in apimachinery's pkg/api/resource)."""
@@ -47,7 +47,7 @@ def amounts(item: documents.Policy, component: str) -> Iterator[Diagnostic]:
 
     ValidateContainerResourceRequirements in Kubernetes' core validation, and warningsForPodSpec.
     """
-    found: policy.Component = getattr(item.spec, component)
+    found: base.Component = getattr(item.spec, component)
     limits, requests = found.resources.limits, found.resources.requests
     path: documents.Path = ("spec", component, "resources")
     for side, given in (("limits", limits), ("requests", requests)):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import documents, governance, repeats
+from compiler import documents, names, repeats
 from compiler.diagnostics import Diagnostic, Span
 
 
@@ -64,12 +64,22 @@ def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[st
     """Every entry of a policy's clusters names a cluster."""
     known = sorted(clusters)
     for item in policies:
-        for index, glob in enumerate(item.spec.clusters or ()):
-            if not any(governance.glob_matches(glob, name) for name in known):
-                yield Diagnostic(
-                    code="cluster-unknown",
-                    span=item.source.span("spec", "clusters", index),
-                    message=f"'{glob}' matches no cluster.",
-                    notes=(f"The clusters are: {', '.join(known)}.",) if known else (),
-                    hint="Correct it, or add the cluster's KAECluster or inventory.",
-                )
+        for path, globs in _globs(item):
+            for index, glob in enumerate(globs):
+                if not any(names.glob_matches(glob, name) for name in known):
+                    yield Diagnostic(
+                        code="cluster-unknown",
+                        span=item.source.span(*path, index),
+                        message=f"'{glob}' matches no cluster.",
+                        notes=(f"The clusters are: {', '.join(known)}.",) if known else (),
+                        hint="Correct it, or add the cluster's KAECluster or inventory.",
+                    )
+
+
+def _globs(item: documents.Policy) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
+    """Every list of clusters in a policy, with its place."""
+    yield ("spec", "clusters"), item.spec.clusters or ()
+    rollout = item.spec.driver.rollout
+    for kind, groups in (("frozen", rollout.frozen), ("waves", rollout.waves)):
+        for index, group in enumerate(groups):
+            yield ("spec", "driver", "rollout", kind, index, "clusters"), group.clusters or ()

@@ -1,30 +1,17 @@
 """Rules for one KAEPolicy."""
 
-import functools
-import operator
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
-from compiler import devices, documents, images, lines, overlap, plan, selectors
-from compiler.checks import containers
-from compiler.diagnostics import Diagnostic, Span
-from compiler.model import base, policy
+from compiler import devices, diagnostics, documents, governance, overlap, selectors
+from compiler.checks import containers, driver, images, pools
+from compiler.diagnostics import Diagnostic
+from compiler.model import base
 
 _OWN_LABELS = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
-_NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
-_IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
-"""https://github.com/distribution/reference, in brief."""
-
-_COMPONENTS: Mapping[str, str] = MappingProxyType({"driver": "driver", "devicePlugin": "device plugin"})
-
-
-def place(source: documents.Document, *path: str | int) -> Span:
-    """Where a setting stands: its value, the key of a mapping or list, the document's name where it is not written."""
-    if not source.has(path):
-        return source.span("metadata", "name")
-    value = functools.reduce(operator.getitem, path, source.data)
-    return source.places.span(path, key=isinstance(value, dict | list))
+_EFFECTS = f"{devices.DOMAIN}/kae.pool."
+_COUNTS = frozenset(f"{kind.resource}.vf" for kind in devices.KINDS)
+"""How many virtual functions there are is an effect of `driver.sriov`."""
+_COMPONENTS = ("driver", "devicePlugin")
 
 
 def faults(item: documents.Policy) -> Iterator[Diagnostic]:
@@ -35,22 +22,20 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from tolerations(item.source, ("spec", "daemonSets", "tolerations"), item.spec.daemonSets.tolerations)
     yield from reserved_labels(item)
     for name in _COMPONENTS:
-        yield from image(item, name)
+        yield from images.of_component(item, name)
         yield from containers.pull_secrets(item, name)
         yield from containers.amounts(item, name)
-    yield from driver_version(item)
-    yield from driver_environment(item)
-    yield from module_parameters(item)
-    yield from virtual_functions(item)
+    yield from driver.faults(item)
+    yield from pools.faults(item)
     yield from unavailable(item)
 
 
 def no_kind_enabled(item: documents.Policy) -> Iterator[Diagnostic]:
     """A policy serves at least one kind of device."""
-    if not plan.enabled_kinds(item):
+    if not governance.enabled_kinds(item):
         yield Diagnostic(
             code="no-kind-enabled",
-            span=place(item.source, "spec", "operator"),
+            span=item.source.place("spec", "operator"),
             message=f"Policy '{item.name}' enables no kind of device.",
             hint="Set enabledHPRE, enabledSEC or enabledZIP to true, or delete the policy.",
         )
@@ -61,7 +46,7 @@ def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
     if item.spec.default and item.spec.nodeSelector is not None:
         yield Diagnostic(
             code="default-with-selector",
-            span=place(item.source, "spec", "nodeSelector"),
+            span=item.source.place("spec", "nodeSelector"),
             message=f"Policy '{item.name}' is the default and has a nodeSelector too.",
             notes=("The default policy takes the nodes that no other policy of the cluster matches.",),
             hint="Remove `default: true` or the nodeSelector.",
@@ -69,10 +54,28 @@ def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
 
 
 def selector_values(item: documents.Policy) -> Iterator[Diagnostic]:
-    """A selector requirement has the values that its operator needs, and the selector can match some node."""
-    selector = item.spec.nodeSelector
+    """Every selector of the policy is sound."""
+    yield from _selector(item, ("spec", "nodeSelector"), item.spec.nodeSelector)
+    rollout = item.spec.driver.rollout
+    for name, groups in (("frozen", rollout.frozen), ("waves", rollout.waves)):
+        for index, group in enumerate(groups):
+            path = ("spec", "driver", "rollout", name, index, "inventorySelector")
+            yield from _selector(item, path, group.inventorySelector)
+
+
+def _selector(item: documents.Policy, path: documents.Path, selector: base.NodeSelector | None) -> Iterator[Diagnostic]:
+    """A requirement has the values that its operator needs, and asks for no effect; some node can match them all."""
     if selector is None:
         return
+    for requirement in selectors.of(selector):
+        if requirement.key.startswith(_EFFECTS) or requirement.key in _COUNTS:
+            yield Diagnostic(
+                code="selector-on-effect",
+                span=_key_span(item.source, path, selector, requirement.key),
+                message=f"A selector of policy '{item.name}' asks for the label '{requirement.key}'.",
+                notes=("That label follows from what policies do: a node could move to and fro for ever.",),
+                hint="Select by a label that people or clouds give, or by the kinds of devices.",
+            )
     sound = True
     for index, expression in enumerate(selector.matchExpressions):
         requirement = selectors.Requirement(expression.key, expression.operator, expression.values)
@@ -81,18 +84,28 @@ def selector_values(item: documents.Policy) -> Iterator[Diagnostic]:
             sound = False
             yield Diagnostic(
                 code="selector-values",
-                span=item.source.span("spec", "nodeSelector", "matchExpressions", index, "values"),
+                span=item.source.span(*path, "matchExpressions", index, "values"),
                 message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
             )
     contradicted = overlap.contradiction(selectors.of(selector), ()) if sound else None
     if contradicted is not None:
         yield Diagnostic(
             code="selector-never-matches",
-            span=place(item.source, "spec", "nodeSelector"),
-            message=f"The nodeSelector of policy '{item.name}' can match no node.",
+            span=item.source.place(*path),
+            message=f"The {path[-1]} of policy '{item.name}' can match no node.",
             notes=(f"Its requirements on '{contradicted}' contradict each other.",),
             hint="Remove one of them.",
         )
+
+
+def _key_span(
+    source: documents.Document, path: documents.Path, selector: base.NodeSelector, key: str
+) -> diagnostics.Span:
+    """Where a selector asks for a label."""
+    if key in selector.matchLabels:
+        return source.places.span((*path, "matchLabels", key), key=True)
+    index = next(index for index, found in enumerate(selector.matchExpressions) if found.key == key)
+    return source.span(*path, "matchExpressions", index, "key")
 
 
 def tolerations(
@@ -125,151 +138,6 @@ def reserved_labels(item: documents.Policy) -> Iterator[Diagnostic]:
                 message=f"The label '{key}' is set by the compiler.",
                 notes=("DaemonSets select their pods by it.",),
                 hint="Use a label of your own domain.",
-            )
-
-
-def image(item: documents.Policy, name: str) -> Iterator[Diagnostic]:
-    """Repository, image and version together name an image, and the image is pinned."""
-    component: policy.Component = getattr(item.spec, name)
-    if not component.enabled:
-        return
-    reference = images.reference(component)
-    noun = _COMPONENTS[name]
-    whole = not component.repository and not component.version
-    if not whole and not (component.repository and component.version):
-        given, absent = ("version", "repository") if component.version else ("repository", "version")
-        yield Diagnostic(
-            code="image-reference",
-            span=place(item.source, "spec", name, absent),
-            message=f"The {noun}'s image has a {given} and no {absent}.",
-            hint="Give both, or leave both empty and write the whole reference as image.",
-        )
-    elif not _IMAGE.fullmatch(reference):
-        yield Diagnostic(
-            code="image-reference",
-            span=place(item.source, "spec", name, _misspelt(component)),
-            message=f"The {noun}'s image '{reference}' is no image reference.",
-            hint="Names are in lower case; a version is a tag, or sha256: with 64 hexadecimal digits.",
-        )
-    elif images.tag(reference) == "latest":
-        field = f"{name}.image" if whole else f"{name}.version"
-        yield mutable_tag(item.source, field, reference, f"the {noun}'s image")
-
-
-def _misspelt(component: policy.Component) -> str:
-    """The field that spoils an image reference."""
-    if component.repository and not re.fullmatch(_NAME, component.repository.rstrip("/")):
-        return "repository"
-    return "version" if component.version and re.fullmatch(_NAME, component.image) else "image"
-
-
-def mutable_tag(source: documents.Document, field: str, reference: str, what: str) -> Diagnostic:
-    """An image is pinned by a version or a digest; `field` is the one to pin it in, below spec."""
-    pinned = "a release or a digest (sha256:…)"
-    if not field.endswith(".version"):
-        pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
-    return Diagnostic(
-        code="mutable-tag",
-        span=place(source, "spec", *field.split(".")),
-        message=f"'{reference}', {what}, can change without a commit.",
-        hint=f"Set {field} to {pinned}.",
-    )
-
-
-def driver_version(item: documents.Policy) -> Iterator[Diagnostic]:
-    """Package names that hold ${DRIVER_VERSION} are given a release, which neither a digest nor `latest` is."""
-    packages = item.spec.driver.source.packages
-    version = item.spec.driver.version
-    for index, name in enumerate(packages.names if packages else ()):
-        if "${DRIVER_VERSION}" in name and (version in ("", "latest") or version.startswith(images.DIGEST)):
-            yield Diagnostic(
-                code="driver-version",
-                span=item.source.span("spec", "driver", "source", "packages", "names", index),
-                message=f"'{name}' needs a release of the driver, and driver.version is '{version}'.",
-                hint="Set driver.version to the packages' release, or write the release into the package's name.",
-            )
-
-
-def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:
-    """Environment names are unique, none is ours, and INSTALL_POLICY is IfNotPresent or Always."""
-    seen: set[str] = set()
-    for index, variable in enumerate(item.spec.driver.env):
-        if variable.name in seen or variable.name == "NODE_NAME":
-            why = "is set twice" if variable.name in seen else "is set by the compiler"
-            yield Diagnostic(
-                code="duplicate-name",
-                span=item.source.span("spec", "driver", "env", index, "name"),
-                message=f"The variable '{variable.name}' {why}.",
-                hint="Keep one of the two." if variable.name in seen else "Remove it.",
-            )
-        seen.add(variable.name)
-        if variable.name == "INSTALL_POLICY" and variable.value not in ("IfNotPresent", "Always"):
-            yield Diagnostic(
-                code="install-policy",
-                span=item.source.span("spec", "driver", "env", index, "value"),
-                message=f"{lines.quoted(variable.value)} is no value of INSTALL_POLICY.",
-                hint="Write IfNotPresent, which keeps a foreign driver that works, or Always, which replaces it.",
-            )
-
-
-def module_parameters(item: documents.Policy) -> Iterator[Diagnostic]:
-    """A module parameter is one that the KAE modules know, in their range."""
-    known = {kind.module: kind for kind in devices.KINDS}
-    in_tree = item.spec.driver.source.inTree is not None
-    for module, parameters in sorted(item.spec.driver.moduleParameters.items()):
-        path: documents.Path = ("spec", "driver", "moduleParameters", module)
-        if module not in known:
-            yield _unknown(item, path, f"{lines.quoted(module)} is no module of KAE.", known)
-            continue
-        for name, value in sorted(parameters.items()):
-            limits = known[module].parameters.get(name)
-            if limits is None:
-                message = f"Module '{module}' has no parameter {lines.quoted(name)}."
-                yield _unknown(item, (*path, name), message, known[module].parameters)
-                continue
-            most = 1 if in_tree and name == "uacce_mode" else limits.most
-            if not limits.least <= value <= most or value % limits.step:
-                even = "an even" if limits.step > 1 else "a"
-                where = "; the kernel's own modules know no other" if most < limits.most else ""
-                yield Diagnostic(
-                    code="module-parameter",
-                    span=item.source.span(*path, name),
-                    message=f"'{name}' of module '{module}' is {value}, out of its range.",
-                    hint=f"Give it {even} number from {limits.least} to {most}{where}.",
-                )
-
-
-def _unknown(item: documents.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
-    span = item.source.places.span(path, key=True)
-    hint = f"Those that there are: {', '.join(sorted(known))}."
-    return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
-
-
-def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
-    """Virtual functions are set up by our driver, and each finds a queue that its physical function left."""
-    driver = item.spec.driver
-    for kind in devices.KINDS:
-        count = getattr(driver.sriov, kind.name)
-        if count is None:
-            continue
-        span = item.source.span("spec", "driver", "sriov", kind.name)
-        if not driver.enabled:
-            yield Diagnostic(
-                code="sriov-without-driver",
-                span=span,
-                message=f"Policy '{item.name}' asks for virtual functions, but its driver is pre-installed.",
-                hint="Remove driver.sriov, or set driver.enabled: true.",
-            )
-            continue
-        kept = driver.moduleParameters.get(kind.module, {}).get("pf_q_num", 256)
-        if count and devices.DEVICE_QUEUES - kept < count:
-            yield Diagnostic(
-                code="sriov-over-hardware",
-                span=span,
-                message=f"{count} virtual functions of {kind.name} need a queue each, and "
-                f"{devices.DEVICE_QUEUES - kept} are left.",
-                notes=(f"The physical function keeps {kept} of {devices.DEVICE_QUEUES} queues (pf_q_num).",),
-                hint=f"Lower moduleParameters.{kind.module}.pf_q_num, or ask for fewer virtual functions.",
             )
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents, governance, lines, plan, selectors
+from compiler import devices, documents, governance, lines, plan, pools, selectors
 from compiler.checks import cluster
-from compiler.checks import policy as policy_checks
 from compiler.diagnostics import Diagnostic, Span
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
@@ -18,6 +17,16 @@ _PLAIN_2203 = "oe2203."
 """The kernel of openEuler 22.03 without a service pack, which env-check.sh refuses."""
 
 
+def is_supported_system(os_image: str) -> bool:
+    """Whether KAE's driver is known to support an operating system, as a node tells it."""
+    return os_image.startswith(_SYSTEMS)
+
+
+def is_supported_kernel(version: str) -> bool:
+    """Whether KAE's driver is known to support a kernel."""
+    return version.startswith(_KERNELS) and _PLAIN_2203 not in version
+
+
 def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) -> int | None:
     """The minor release whose API the manifests may use: as stated, or that of the newest kubelet."""
     if item.spec.kubernetesVersion is not None:
@@ -29,7 +38,7 @@ def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) 
 
 def findings(
     item: documents.Cluster,
-    governed: Sequence[governance.Governed],
+    governed: Sequence[pools.Division],
     verdicts: Sequence[plan.Verdict],
     place: Span,
 ) -> Iterator[Diagnostic]:
@@ -51,12 +60,12 @@ def findings(
 
 def _cluster_span(item: documents.Cluster, place: Span, *path: str) -> Span:
     """A setting of the KAECluster; where the nodes are listed if there is none."""
-    return policy_checks.place(item.source, *path) if item.source else place
+    return item.source.place(*path) if item.source else place
 
 
 def kubernetes_release(
     item: documents.Cluster,
-    governed: Sequence[governance.Governed],
+    governed: Sequence[pools.Division],
     nodes: Sequence[documents.Node],
     place: Span,
 ) -> Iterator[Diagnostic]:
@@ -91,7 +100,7 @@ def _unguarded(item: documents.Cluster, policy: documents.Policy, minor: int) ->
     written = policy.source.has(("spec", "driver", "drain", "enabled"))
     return Diagnostic(
         code="unguarded-eviction" if written else "drain-unstated",
-        span=policy_checks.place(policy.source, "spec", "driver", "drain", "enabled"),
+        span=policy.source.place("spec", "driver", "drain", "enabled"),
         message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{item.name}'.",
         notes=(
             f"Kubernetes 1.{minor} cannot confine its evictions to its own node; 1.{cluster.GUARD_KUBERNETES} can.",
@@ -113,14 +122,14 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
         yield Diagnostic(
             code="nfd-already-running",
             span=_cluster_span(item, place, "spec", "nfd", "enabled"),
-            message=f"NFD already labels {governance.names(labelled)} of cluster '{item.name}', "
+            message=f"NFD already labels {governance.listed(labelled)} of cluster '{item.name}', "
             "without the rules of this compiler.",
             notes=("Two NFDs in one cluster fight over the nodes' labels.",),
             hint="If NFD is deployed by somebody else, set nfd.enabled: false and nfd.nodefeaturerules: true.",
         )
 
 
-def rules_missing(item: documents.Cluster, governed: Sequence[governance.Governed]) -> Iterator[Diagnostic]:
+def rules_missing(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[Diagnostic]:
     """A policy's labels are made by NodeFeatureRules in the cluster."""
     if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         yield Diagnostic(
@@ -139,7 +148,7 @@ def unknown_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[Dia
         yield Diagnostic(
             code="node-unknown",
             span=place,
-            message=f"NFD has not labelled {governance.names(nodes)} yet.",
+            message=f"NFD has not labelled {governance.listed(nodes)} yet.",
             notes=("Whether they have KAE devices is unknown; nothing runs on them until then.",),
             hint="If NFD's worker runs on them, take a new inventory; if not, find out what keeps it away.",
         )
@@ -152,7 +161,7 @@ def ungoverned_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[
         yield Diagnostic(
             code="node-without-policy",
             span=place,
-            message=f"No policy governs {governance.names(nodes)}, though KAE devices are there.",
+            message=f"No policy governs {governance.listed(nodes)}, though KAE devices are there.",
             hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
         )
 
@@ -189,13 +198,13 @@ def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan
     tolerations = policy.spec.daemonSets.tolerations
     taints: dict[str, list[plan.Verdict]] = {}
     for verdict in own:
-        if any(verdict.node.label(kind.present) == "true" for kind in plan.enabled_kinds(policy)):
+        if any(verdict.node.label(kind.present) == "true" for kind in governance.enabled_kinds(policy)):
             for taint in plan.untolerated(tolerations, verdict.node.profile.taints):
                 taints.setdefault(plan.taint_text(taint), []).append(verdict)
     for text, verdicts in sorted(taints.items()):
         yield Diagnostic(
             code="node-untolerated",
-            span=policy_checks.place(policy.source, "spec", "daemonSets", "tolerations"),
+            span=policy.source.place("spec", "daemonSets", "tolerations"),
             message=f"Policy '{policy.name}' governs {_said(item, _nodes(verdicts))}, "
             f"but does not tolerate the taint {text}.",
             hint="Add a toleration to daemonSets.tolerations, or leave the nodes out of the nodeSelector.",
@@ -204,17 +213,16 @@ def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan
 
 def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
     """The driver supports the operating system and the kernel of the nodes that it is installed on."""
-    if policy.spec.driver.source.inTree is not None or policy.spec.driver.state == "Absent":
-        return
     systems: dict[str, list[plan.Verdict]] = {}
     kernels: dict[str, list[plan.Verdict]] = {}
     for verdict in own:
         profile = verdict.node.profile
-        if verdict.driver.image is None:
+        driver = verdict.pool.driver if verdict.pool else None
+        if driver is None or driver.source.inTree is not None or driver.state == "Absent":
             continue
-        if not profile.os_image.startswith(_SYSTEMS):
+        if not is_supported_system(profile.os_image):
             systems.setdefault(profile.os_image, []).append(verdict)
-        elif not profile.kernel_version.startswith(_KERNELS) or _PLAIN_2203 in profile.kernel_version:
+        elif not is_supported_kernel(profile.kernel_version):
             kernels.setdefault(profile.kernel_version, []).append(verdict)
     kinds = (("unsupported-os", "operating system", systems), ("unsupported-kernel", "kernel", kernels))
     for code, noun, found in kinds:
@@ -236,9 +244,9 @@ def guests_without_driver(
     driver = policy.spec.driver
 
     def lacks(verdict: plan.Verdict) -> bool:
-        counts = [plan.functions(kind, verdict.node) for kind in plan.enabled_kinds(policy)]
+        counts = [plan.functions(kind, verdict.node) for kind in governance.enabled_kinds(policy)]
         guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
-        served = verdict.driver.image is not None and driver.state == "Present"
+        served = verdict.pool is not None and verdict.pool.driver.state == "Present"
         return guest and driver.enabled and verdict.device_plugin.image is not None and not served
 
     nodes = _nodes(own, lacks)
@@ -253,9 +261,7 @@ def guests_without_driver(
         )
 
 
-def uncompared(
-    item: documents.Cluster, entry: governance.Governed, nodes: Sequence[documents.Node]
-) -> Iterator[Diagnostic]:
+def uncompared(item: documents.Cluster, entry: pools.Division, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
     """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
     selector = entry.policy.spec.nodeSelector
     for index, requirement in enumerate(selector.matchExpressions if selector else ()):
@@ -278,7 +284,7 @@ def _is_odd(node: documents.Node, key: str) -> bool:
 
 
 def _said(item: documents.Cluster, nodes: Sequence[str]) -> str:
-    return f"{governance.names(nodes)} of cluster '{item.name}'"
+    return f"{governance.listed(nodes)} of cluster '{item.name}'"
 
 
 def _nodes(verdicts: Iterable[plan.Verdict], holds: Callable[[plan.Verdict], bool] | None = None) -> list[str]:

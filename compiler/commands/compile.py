@@ -125,11 +125,14 @@ def _compiled(this: _Run) -> int:
     stale = () if this.arguments.cluster else survey.stale_clusters(this.output, declared)
     notes.extend(_removed(this, stale))
     found = diagnostics.merged([*notes, *(note for item in outcomes for note in item.diagnostics)])
-    if findings.concluded(this.arguments, found):
-        findings.show(this.arguments, found, clusters=[])
+    # What output/ held before is told once, and not remembered.
+    left = [note for item in outcomes if item.tree for note in survey.left_drivers(this.output, item.tree)]
+    shown = diagnostics.merged([*found, *left])
+    if findings.concluded(this.arguments, shown):
+        findings.show(this.arguments, shown, clusters=[])
         return cli.WRONG
     finish = _check if this.arguments.check else _write
-    return finish(this, outcomes, stale, found)
+    return finish(this, outcomes, stale, (found, shown))
 
 
 def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
@@ -189,14 +192,15 @@ def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnosti
 
 
 def _write(
-    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], found: tuple[diagnostics.Diagnostic, ...]
+    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], notes: Sequence[tuple[diagnostics.Diagnostic, ...]]
 ) -> int:
     from compiler import write  # noqa: PLC0415 - a check has no use for it
 
     trees = [item.tree for item in outcomes if item.tree]
     written = write.write_trees(this.output, trees, removed=stale)
     foreign = tuple(note for item in written for note in item.foreign)
-    shown = diagnostics.merged([*found, *foreign])
+    found, known = notes
+    shown = diagnostics.merged([*known, *foreign])
     this.remember(outcomes, found)
     changes = {item.cluster: item for item in written}
     rows = []
@@ -213,12 +217,13 @@ def _write(
 
 
 def _check(
-    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], found: tuple[diagnostics.Diagnostic, ...]
+    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], notes: Sequence[tuple[diagnostics.Diagnostic, ...]]
 ) -> int:
     from compiler import steps  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
-    shown: list[diagnostics.Diagnostic] = list(found)
+    found, known = notes
+    shown: list[diagnostics.Diagnostic] = list(known)
     diffs: list[str] = []
     for item in outcomes:
         if item.tree is None:

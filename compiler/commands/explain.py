@@ -14,13 +14,14 @@ from compiler import (
     governance,
     pipeline,
     plan,
+    pools,
     project,
     selectors,
 )
 from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
-from compiler.model import policy
+from compiler.model import base
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -71,6 +72,13 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Nod
         for term in entry.terms:
             yield from (f"      {line}" for line in _term(term, node))
     governing = next((entry for entry in view.governed if entry.policy is verdict.policy), None)
+    if governing and governing.label and governing.policy.spec.driver.enabled:
+        pool = governing.pool(node)
+        yield ""
+        yield f"pool: {pool.name if pool else 'none'}"
+        yield from (f"  {reason}" for reason in governing.reasons(node))
+        if pool:
+            yield f"  label: {governing.label}={pool.name}, which NFD gives it"
     for title, landing, opt_out, part in _components(verdict):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
@@ -84,7 +92,7 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Nod
     yield f"resources: {offered or 'none'}"
 
 
-def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str, policy.Component | None], ...]:
+def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str, base.Component | None], ...]:
     spec = verdict.policy.spec if verdict.policy else None
     return (
         ("driver", verdict.driver, devices.OPT_OUT_DRIVER, spec.driver if spec else None),
@@ -120,11 +128,19 @@ def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node
         "node": node.name,
         "policy": verdict.policy.name if verdict.policy else None,
         "policies": [_policy(entry, node) for entry in view.governed],
+        "pool": _pool(next((entry for entry in view.governed if entry.policy is verdict.policy), None), node),
         "driver": {"image": verdict.driver.image, "reason": verdict.driver.reason},
         "devicePlugin": {"image": verdict.device_plugin.image, "reason": verdict.device_plugin.reason},
         "resources": dict(verdict.resources),
         "reasons": plan_command.reasons(verdict),
     }
+
+
+def _pool(division: pools.Division | None, node: documents.Node) -> dict[str, Any] | None:
+    if division is None or not division.policy.spec.driver.enabled:
+        return None
+    found = division.pool(node)
+    return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}
 
 
 def _policy(entry: governance.Governed, node: documents.Node) -> dict[str, Any]:

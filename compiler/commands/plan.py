@@ -1,10 +1,12 @@
 """`kae plan`: node by node, what each gets and why."""
 
 import argparse
+import dataclasses
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from compiler import diagnostics, pipeline, plan, project
+from compiler import diagnostics, groups, images, matrix, pipeline, plan, project
 from compiler import fleet as fleets
 from compiler.commands import findings
 
@@ -29,9 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def table(view: pipeline.ClusterView) -> str:
-    """A cluster's nodes as a table for people, with every reason below it."""
-    import tabulate  # noqa: PLC0415 - only people's tables need it
-
+    """A cluster's nodes as a table for people, with pools, images to build, and every reason below it."""
     rows: list[tuple[str, ...]] = []
     unmet: list[str] = []
     for verdict, name in _nodes(view):
@@ -40,7 +40,7 @@ def table(view: pipeline.ClusterView) -> str:
             (
                 name,
                 verdict.policy.name if verdict.policy else "-",
-                verdict.pool or "-",
+                verdict.pool.name if verdict.pool else "-",
                 _short(verdict.driver.image),
                 _short(verdict.device_plugin.image),
                 offered or "-",
@@ -48,14 +48,53 @@ def table(view: pipeline.ClusterView) -> str:
         )
         unmet.extend(f"  {name}: {reason}" for reason in missing(verdict))
     head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
-    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
     lines = [
         f"cluster {view.cluster.name}: {len(rows)} node{'' if len(rows) == 1 else 's'}",
-        *(line.rstrip() for line in drawn.splitlines()),
+        *_drawn(head, rows),
     ]
-    if unmet:
-        lines += ["", "why not:", *unmet]
+    for title, found in (("pools:", _pools(view)), ("images to build:", _images(view)), ("why not:", unmet)):
+        if found:
+            lines += ["", title, *found]
     return "\n".join(lines) + "\n"
+
+
+def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    import tabulate  # noqa: PLC0415 - only people's tables need it
+
+    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
+    return [line.rstrip() for line in drawn.splitlines()]
+
+
+def _pools(view: pipeline.ClusterView) -> list[str]:
+    """How many nodes each pool has, and what becomes of nodes that join."""
+    counts = _counts(view)
+    rows, notes = [], []
+    for division in view.governed:
+        if division.label is None or not division.policy.spec.driver.enabled:
+            continue
+        name = division.policy.name
+        for pool in division.pools:
+            image = _short(images.reference(pool.driver))
+            driver = image if pool.driver.state == "Present" else f"removed by {image}"
+            rows.append((name, pool.name, str(counts.get((name, pool.name), 0)), driver))
+        if division.groups:
+            notes.append(f"A node that joins '{name}' is in its group '{groups.REST}' until the next compile.")
+    return [f"  {line}" for line in (*_drawn(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes)] if rows else notes
+
+
+def _counts(view: pipeline.ClusterView) -> Counter[tuple[str, str]]:
+    found: Counter[tuple[str, str]] = Counter()
+    for verdict in view.verdicts:
+        if verdict.policy is not None and verdict.pool is not None:
+            found[verdict.policy.name, verdict.pool.name] += len(verdict.nodes)
+    return found
+
+
+def _images(view: pipeline.ClusterView) -> list[str]:
+    """The images that have to hold modules, kernel by kernel."""
+    found = matrix.needs(view.governed, view.verdicts, view.cluster.spec)
+    rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
+    return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
 
 
 def _short(image: str | None) -> str:
@@ -65,7 +104,23 @@ def _short(image: str | None) -> str:
 
 def data(view: pipeline.ClusterView) -> dict[str, Any]:
     """A cluster's nodes as programs read them."""
-    return {"name": view.cluster.name, "nodes": [_node(verdict, name) for verdict, name in _nodes(view)]}
+    counts = _counts(view)
+    return {
+        "name": view.cluster.name,
+        "nodes": [_node(verdict, name) for verdict, name in _nodes(view)],
+        "pools": [
+            {
+                "policy": division.policy.name,
+                "pool": pool.name,
+                "driver": images.mirrored(images.reference(pool.driver), view.cluster.spec.images.mirrors),
+                "state": pool.driver.state,
+                "nodes": counts.get((division.policy.name, pool.name), 0),
+            }
+            for division in view.governed
+            for pool in (division.pools if division.policy.spec.driver.enabled else ())
+        ],
+        "images": [dataclasses.asdict(need) for need in matrix.needs(view.governed, view.verdicts, view.cluster.spec)],
+    }
 
 
 def _nodes(view: pipeline.ClusterView) -> Sequence[tuple[plan.Verdict, str]]:
@@ -77,7 +132,7 @@ def _node(verdict: plan.Verdict, name: str) -> dict[str, Any]:
     return {
         "name": name,
         "policy": verdict.policy.name if verdict.policy else None,
-        "pool": verdict.pool,
+        "pool": verdict.pool.name if verdict.pool else None,
         "driver": verdict.driver.image,
         "devicePlugin": verdict.device_plugin.image,
         "resources": dict(verdict.resources),

@@ -6,6 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from compiler import names
 
+REPOSITORY = "cr.openfuyao.cn/openfuyao"
+"""Where the project's images are published."""
+
 
 class Model(BaseModel):
     """An object of a document: immutable, with no field but its own."""
@@ -203,6 +206,53 @@ class EnvVar(Model):
     """The variable."""
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value, taken literally."""
+
+
+class Requirement(Model):
+    """A node selector requirement (NodeSelectorRequirement v1 core)."""
+
+    key: LabelKey
+    """The label."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
+    """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
+    values: tuple[LabelValue, ...] = ()
+    """One or more for In and NotIn, one whole number for Gt and Lt, none otherwise."""
+
+
+class NodeSelector(Model):
+    """Labels that a node must have; every one of them."""
+
+    matchLabels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    """Labels with exactly these values."""
+    matchExpressions: tuple[Requirement, ...] = ()
+    """Requirements on labels."""
+
+
+class Metrics(Model):
+    """Whether, and where, a program serves Prometheus metrics."""
+
+    enabled: bool = False
+    """Serve metrics, and only then."""
+    port: Port
+    """Where they are served."""
+
+
+class Component(Model):
+    """An image and how it is pulled and run."""
+
+    enabled: bool = True
+    repository: ImagePart = REPOSITORY
+    """Registry and path before the image's name."""
+    image: ImagePart
+    """The image's name; the whole reference where repository and version are both empty."""
+    version: ImagePart = "latest"
+    """A tag, or a digest `sha256:…`."""
+    pullPolicy: PullPolicy = "IfNotPresent"
+    """When the kubelet pulls the image."""
+    pullSecrets: tuple[LocalObjectReference, ...] = ()
+    """Secrets of the namespace with the registry's credentials."""
+    resources: ResourceRequirements = defaults()
+    """What the container asks for and is held to."""
 
 
 class Metadata(Model):

@@ -124,6 +124,18 @@ LabelGlob = Annotated[
     ),
 ]
 
+_SOME = "[0-9]*[1-9][0-9]*"
+Interval = Annotated[
+    str,
+    Field(
+        # A duration of which one number is not zero; the API server's patterns (RE2) know no lookahead.
+        pattern=rf"^({_SOME}h([0-9]+m)?([0-9]+s)?|([0-9]+h)?{_SOME}m([0-9]+s)?|([0-9]+h)?([0-9]+m)?{_SOME}s)$",
+        min_length=2,
+        max_length=20,
+        json_schema_extra=base.form("a duration of at least a second, such as 90s, 10m or 1h30m"),
+    ),
+]
+
 
 class Watcher(Model):
     """The program that refreshes the inventory and commits it to git."""
@@ -136,7 +148,7 @@ class Watcher(Model):
     """Where the inventory is kept."""
     secretName: base.ObjectName | None = None
     """The Secret with the repository's credentials."""
-    interval: base.Duration = "10m"
+    interval: Interval = "10m"
     """Between full lists of the nodes."""
     quietSeconds: Annotated[int, Field(ge=0, le=86400)] = 10
     """Without a change before additions are committed."""

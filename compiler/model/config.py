@@ -6,6 +6,7 @@ from pydantic import Field
 
 from compiler.model import base, policy
 from compiler.model import cluster as clusters
+from compiler.model import driver as drivers
 from compiler.model.base import Model
 
 _PciId = Annotated[
@@ -100,13 +101,13 @@ class DriverConfig(NodeProgram):
     enabledCleanup: bool
     kernels: Kernels | None = None
     """Absent: the pool is for every kernel."""
-    source: policy.Source
+    source: drivers.Source
     modules: Annotated[tuple[_Module, ...], Field(min_length=1)]
     """Modules in the order of loading; unloaded in reverse."""
     moduleParameters: dict[_Module, dict[str, int]] = Field(default_factory=dict)
-    sriov: dict[base.DnsLabel, policy.Vfs] = Field(default_factory=dict)
+    sriov: dict[base.DnsLabel, drivers.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
-    drain: policy.Drain
+    drain: drivers.Drain
     leases: Lease
 
 
@@ -125,7 +126,7 @@ class WatcherConfig(Program):
     cluster: base.ClusterName
     """Its inventory is the file of this name."""
     repository: clusters.WatcherRepository
-    intervalSeconds: Annotated[int, Field(ge=0)]
+    intervalSeconds: Annotated[int, Field(ge=1)]
     """Between full lists of the nodes."""
     quietSeconds: Annotated[int, Field(ge=0, le=86400)]
     """How long a node stays as it is before an addition or a change is committed."""

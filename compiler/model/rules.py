@@ -73,6 +73,17 @@ def _queues(kind: devices.Kind) -> Rule:
     )
 
 
+def _one_of(*fields: str) -> Rule:
+    """A choice between fields of one object."""
+    given = ", ".join(f"has(self.{field})" for field in fields)
+    return Rule(f"[{given}].exists_one(given, given)", f"Exactly one of {', '.join(fields)} is given.")
+
+
+_NAME = Rule("self.name != 'rest'", "The name 'rest' is that of all nodes that no wave and no frozen group takes.")
+_PARTS = ("kernelMappings", "rollout.waves", "rollout.frozen")
+_POOL = f"{devices.DOMAIN}/kae.pool."
+_COUNTS = ", ".join(f"'{kind.resource}.vf'" for kind in devices.KINDS)
+_EFFECT = "A selector asks for no label that follows from what policies do."
 _RESERVED = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
 
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
@@ -88,9 +99,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             ),
             Rule(
                 "!(self.operator in ['Gt', 'Lt']) || "
-                "(has(self.values) && size(self.values) == 1 && self.values[0].matches('^[0-9]+$'))",
+                "(has(self.values) && size(self.values) == 1 && int(self.values[0]) >= 0)",
                 "Operators Gt and Lt need exactly one integer that a label can have.",
             ),
+            Rule(f"!self.key.startsWith('{_POOL}') && !(self.key in [{_COUNTS}])", _EFFECT),
         ),
         "Toleration": (
             Rule(
@@ -118,6 +130,11 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 f"!{_is('default')} || !has(self.nodeSelector)",
                 "The default policy takes the nodes that no other matches, and has no nodeSelector.",
             ),
+            Rule(
+                f"!({_has('nodeSelector.matchLabels')}) || "
+                f"!self.nodeSelector.matchLabels.exists(key, key.startsWith('{_POOL}') || key in [{_COUNTS}])",
+                _EFFECT,
+            ),
         ),
         "Operator": (Rule(_kinds(), "A policy serves at least one kind of device."),),
         "DaemonSets": tuple(
@@ -131,8 +148,41 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "Virtual functions are set up by the driver installer alone.",
             ),
             *map(_queues, devices.KINDS),
+            Rule(
+                f"({_has('kernelMappings')} && size(self.kernelMappings) > 0) || "
+                "![has(self.image) ? self.image : '', has(self.version) ? self.version : '']"
+                ".exists(part, part.contains('$'))",
+                "Images are named after kernels only where there are kernelMappings.",
+            ),
+            Rule(
+                f"!{_is('enabledCleanup')} || "
+                f"![{', '.join(f'{_has(path)} && size(self.{path}) > 0' for path in _PARTS)}].exists(given, given)",
+                "What cleans up when its DaemonSet goes has no pools, whose DaemonSets come and go.",
+            ),
         ),
-        "Rollout": (_UNAVAILABLE,),
+        "KernelMapping": (_one_of("regexp", "literal"), _NAME),
+        "Wave": (
+            _one_of("percent", "nodes", "inventorySelector"),
+            _NAME,
+            # Of a whole number, the API server compares with the whole part of `minimum` alone (MinimumNativeType).
+            Rule("!has(self.percent) || self.percent > 0.0", "A share is at least 0.01."),
+        ),
+        "Frozen": (
+            _one_of("nodes", "inventorySelector"),
+            _NAME,
+            Rule(
+                f"{_equals('state', 'Absent')} || (has(self.version) && (self.version != '' || has(self.image)))",
+                "A frozen group has a version of its own; with that of the policy it would move.",
+            ),
+        ),
+        "Rollout": (
+            _UNAVAILABLE,
+            Rule(
+                "!has(self.waves) || "
+                "self.waves.filter(wave, has(wave.percent) && !has(wave.clusters)).map(wave, wave.percent).isSorted()",
+                "The percentages of waves rise.",
+            ),
+        ),
         "DevicePlugin": (_IMAGE, _UNAVAILABLE),
         "KAEClusterSpec": (
             Rule(
@@ -181,5 +231,14 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
 )
 """What holds beyond a schema, by the name of the object's model."""
 
-KEYS: Mapping[str, str] = MappingProxyType({"EnvVar": "name", "LocalObjectReference": "name", "Mirror": "from"})
+KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "EnvVar": "name",
+        "Frozen": "name",
+        "KernelMapping": "name",
+        "LocalObjectReference": "name",
+        "Mirror": "from",
+        "Wave": "name",
+    }
+)
 """The field by which the items of a list are told apart, by their model: each stands in the list once."""

@@ -2,7 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,13 @@ _REVISION = "controller-revision-hash"
 
 def applied(server: apiserver.ApiServer, folder: Path, cluster: str) -> None:
     """Puts everything of output/<cluster>/ there, and what the controllers make of it where all is well."""
+    planned = nodes_planned(folder, cluster)
     for item in objects(folder, cluster):
         item["metadata"] |= {"uid": f"uid-of-{item['metadata']['name']}", "generation": 1}
         if item["kind"] == "Deployment":
             item["status"] = {"availableReplicas": item["spec"]["replicas"]}
         if item["kind"] == "DaemonSet":
-            _rolled_out(server, item, landing(folder, cluster, item["metadata"]["name"]))
+            _rolled_out(server, item, landing(planned, item["metadata"]["name"]))
         server.put(item)
 
 
@@ -31,18 +32,24 @@ def objects(folder: Path, cluster: str) -> Iterator[dict[str, Any]]:
     """What is to be applied."""
     for path in sorted((folder / "output" / cluster).glob("*/*.yaml")):
         if path.parent.name != "bootstrap":
-            yield yaml.safe_load(path.read_text())
+            yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
 
 
-def landing(folder: Path, cluster: str, name: str) -> list[str]:
-    """The nodes that get a pod of a DaemonSet; of NFD's worker, all that are not tainted."""
+def nodes_planned(folder: Path, cluster: str) -> list[dict[str, Any]]:
+    """The nodes as `kae plan` tells of them."""
     answer = json.loads(project.kae(folder, "plan", "--cluster", cluster, "--format", "json").out)
     (found,) = answer["clusters"]
+    told: list[dict[str, Any]] = found["nodes"]
+    return told
+
+
+def landing(planned: Iterable[Mapping[str, Any]], name: str) -> list[str]:
+    """Of planned nodes those that get a pod of a DaemonSet; of NFD's worker, all that are not tainted."""
     fields = {"kae-driver": "driver", "kae-device-plugin": "devicePlugin"}
     for stem, field in fields.items():
         if name.startswith(stem):
             policy = name.removeprefix(f"{stem}-")
-            return [node["name"] for node in found["nodes"] if node[field] and node["policy"] == policy]
+            return [node["name"] for node in planned if node[field] and node["policy"] == policy]
     return [node["metadata"]["name"] for node in nodes() if not node["spec"]["taints"]]
 
 

@@ -32,7 +32,7 @@ def test_programs_get_the_same_answer(folder: Path) -> None:
     assert (answer.code, answer.err, found["version"]) == (0, "", 1)
     assert set(found) == {
         *("version", "diagnostics", "cluster", "node", "policy", "policies"),
-        *("driver", "devicePlugin", "resources", "reasons"),
+        *("pool", "driver", "devicePlugin", "resources", "reasons"),
     }
     assert (found["cluster"], found["node"], found["policy"]) == ("east", "kp920-02", "tls")
     assert found["driver"]["image"] is None

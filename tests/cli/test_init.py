@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -90,17 +91,25 @@ class World:
         return self.git(self.bare, "show", f"main:{path}")
 
 
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path) -> World:
-    """A fleet whose main line holds one commit with everything compiled."""
-    found = World(tmp_path, repository_root)
-    made = tmp_path / "made"
-    answer = project.kae(tmp_path, "init", "made")
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet whose main line holds one commit with everything compiled; not to be changed."""
+    folder = tmp_path_factory.mktemp("begun")
+    found, made = World(folder, repository_root), folder / "made"
+    answer = project.kae(folder, "init", "made")
     assert answer.code == 0, answer.err
     assert project.kae(made, "compile").code == 0
     found.git(made, "init", "--quiet", "--initial-branch=main")
     found.commit(made, "Begin")
-    found.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
+    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
+    return found.bare
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
+    """Such a fleet, which may be changed."""
+    found = World(tmp_path, repository_root)
+    shutil.copytree(begun, found.bare)
     return found
 
 

@@ -45,7 +45,7 @@ def test_people_get_a_table_and_a_reason_for_every_gap(folder: Path, snapshot: S
 def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, Any]) -> None:
     assert set(planned) == {"version", "diagnostics", "clusters"}
     assert planned["version"] == 1
-    assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes"}] * 2
+    assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes", "pools", "images"}] * 2
     assert all(set(node) == FIELDS for node in nodes(planned).values())
 
 

@@ -28,16 +28,20 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "Its other half is another document, which the API server does not look at.": (
         *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
         *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
+        "pool-rules-too-large/tls.yaml",
     ),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (
         *("module-parameter/kernel.yaml", "module-parameter/tls.yaml"),
         *("resource-amount/pages.yaml", "resource-amount/tls.yaml"),
     ),
     "It goes through a list of names, of which there may be too many for the cost of a rule.": (
-        "driver-version/tls.yaml",
+        *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),
     ),
     "Whether terms contradict each other is a proof, and no comparison of fields.": (
         "selector-never-matches/tls.yaml",
+    ),
+    "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (
+        *("kernel-pattern/tls.yaml", "mapping-never-wins/listed.yaml", "mapping-never-wins/tls.yaml"),
     ),
     "The reference is put together from three fields and judged as a whole.": ("image-reference/vm.yaml",),
     "It is about how the file is written; the API server reads the same object out of it.": (

@@ -1,12 +1,13 @@
 """The projects that git cannot keep, or that would be dull to read: made where they are needed."""
 
 import codecs
+import json
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from compiler import load
+from compiler import API_VERSION, load
 from tests import project
 
 POLICY = """\
@@ -64,10 +65,32 @@ def _nesting_too_deep(folder: Path) -> None:
     project.write(folder, {"policies/tls.yaml": f"{POLICY}  daemonSets: {nested}", "inventory/east.json": nested})
 
 
+def _pool_rules_too_large(folder: Path) -> None:
+    waves = "      waves: [{name: early, percent: 100, version: 2.3.0}]\n"
+    policy = POLICY.replace("2.2.0\n", f"2.2.0\n    rollout:\n{waves}")
+    # Their names are long, so that a few thousand suffice.
+    long = ".".join("x" * 63 for _ in range(3))
+    nodes = [{"name": f"{number:04}.{long}", "profile": "0a1b2c3d"} for number in range(7200)]
+    machine = {"architecture": "arm64", "discovered": True, "kernelVersion": "5.10.0", "kubeletVersion": "v1.31.4"}
+    profiles = {"0a1b2c3d": machine | {"labels": {}, "osImage": "openEuler 22.03 (LTS-SP4)"}}
+    spec = {"nodes": nodes, "profiles": profiles}
+    inventory = {"apiVersion": API_VERSION, "kind": "NodeInventory", "metadata": {"name": "east"}, "spec": spec}
+    project.write(folder, {"policies/tls.yaml": policy, "inventory/east.json": json.dumps(inventory)})
+
+
 def _cluster_removed(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/west.yaml": CLUSTER.replace("east", "west")})
     project.kae(folder, "compile", "--no-cache")
     (folder / "policies/west.yaml").unlink()
+
+
+def _driver_left_behind(folder: Path) -> None:
+    tls = POLICY.replace("spec:", "spec:\n  nodeSelector: {matchLabels: {pool: tls}}")
+    absent = tls.replace("tls", "absent").replace("2.2.0", "2.2.0\n    state: Absent")
+    project.write(folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": tls, "policies/absent.yaml": absent})
+    project.kae(folder, "compile", "--no-cache")
+    (folder / "policies/tls.yaml").unlink()
+    (folder / "policies/absent.yaml").unlink()
 
 
 def _foreign_file(folder: Path) -> None:
@@ -83,7 +106,9 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "bad-encoding": _bad_encoding,
         "forbidden-character": _forbidden_character,
         "nesting-too-deep": _nesting_too_deep,
+        "pool-rules-too-large": _pool_rules_too_large,
         "cluster-removed": _cluster_removed,
+        "driver-left-behind": _driver_left_behind,
         "foreign-file": _foreign_file,
     }
 )

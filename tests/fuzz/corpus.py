@@ -1,4 +1,7 @@
-"""What is mutated: the example fleet and the golden projects, each document beside the few that it needs."""
+"""What is mutated: the example fleet, the golden projects and a policy with every sort of pool.
+
+Each document stands beside the few that it needs.
+"""
 
 import functools
 import json
@@ -35,7 +38,7 @@ class Seed:
 @functools.cache
 def seeds() -> tuple[Seed, ...]:
     """Every document with its project, in a fixed order."""
-    return tuple(sorted((*_fleet(), *_raw(), *_golden()), key=lambda seed: seed.name))
+    return tuple(sorted((*_fleet(), *_raw(), *_pools(), *_golden()), key=lambda seed: seed.name))
 
 
 def _fleet() -> Iterator[Seed]:
@@ -80,6 +83,25 @@ def _slim(node: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in labels.items() if "cpuid" not in key}
     taint = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
     return node | {"status": status, "spec": {"taints": [taint]}, "metadata": node["metadata"] | {"labels": kept}}
+
+
+def _pools() -> Iterator[Seed]:
+    """A policy with every part that decides about pools, on nodes of several kernels."""
+    kernels = ("5.10.0-216.0.0.118.oe2203sp4.aarch64+", "5.10.0-60.oe2203sp1.aarch64", "6.6.0-28.0.0.34.oe2403.aarch64")
+    items: list[dict[str, Any]] = []
+    for node, kernel, zone in zip(fleets.nodes(_NODES), (*kernels, ""), ("lab", "1", "2", "lab"), strict=True):
+        found = _slim(node)
+        found["metadata"]["name"] = f"kp920-{len(items):02}"
+        found["metadata"]["labels"]["zone"] = zone
+        found["status"]["nodeInfo"] = node["status"]["nodeInfo"] | {"kernelVersion": kernel}
+        items.append(found)
+    answer = {"apiVersion": "v1", "kind": "List", "items": items}
+    files = {
+        "policies/pools.yaml": Path(__file__).with_name("pools.yaml").read_bytes(),
+        "inventory/east.json": json.dumps(answer).encode(),
+    }
+    for name in files:
+        yield Seed(f"pools/{name}", files, name)
 
 
 def _golden() -> Iterator[Seed]:

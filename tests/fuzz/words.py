@@ -24,6 +24,8 @@ _FORMS = r"""
     http://a https://10.0.0.1:6443 https://a/?b=${C}#d oci://r.io/a http://proxy:3128 kae@example.com
     main refs/heads/a output/east ./a /a a/../b .. kae-uacce-${DRIVER_VERSION} ${KERNEL_VERSION}
     5.10.0-182.oe2203 5.10.0-182.0.0.95.oe2203sp3.aarch64 ^5\.10\. (?i)oe2403 (a+)+$
+    rest canary kp920-02 2.3.0-${KERNEL_FULL_VERSION} kae-${KERNEL_XYZ} ${KERNEL_XYZ} oe2203 .* ^$ (?!a) (a{1000}){1000}
+    oe2203sp(1|2 \C [[:^alpha:]] (?P<a>b) \pN x{2,1} -oe2203- 5.10.0+
 """
 _LENGTHS = ("", *("x" * length for length in (30, 31, 50, 63, 64, 100, 253, 254)), "a." * 31 + "b", "a/" + "x" * 63)
 PLAUSIBLE = (*f"{_NAMES}{_IMAGES}{_FORMS}".split(), "openEuler 22.03 (LTS-SP3)", *_LENGTHS)

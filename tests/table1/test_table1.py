@@ -101,7 +101,7 @@ def said(options: dict[str, Any]) -> dict[str, str]:
 def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     """The objects that these options come to, through the whole line."""
     text, _ = imported(options)
-    policy, cluster = yaml.safe_load_all(text)
+    policy, cluster = yaml.load_all(text, Loader=yaml.CSafeLoader)
     cluster["spec"]["gitops"] = {"engine": engine}
     text = f"{canonical.dump_yaml(policy)}---\n{canonical.dump_yaml(cluster)}"
     read, found = load.decode("policies/imported.yaml", text.encode())
@@ -109,7 +109,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     view, more = pipeline.view(fleet, fleet.clusters[0])
     assert not diagnostics.has_errors([*found, *notes, *more])
     files = pipeline.files(pipeline.cluster_plan(view), renderer())
-    return {path: yaml.safe_load(text) for path, text in files if path.endswith(".yaml")}
+    return {path: yaml.load(text, Loader=yaml.CSafeLoader) for path, text in files if path.endswith(".yaml")}
 
 
 @functools.cache

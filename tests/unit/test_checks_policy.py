@@ -8,8 +8,6 @@ from compiler import diagnostics
 from compiler.checks import policy
 from tests import builders
 
-SHA = f"sha256:{'0' * 64}"
-
 
 def found(**spec: Any) -> list[diagnostics.Diagnostic]:
     """What is wrong with a policy whose images are pinned, unless it says otherwise."""
@@ -75,6 +73,47 @@ def test_a_selector_that_contradicts_itself_is_shown_by_its_key() -> None:
 
 
 @pytest.mark.parametrize(
+    "key", ["openfuyao.com/kae.pool.tls", "openfuyao.com/kae.pool.a.b", "openfuyao.com/kae.zip.vf"]
+)
+def test_no_selector_asks_for_what_follows_from_policies(key: str) -> None:
+    by_label = {"matchLabels": {key: "1"}}
+    by_expression = {"matchExpressions": [{"key": key, "operator": "Exists"}]}
+
+    for selector in (by_label, by_expression):
+        assert codes(nodeSelector=selector) == ["selector-on-effect"]
+        for group in ({"waves": [{"name": "a"}]}, {"frozen": [{"name": "a", "version": "1"}]}):
+            rollout = {kind: [one | {"inventorySelector": selector} for one in ones] for kind, ones in group.items()}
+            assert codes(driver={"rollout": rollout}) == ["selector-on-effect"]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "openfuyao.com/kae.zip.pf",
+        "openfuyao.com/kae.zip.present",
+        "openfuyao.com/kae.pools",
+        "example.com/kae.pool.a",
+    ],
+)
+def test_a_selector_may_ask_for_what_a_machine_is(key: str) -> None:
+    assert codes(nodeSelector={"matchLabels": {key: "1"}}) == []
+
+
+def test_the_selector_of_a_group_is_judged_like_that_of_the_policy() -> None:
+    wrong = {"matchExpressions": [{"key": "pool", "operator": "In"}]}
+    never = {"matchExpressions": [{"key": "pool", "operator": "Lt", "values": ["0"]}]}
+    rollout = {
+        "waves": [{"name": "a", "inventorySelector": wrong}],
+        "frozen": [{"name": "b", "version": "1", "inventorySelector": never}],
+    }
+
+    never_matches, values = found(driver={"rollout": rollout})
+
+    assert [never_matches.code, values.code] == ["selector-never-matches", "selector-values"]
+    assert never_matches.message == "The inventorySelector of policy 'tls' can match no node."
+
+
+@pytest.mark.parametrize(
     ("toleration", "field"),
     [
         ({"operator": "Equal"}, "operator"),
@@ -115,109 +154,9 @@ def test_labels_of_the_compiler_are_not_replaced() -> None:
     assert codes(daemonSets={"labels": {"team": "edge"}}) == []
 
 
-@pytest.mark.parametrize(
-    ("part", "code"),
-    [
-        ({"version": "2.2.0"}, []),
-        ({"version": SHA}, []),
-        ({"version": "latest"}, ["mutable-tag"]),
-        ({"repository": "", "version": "2.2.0"}, ["image-reference"]),
-        ({"repository": "r.test/x", "version": ""}, ["image-reference"]),
-        ({"repository": "", "version": "", "image": "r.test/x:1"}, []),
-        ({"repository": "", "version": "", "image": "r.test/x"}, ["mutable-tag"]),
-        ({"repository": "", "version": "", "image": "r.test/x:latest"}, ["mutable-tag"]),
-        ({"repository": "", "version": "", "image": f"r.test/x@{SHA}"}, []),
-        ({"repository": "", "version": "", "image": ""}, ["image-reference"]),
-        ({"repository": "R.test/X"}, ["image-reference"]),
-        ({"version": "sha256:0"}, ["image-reference"]),
-        ({"version": "-1"}, ["image-reference"]),
-        ({"repository": "r.test:5000/a//b"}, ["image-reference"]),
-        ({"repository": "r.test:5000/a/b/"}, []),
-    ],
-)
-@pytest.mark.parametrize("name", ["driver", "devicePlugin"])
-def test_parts_of_an_image_name_one_that_is_pinned(name: str, part: dict[str, Any], code: list[str]) -> None:
-    assert codes(**{name: part}) == code
-
-
-def test_an_image_that_is_not_used_is_not_judged() -> None:
-    assert codes(driver={"enabled": False, "version": "latest"}) == []
-
-
-@pytest.mark.parametrize(
-    ("env", "code"),
-    [
-        ([("INSTALL_POLICY", "Always")], []),
-        ([("INSTALL_POLICY", "Sometimes")], ["install-policy"]),
-        ([("INSTALL_POLICY", "")], ["install-policy"]),
-        ([("A", "1"), ("B", "1")], []),
-        ([("A", "1"), ("A", "1")], ["duplicate-name"]),
-        ([("NODE_NAME", "x")], ["duplicate-name"]),
-    ],
-)
-def test_the_environment_names_each_variable_once(env: list[tuple[str, str]], code: list[str]) -> None:
-    variables = [{"name": name, "value": value} for name, value in env]
-
-    assert codes(driver={"env": variables}) == code
-
-
-@pytest.mark.parametrize(
-    ("parameters", "sound"),
-    [
-        ({"hisi_hpre": {"pf_q_num": 2}}, True),
-        ({"hisi_hpre": {"pf_q_num": 1}}, False),
-        ({"hisi_hpre": {"pf_q_num": 1024}}, True),
-        ({"hisi_hpre": {"pf_q_num": 1025}}, False),
-        ({"hisi_sec2": {"ctx_q_num": 32}}, True),
-        ({"hisi_sec2": {"ctx_q_num": 3}}, False),
-        ({"hisi_zip": {"ctx_q_num": 2}}, False),
-        ({"hisi_qm": {}}, False),
-        ({"hisi_hpre": {"uacce_mode": 2}}, True),
-        ({"hisi_hpre": {"uacce_mode": 3}}, False),
-    ],
-)
-def test_a_parameter_is_known_and_in_its_range(parameters: dict[str, dict[str, int]], sound: bool) -> None:
-    assert codes(driver={"moduleParameters": parameters}) == ([] if sound else ["module-parameter"])
-
-
-def test_the_kernels_own_modules_know_fewer_modes() -> None:
-    driver = {"source": {"inTree": {}}, "moduleParameters": {"hisi_hpre": {"uacce_mode": 2}}}
-
-    assert only(driver=driver).code == "module-parameter"
-
-
-@pytest.mark.parametrize(
-    ("driver", "code"),
-    [
-        ({"sriov": {"hpre": 63}}, []),
-        ({"sriov": {"hpre": 63}, "moduleParameters": {"hisi_hpre": {"pf_q_num": 961}}}, []),
-        ({"sriov": {"hpre": 63}, "moduleParameters": {"hisi_hpre": {"pf_q_num": 962}}}, ["sriov-over-hardware"]),
-        ({"sriov": {"hpre": 63}, "moduleParameters": {"hisi_zip": {"pf_q_num": 1024}}}, []),
-        ({"sriov": {"hpre": 0}, "moduleParameters": {"hisi_hpre": {"pf_q_num": 1024}}}, []),
-        ({"sriov": {"hpre": 1}, "enabled": False}, ["sriov-without-driver"]),
-    ],
-)
-def test_virtual_functions_find_a_driver_and_a_queue_each(driver: dict[str, Any], code: list[str]) -> None:
-    assert codes(driver=driver) == code
-
-
 @pytest.mark.parametrize(("value", "sound"), [(0, False), ("0%", False), (1, True), ("1%", True), ("100%", True)])
 def test_a_pod_at_least_may_be_replaced_at_a_time(value: int | str, sound: bool) -> None:
     expected = [] if sound else ["unavailable-zero"]
 
     assert codes(driver={"rollout": {"maxUnavailable": value}}) == expected
     assert codes(devicePlugin={"maxUnavailable": value}) == expected
-
-
-@pytest.mark.parametrize(("version", "sound"), [("2.2.0", True), (SHA, False), ("latest", False)])
-def test_a_package_named_after_the_driver_needs_its_release(version: str, sound: bool) -> None:
-    source = {"packages": {"names": ["kae-${DRIVER_VERSION}"]}}
-
-    assert ("driver-version" in codes(driver={"version": version, "source": source})) is not sound
-
-
-def test_a_setting_that_is_not_written_is_shown_at_the_name() -> None:
-    item = builders.policy("tls", default=True)
-
-    assert policy.place(item.source, "spec", "driver", "version") == item.source.span("metadata", "name")
-    assert policy.place(item.source, "spec", "default").text == "  default: true"

@@ -182,7 +182,7 @@ def test_metrics_are_served_where_they_are_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("duration", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1h1m1s", 3661), ("0s", 0)]
+    ("duration", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1h1m1s", 3661), ("0h00m1s", 1)]
 )
 def test_a_duration_is_told_in_seconds(duration: str, seconds: int) -> None:
     spec = CLUSTERS[0]["watcher"] | {"interval": duration}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from compiler import devices
+from compiler.model import driver as drivers
 from compiler.model import policy
 
 KINDS = pytest.mark.parametrize("kind", devices.KINDS, ids=lambda kind: kind.name)
@@ -15,7 +16,7 @@ KINDS = pytest.mark.parametrize("kind", devices.KINDS, ids=lambda kind: kind.nam
 def test_every_kind_has_its_switch_and_its_settings_in_the_policy(kind: devices.Kind) -> None:
     assert kind.switch in policy.Operator.model_fields
     assert kind.name in policy.Sharing.model_fields
-    assert kind.name in policy.Sriov.model_fields
+    assert kind.name in drivers.Sriov.model_fields
 
 
 @KINDS

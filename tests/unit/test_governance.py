@@ -141,7 +141,7 @@ def test_a_label_that_is_no_integer_belongs_neither_to_a_comparison_nor_to_its_n
     ],
 )
 def test_nodes_are_named_in_order_the_first_few_of_them(nodes: list[str], text: str) -> None:
-    assert governance.names(nodes) == text
+    assert governance.listed(nodes) == text
 
 
 def test_every_finding_about_two_policies_is_an_error() -> None:

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from compiler import images
-from compiler.model import cluster, policy
+from compiler.model import cluster
+from compiler.model import driver as drivers
 
 DIGEST = f"sha256:{'a' * 64}"
 
@@ -26,7 +27,7 @@ def mirrors(**pairs: str) -> tuple[cluster.Mirror, ...]:
     ],
 )
 def test_repository_image_and_version_make_a_reference(parts: dict[str, Any], reference: str) -> None:
-    assert images.reference(policy.Driver.model_validate(parts)) == reference
+    assert images.reference(drivers.Driver.model_validate(parts)) == reference
 
 
 @pytest.mark.parametrize(

@@ -334,10 +334,10 @@ def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
     assert volumes[mounts["/run/program"]]["emptyDir"] == {"medium": "Memory"}
 
 
-@pytest.fixture
-def probed(rendered: Rendered, tmp_path: Path) -> Callable[[], tuple[int, str]]:
-    """Runs the installer's readiness probe over a folder of the test: its exit code, and what the kubelet is told."""
-    command = container(rendered("driver/daemonset", POOL))["readinessProbe"]["exec"]["command"]
+@pytest.fixture(params=[WORKLOADS[0], WORKLOADS[2]], ids=["installer", "watcher"])
+def probed(request: pytest.FixtureRequest, rendered: Rendered, tmp_path: Path) -> Callable[[], tuple[int, str]]:
+    """Runs a program's readiness probe over a folder of the test: its exit code, and what the kubelet is told."""
+    command = container(rendered(*request.param))["readinessProbe"]["exec"]["command"]
     words = [word.replace("/run/program", str(tmp_path)) for word in command]
 
     def probe() -> tuple[int, str]:
@@ -347,14 +347,16 @@ def probed(rendered: Rendered, tmp_path: Path) -> Callable[[], tuple[int, str]]:
     return probe
 
 
-def test_the_probe_of_a_host_without_its_driver_says_why(probed: Callable[[], tuple[int, str]], tmp_path: Path) -> None:
+def test_the_probe_of_a_program_that_does_not_do_its_work_says_why(
+    probed: Callable[[], tuple[int, str]], tmp_path: Path
+) -> None:
     program = state.ProgramDir(tmp_path)
     program.set_unready("The image holds no modules for this kernel.")
 
     assert probed() == (1, "The image holds no modules for this kernel.\n")
 
 
-def test_the_probe_of_a_host_that_has_its_driver_succeeds(
+def test_the_probe_of_a_program_that_does_its_work_succeeds(
     probed: Callable[[], tuple[int, str]], tmp_path: Path
 ) -> None:
     program = state.ProgramDir(tmp_path)
@@ -364,9 +366,7 @@ def test_the_probe_of_a_host_that_has_its_driver_succeeds(
     assert probed() == (0, "The driver 2.0.1 is loaded and proved.\n")
 
 
-def test_the_probe_of_an_installer_that_has_not_begun_fails(
-    probed: Callable[[], tuple[int, str]], tmp_path: Path
-) -> None:
+def test_the_probe_of_a_program_that_has_not_begun_fails(probed: Callable[[], tuple[int, str]], tmp_path: Path) -> None:
     state.ProgramDir(tmp_path)
 
     code, said = probed()

@@ -339,10 +339,30 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "Remove the key, or give the list an item.",
         ),
         (
-            {"driver": {"image": "a\n"}},
-            "spec/driver/image",
+            {"devicePlugin": {"image": "a\n"}},
+            "spec/devicePlugin/image",
             r"'a\n' is not a part of an image reference "
             "(at most 500 letters, digits, '.', '_', ':', '/', '@' and '-').",
+            "",
+        ),
+        (
+            {"driver": {"version": "2.3.0-${KERNEL_VERSION}"}},
+            "spec/driver/version",
+            "'2.3.0-${KERNEL_VERSION}' is not a part of an image reference "
+            "(at most 500 letters, digits, '.', '_', ':', '/', '@' and '-', "
+            "and ${KERNEL_FULL_VERSION} or ${KERNEL_XYZ}).",
+            "",
+        ),
+        (
+            {"driver": {"rollout": {"waves": [{"name": "a", "percent": 0.001}]}}},
+            "spec/driver/rollout/waves/0/percent",
+            "0.001 is not a number from 0.01 to 100.",
+            "",
+        ),
+        (
+            {"driver": {"kernelMappings": [{"name": "a", "literal": "5.10 *"}]}},
+            "spec/driver/kernelMappings/0/literal",
+            "'5.10 *' is not a kernel's full version, as `uname -r` prints it.",
             "",
         ),
     ],

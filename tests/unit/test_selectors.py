@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler import selectors
-from compiler.model import policy
+from compiler.model import base
 from compiler.selectors import Requirement
 
 LABELS = (
@@ -166,12 +166,12 @@ def test_the_longest_spelling_of_an_integer_is_a_witness_too() -> None:
 
 
 def test_a_selector_becomes_a_term_in_one_order_without_repetition() -> None:
-    selector = policy.NodeSelector(
+    selector = base.NodeSelector(
         matchLabels={"zone": "east", "pool": "tls"},
         matchExpressions=(
-            policy.Requirement(key="pool", operator="NotIn", values=("web", "db", "web")),
-            policy.Requirement(key="gen", operator="Exists"),
-            policy.Requirement(key="pool", operator="In", values=("tls",)),
+            base.Requirement(key="pool", operator="NotIn", values=("web", "db", "web")),
+            base.Requirement(key="gen", operator="Exists"),
+            base.Requirement(key="pool", operator="In", values=("tls",)),
         ),
     )
 

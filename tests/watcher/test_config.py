@@ -36,7 +36,7 @@ FULL: dict[str, Any] = {
 
 SPECS: tuple[dict[str, Any], ...] = (
     {},
-    {"interval": "0s", "quietSeconds": 0, "removalQuietSeconds": 0, "minCommitSeconds": 1, "maxLossPercent": 0},
+    {"interval": "1s", "quietSeconds": 0, "removalQuietSeconds": 0, "minCommitSeconds": 1, "maxLossPercent": 0},
     # The longest duration that can be written.
     {"interval": "99999999999999999h", "quietSeconds": 86400, "removalQuietSeconds": 86400, "minCommitSeconds": 86400},
     {
@@ -127,6 +127,22 @@ def test_every_config_that_is_checked_in_is_read() -> None:
     for file, written in found.items():
         judge().validate(json.loads(written))
         assert decoded(json.loads(written)), file
+
+
+@pytest.mark.parametrize("interval", ["1s", "10m", "0h90m", "1h0m", "1h30m05s", "0h0m010s"])
+def test_an_interval_of_a_second_or_more_is_allowed(interval: str) -> None:
+    assert interval_rule().is_valid(interval)
+
+
+@pytest.mark.parametrize("interval", ["0s", "0m", "00h", "0h0m0s", "0h00s", "", "s", "10", "1s1m", "-1s", "1d"])
+def test_an_interval_of_nothing_is_refused(interval: str) -> None:
+    assert not interval_rule().is_valid(interval)
+
+
+def interval_rule() -> jsonschema.Draft202012Validator:
+    """What the language says of spec.watcher.interval."""
+    language = json.loads((ROOT / "schemas" / "kaecluster.json").read_text("utf-8"))
+    return jsonschema.Draft202012Validator(language["$defs"]["Watcher"]["properties"]["interval"])
 
 
 @pytest.mark.parametrize("url", URLS)

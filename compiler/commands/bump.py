@@ -1,0 +1,186 @@
+"""`kae bump`: one version in a policy's file changed in place, so that a pull request shows one line."""
+
+import argparse
+import contextlib
+import os
+import stat
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from compiler import cli, diagnostics, documents, edits, errors, files, load, names, parse, report, resources, schema
+from compiler.checks import policy as policy_checks
+from compiler.commands import findings
+from compiler.schema import words
+
+_LISTS = {
+    "wave": ("wave", ("spec", "driver", "rollout", "waves")),
+    "mapping": ("mapping", ("spec", "driver", "kernelMappings")),
+    "frozen": ("frozen group", ("spec", "driver", "rollout", "frozen")),
+}
+"""What entries with a version of their own are called, and where they stand, by their option."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Writes the version, and says what it was."""
+    try:
+        return _bumped(arguments)
+    except edits.RefusedError as refused:
+        sys.stderr.write(f"kae: {report.printable(refused.message)}\n")
+        if refused.hint:
+            sys.stderr.write(f"hint: {report.printable(refused.hint)}\n")
+        return cli.WRONG
+
+
+def _bumped(arguments: argparse.Namespace) -> int:
+    found, notes = _read(arguments.file)
+    if diagnostics.has_errors(notes):
+        return _wrong(arguments, notes)
+    file, source, index = _policy(found, arguments.policy)
+    judge = schema.Judge(resources.schemas())
+    notes.extend(judge.judge(source.documents[index], lists=False)[1])
+    if diagnostics.has_errors(notes):
+        return _wrong(arguments, notes)
+    title, path = _part(arguments, source.documents[index].data)
+    old = _value(source.documents[index].data, path)
+    if old != arguments.version:
+        before, source = source.documents[index], edits.written(source, index, path, arguments.version)
+        notes.extend(_brought(before, source.documents[index], judge))
+        if diagnostics.has_errors(notes):
+            return _wrong(arguments, notes)
+        _write(file, source.text)
+    line = source.documents[index].span(*path).line
+    result = {"file": file.name, "line": line, "path": words.dotted(path), "old": old, "new": arguments.version}
+    change = f"is {old} already" if old == arguments.version else f"{old or 'unset'} -> {arguments.version}"
+    body = f"{file.name}:{line}: {arguments.policy} {title}: version {change}\n"
+    findings.show(arguments, diagnostics.merged(notes), body, policy=arguments.policy, **result)
+    return cli.FINE
+
+
+def _wrong(arguments: argparse.Namespace, notes: Iterable[diagnostics.Diagnostic]) -> int:
+    findings.show(arguments, diagnostics.merged(notes))
+    return cli.WRONG
+
+
+_Read = tuple[files.Input, edits.Source]
+
+
+def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
+    """The files of policies/, or only the one that was named."""
+    inputs, notes = files.find([names.POLICIES])
+    if wanted is not None:
+        name = files.name_of(wanted)
+        inputs, notes = [item for item in inputs if item.name == name], []
+        if not inputs:
+            raise errors.WorldError(
+                f"'{files.shown(wanted)}' is no document file of {names.POLICIES}/.",
+                hint="Name a .yaml, .yml or .json file below it.",
+            )
+    found = []
+    for item in inputs:
+        content = files.read(item)
+        read, faults = load.decode(item.name, content)
+        notes.extend(faults)
+        if not diagnostics.has_errors(faults):
+            source = edits.Source(name=item.name, text=content.decode(), documents=tuple(read))
+            found.append((item, source))
+    return found, notes
+
+
+def _policy(found: Iterable[_Read], wanted: str) -> tuple[files.Input, edits.Source, int]:
+    """The one document of a policy; raises RefusedError where there is none, or more than one."""
+    known: dict[str, list[tuple[files.Input, edits.Source, int]]] = {}
+    for item, source in found:
+        for index, name in _policies(source.documents):
+            known.setdefault(name, []).append((item, source, index))
+    if wanted not in known:
+        hint = (
+            _hint(wanted, sorted(known), f"{names.POLICIES}/ holds")
+            if known
+            else "`kae -C DIR` works in another folder."
+        )
+        raise edits.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
+    matches = known[wanted]
+    if len(matches) > 1:
+        places = ", ".join(
+            str(source.documents[index].span("metadata", "name")).rpartition(":")[0] for _, source, index in matches
+        )
+        is_divided = len({source.name for _, source, _ in matches}) > 1
+        hint = "Choose a file with --file." if is_divided else "Give each document a file of its own."
+        raise edits.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {places}.", hint=hint)
+    return matches[0]
+
+
+def _policies(read: Sequence[documents.Document]) -> Iterator[tuple[int, str]]:
+    """The documents that call themselves policies, with their names."""
+    for index, document in enumerate(read):
+        if isinstance(document.data, dict) and document.data.get("kind") == "KAEPolicy":
+            name = _value(document.data, ("metadata", "name"))
+            if isinstance(name, str):
+                yield index, name
+
+
+def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path]:
+    """What of the policy is meant, in words, and the path of its version; `data` is as the schema wants it."""
+    for option, (title, path) in _LISTS.items():
+        wanted = getattr(arguments, option)
+        if wanted is None:
+            continue
+        known = [entry["name"] for entry in _value(data, path) or ()]
+        if wanted not in known:
+            field = words.dotted(path)
+            hint = _hint(wanted, known, f"{field} holds") if known else f"{field} has no entries."
+            raise edits.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
+        return f"{title} {wanted}", (*path, known.index(wanted), "version")
+    if arguments.device_plugin:
+        return "device plugin", ("spec", "devicePlugin", "version")
+    return "driver", ("spec", "driver", "version")
+
+
+def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
+    near = words.nearest(wanted, known)
+    return (f"Did you mean '{near}'? " if near else "") + f"{lead} {words.listed(known)}."
+
+
+def _value(data: Any, path: documents.Path) -> Any:
+    """What stands at a path; None where nothing does."""
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return data
+
+
+def _brought(
+    before: documents.Document, after: documents.Document, judge: schema.Judge
+) -> Iterator[diagnostics.Diagnostic]:
+    """What a compile says of the policy by itself and did not say before it was edited."""
+    _, found = judge.judge(after, lists=False)
+    if found:
+        yield from found
+        return
+    known = {(fault.code, fault.message) for fault in policy_checks.faults(parse.policy_of(before))}
+    for fault in policy_checks.faults(parse.policy_of(after)):
+        if (fault.code, fault.message) not in known:
+            yield fault
+
+
+def _write(file: files.Input, text: str) -> None:
+    """Put the file's new text in its place at once, with the mode that it had; a link stays a link."""
+    try:
+        target = file.path.resolve(strict=True)
+        # Hidden, so that nobody reads it as a document.
+        handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
+        try:
+            with os.fdopen(handle, "wb") as new:
+                new.write(text.encode())
+                os.fchmod(new.fileno(), stat.S_IMODE(target.stat().st_mode))
+            Path(temporary).replace(target)
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # It has its place.
+                Path(temporary).unlink()
+    except OSError as error:
+        raise errors.WorldError(f"'{file.name}' cannot be written: {error.strerror}.") from error

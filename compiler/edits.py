@@ -1,0 +1,266 @@
+"""One string of a document changed in its file's text, with every other character as it was.
+
+The reader's own nodes say where a value stands; what is spliced in is then read again, and only data that
+differs in that one place is accepted.
+"""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from compiler import canonical, documents, errors, jsonplaces, load, yamltext
+from compiler.schema import words
+
+_LOADER = yaml.CSafeLoader  # libyaml, as in yamlreader: its marks count characters, and CR LF as two.
+
+_BREAK = re.compile(r"\r\n|\n|\r")
+_ANCHORED = re.compile(r"&[\w-]+[ \t]+(?=[^\s#])")
+_PRINTABLE = re.compile("[ -~]*")
+
+Splice = tuple[int, int, str]
+"""Where a text is cut, up to where, and what comes there."""
+
+
+class RefusedError(errors.WorldError):
+    """What was asked does not fit the documents as they are written: a sentence, and an action as hint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A file of documents as it was read: its name, its whole text, and what stands in it."""
+
+    name: str
+    text: str
+    documents: tuple[documents.Document, ...]
+
+
+def written(source: Source, index: int, path: documents.Path, value: str) -> Source:
+    """The file with a string at a path of its document `index`, which gets the mappings on the way that it lacks.
+
+    The list entries on the way must be there. Raises RefusedError where that cannot be had by one edit: where
+    aliases repeat the value, where a merge brings it, or where it is written in a form that no splice fits.
+    """
+    place = f"{source.documents[index].places.span(path)}: '{words.dotted(path)}'"
+    if source.name.endswith(".json"):
+        splice = _json_splice(source.text, path, value)
+    else:
+        splice = _Yaml(source, index, place).splice(path, value)
+    start, end, piece = splice
+    text = source.text[:start] + piece + source.text[end:]
+    after, found = load.decode(source.name, text.encode())
+    if found or _plain_data(after) != _wanted(source, index, path, value):
+        raise _misfit(place)
+    return Source(name=source.name, text=text, documents=tuple(after))
+
+
+def _misfit(place: str) -> RefusedError:
+    return RefusedError(f"{place} cannot be changed without changing more.", hint="Write it by hand.")
+
+
+def _plain_data(found: list[documents.Document]) -> list[str]:
+    """Documents in a form in which only equal data is equal: 1, 1.0 and true differ, the order of keys does not."""
+    return [json.dumps(document.data, sort_keys=True) for document in found]
+
+
+def _wanted(source: Source, index: int, path: documents.Path, value: str) -> list[str]:
+    """What the documents shall be after the edit."""
+    data = [json.loads(text) for text in _plain_data(list(source.documents))]  # what aliases share is apart now
+    inside = data[index]
+    for step in path[:-1]:
+        inside = inside.setdefault(step, {}) if isinstance(step, str) else inside[step]
+    inside[path[-1]] = value
+    return [json.dumps(document, sort_keys=True) for document in data]
+
+
+def _json_splice(text: str, path: documents.Path, value: str) -> Splice:
+    at = jsonplaces.top(text)
+    for depth, step in enumerate(path):
+        members = {name: (key_at, value_at) for name, key_at, value_at in jsonplaces.members(text, at)}
+        if step not in members:
+            return _json_addition(text, at, members, _nested(path[depth:], json.dumps(value)))
+        at = members[step][1]
+    return at, _json_end(text, at), json.dumps(value)
+
+
+def _nested(path: documents.Path, value: str) -> tuple[str, str]:
+    """A key and its value, which holds the rest of the path."""
+    for step in reversed(path[1:]):
+        value = f'{{"{step}": {value}}}'
+    return f'"{path[0]}"', value
+
+
+def _json_addition(text: str, at: int, members: dict[Any, tuple[int, int]], entry: tuple[str, str]) -> Splice:
+    """A new member behind `name`, or else before all others; blanks and line breaks are those of its neighbour."""
+    key, value = entry
+    if not members:
+        return at + 1, at + 1, f"{key}: {value}"
+    key_at, value_at = members.get("name") or next(iter(members.values()))
+    blank = re.search(r"\s*$", text[:key_at])
+    before = blank.group() if blank else ""
+    colon = text[_json_end(text, key_at) : value_at]
+    if "name" in members:
+        end = _json_end(text, value_at)
+        return end, end, f",{before}{key}{colon}{value}"
+    return key_at, key_at, f"{key}{colon}{value},{before or ' '}"
+
+
+def _json_end(text: str, at: int) -> int:
+    _, end = json.JSONDecoder().raw_decode(text, at)
+    return end
+
+
+class _Yaml:
+    """A YAML document as libyaml's nodes."""
+
+    def __init__(self, source: Source, index: int, place: str) -> None:
+        self.text = source.text
+        self.document = source.documents[index]
+        self.place = place
+        try:
+            nodes = [node for node in yaml.compose_all(source.text, Loader=_LOADER) if not _is_empty(node)]
+        except yaml.YAMLError as error:  # PyYAML's composer takes no anchor twice, as YAML and our reader do.
+            message = f"{place} cannot be changed: an anchor of the file is given twice."
+            raise RefusedError(message, hint="Rename one of the anchors.") from error
+        self.root = nodes[index]
+        self.shared = set(_shared(self.root))
+
+    def splice(self, path: documents.Path, value: str) -> Splice:
+        """The edit that puts the value there."""
+        head: Any = None
+        node: Any = self.root
+        for depth, step in enumerate(path):
+            is_flow = bool(node.flow_style)
+            if isinstance(step, int):
+                head, inner = None, node.value[step]
+            else:
+                head_before, (head, inner) = head, _own(node, step)
+                if inner is None:
+                    self._refuse_merged(path[: depth + 1])
+                    return self._addition(node, head_before, path[depth:], value)
+            if id(inner) in self.shared:
+                message = f"{self.place} is written for several places at once, by an anchor and its aliases."
+                raise RefusedError(message, hint="Write it out where it shall change.")
+            node = inner
+        return self._replacement(node, value, is_flow=is_flow)
+
+    def _refuse_merged(self, path: documents.Path) -> None:
+        if self.document.has(path):
+            message = f"{self.place} comes from a merge ('<<'), which others may share."
+            raise RefusedError(message, hint=f"Write '{path[-1]}:' into the mapping itself.")
+
+    def _replacement(self, node: Any, value: str, *, is_flow: bool) -> Splice:
+        """The scalar's characters, without its anchor, in the quotes that they had."""
+        if node.style in ("|", ">"):
+            raise RefusedError(f"{self.place} is written as a block.", hint="Write it on one line.")
+        start = node.start_mark.index
+        if self.text.startswith("&", start):
+            anchor = _ANCHORED.match(self.text, start)
+            if anchor is None:
+                raise _misfit(self.place)
+            start = anchor.end()
+        if node.style == "'" and _PRINTABLE.fullmatch(value):
+            piece = "'" + value.replace("'", "''") + "'"
+        else:
+            piece = canonical.quoted(value) if node.style else _scalar(value, is_flow=is_flow)
+        return start, node.end_mark.index, piece
+
+    def _addition(self, node: Any, head: Any, path: documents.Path, value: str) -> Splice:
+        """A new key: behind `name` where there is one, otherwise first; mappings that were missing come last."""
+        name, named = _own(node, "name")
+        if node.flow_style:
+            return self._flow_addition(node, None if id(named) in self.shared else named, path, value)
+        if name is not None:
+            return self._lines(self._end(name, named), name.start_mark.column, path, value)
+        column = node.value[0][0].start_mark.column
+        if head is not None and len(path) == 1:
+            return self._lines(head.end_mark.index, column, path, value)
+        return self._lines(self._last(node), column, path, value)
+
+    def _flow_addition(self, node: Any, named: Any, path: documents.Path, value: str) -> Splice:
+        entry = _scalar(value, is_flow=True)
+        for step in reversed(path[1:]):
+            entry = f"{{{step}: {entry}}}"
+        entry = f"{path[0]}: {entry}"
+        if named is not None:
+            at, entry = named.end_mark.index, f", {entry}"
+        elif node.value:
+            at, entry = node.value[0][0].start_mark.index, f"{entry}, "
+        else:
+            at = self.text.index("{", node.start_mark.index) + 1
+        return at, at, entry
+
+    def _lines(self, after: int, column: int, path: documents.Path, value: str) -> Splice:
+        """A line for each key of the path, below the line of a position and with its line break."""
+        step = self._step()
+        heads = [f"{' ' * (column + depth * step)}{key}:" for depth, key in enumerate(path)]
+        lines = [*heads[:-1], f"{heads[-1]} {_scalar(value, is_flow=False)}"]
+        found = _BREAK.search(self.text, after)
+        if found:
+            return found.end(), found.end(), "".join(line + found.group() for line in lines)
+        usual = _BREAK.search(self.text)
+        end = len(self.text)
+        return end, end, "".join((usual.group() if usual else "\n") + line for line in lines)
+
+    def _end(self, key: Any, value: Any) -> int:
+        """Where a key's value ends; a repeated value stands elsewhere, and its alias beside the key."""
+        if id(value) in self.shared:
+            return int(key.end_mark.index)
+        start, end = value.start_mark.index, value.end_mark.index
+        return int(start) + len(self.text[start:end].rstrip())
+
+    def _last(self, node: Any) -> int:
+        """Where the last value in a block ends; its own mark is behind the comments that follow."""
+        end = int(node.end_mark.index)
+        while isinstance(node, yaml.CollectionNode) and not node.flow_style:
+            key, inner = node.value[-1] if isinstance(node, yaml.MappingNode) else (node, node.value[-1])
+            end = self._end(key, inner)
+            if id(inner) in self.shared:
+                break
+            node = inner
+        return end
+
+    def _step(self) -> int:
+        """By how much the document indents a mapping."""
+        for key, inner in self.root.value:
+            if isinstance(inner, yaml.MappingNode) and not inner.flow_style and id(inner) not in self.shared:
+                step: int = inner.value[0][0].start_mark.column - key.start_mark.column
+                return max(1, step)
+        return 2
+
+
+def _is_empty(node: Any) -> bool:
+    """Whether nothing stands between two marks of documents, which is no document to the reader."""
+    return isinstance(node, yaml.ScalarNode) and not node.value and not node.style
+
+
+def _shared(root: Any) -> Iterator[int]:
+    """What aliases repeat: the nodes that are met more than once."""
+    seen: set[int] = set()
+    pending = [root]
+    for node in pending:  # It grows on the way.
+        if id(node) in seen:
+            yield id(node)
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            pending += itertools.chain.from_iterable(node.value)
+        elif isinstance(node, yaml.SequenceNode):
+            pending += node.value
+
+
+def _own(node: Any, key: str) -> tuple[Any, Any]:
+    """A mapping's key and value as nodes, without what a merge brings; nothing where it is absent."""
+    return next((pair for pair in node.value if pair[0].value == key), (None, None))
+
+
+def _scalar(value: str, *, is_flow: bool) -> str:
+    """A string as a new scalar: plain where the compiler's reader takes it for this very string."""
+    form = "{{k: {}}}" if is_flow else "k: {}"
+    read, found = yamltext.documents(form.format(value), "")
+    is_plain = not found and [document.data for document in read] == [{"k": value}]
+    return value if is_plain else canonical.quoted(value)

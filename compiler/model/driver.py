@@ -1,0 +1,222 @@
+"""The driver of a policy: which one a host ends with, by kernel and by group, and how it gets there."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from compiler.model import base
+from compiler.model.base import Model
+
+
+class DriverMetrics(base.Metrics):
+    """Metrics of the driver installer."""
+
+    port: base.Port = 9511
+    """On the pod's own address."""
+
+
+Repository = Annotated[
+    str,
+    Field(
+        pattern=r"^(https?://|file:///)[^ ]+$",
+        max_length=500,
+        json_schema_extra=base.form("the URL of a package repository (https://, http:// or file:///)"),
+    ),
+]
+PackageName = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._+${}~-]+$",
+        max_length=250,
+        json_schema_extra=base.form("the name of a package, such as uacce-${DRIVER_VERSION}"),
+    ),
+]
+
+
+class BuildSource(Model):
+    """The modules are compiled on the node against the kernel-devel package of its running kernel."""
+
+    repositories: tuple[Repository, ...] = ()
+    """Package repositories; none means the node's own. file:// is a path of the host."""
+
+
+class PackagesSource(Model):
+    """The modules come as rpm packages."""
+
+    names: Annotated[tuple[PackageName, ...], Field(min_length=1)]
+    """Packages in the order of installation; `${DRIVER_VERSION}` stands for driver.version."""
+    repositories: tuple[Repository, ...] = ()
+    """Package repositories; none means the node's own. file:// is a path of the host."""
+    gpgCheck: bool = True
+    """Refuse packages without a trusted signature."""
+
+
+class PrebuiltSource(Model):
+    """The image holds the modules, below /opt/lib/modules/<kernel>/."""
+
+
+class InTreeSource(Model):
+    """The modules of the kernel itself."""
+
+
+class Source(Model):
+    """Where the driver's modules come from: exactly one of the four."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 1, "maxProperties": 1})
+
+    build: BuildSource | None = None
+    """Compile on the node."""
+    packages: PackagesSource | None = None
+    """Install rpm packages."""
+    prebuilt: PrebuiltSource | None = None
+    """Take modules out of the image."""
+    inTree: InTreeSource | None = None
+    """Use the kernel's own modules."""
+
+
+Vfs = Annotated[int, Field(ge=0, le=63)]
+
+
+class Sriov(Model):
+    """Virtual functions for each physical function; an absent kind is left alone."""
+
+    hpre: Vfs | None = None
+    """Of each HPRE device."""
+    sec: Vfs | None = None
+    """Of each SEC device."""
+    zip: Vfs | None = None
+    """Of each ZIP device."""
+
+
+DriverImagePart = Annotated[
+    str,
+    Field(
+        pattern=r"^([A-Za-z0-9._:/@-]|\$\{KERNEL_(FULL_VERSION|XYZ)\})*$",
+        max_length=500,
+        json_schema_extra=base.form(
+            "a part of an image reference (at most 500 letters, digits, '.', '_', ':', '/', '@' and '-', and "
+            "${KERNEL_FULL_VERSION} or ${KERNEL_XYZ})"
+        ),
+    ),
+]
+Kernel = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+~-]*$",
+        max_length=63,
+        json_schema_extra=base.form("a kernel's full version, as `uname -r` prints it"),
+    ),
+]
+
+
+class Overrides(Model):
+    """What a part of a policy's nodes gets instead: frozen over wave over mapping over driver, field by field."""
+
+    version: DriverImagePart | None = None
+    """Instead of driver.version."""
+    repository: base.ImagePart | None = None
+    """Instead of driver.repository."""
+    image: DriverImagePart | None = None
+    """Instead of driver.image."""
+    source: Source | None = None
+    """Instead of driver.source, as a whole."""
+    state: Literal["Present", "Absent"] | None = None
+    """Instead of driver.state."""
+
+
+class Named(Overrides):
+    """A part of a policy's nodes with a name."""
+
+    name: base.PolicyName
+    """A part of the pool's name."""
+
+
+class KernelMapping(Named):
+    """Nodes with certain kernels, by either regexp or literal; the first mapping that matches takes a node."""
+
+    regexp: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    """RE2, unanchored, against the kernel's full version."""
+    literal: Kernel | None = None
+    """The kernel's full version."""
+    kernels: Annotated[tuple[Kernel, ...], Field(min_length=1)] | None = None
+    """The kernels that there are images for, where an image's name holds `${KERNEL_…}`; absent means those of the
+    inventory."""
+
+
+class Group(Named):
+    """Nodes of a policy that are chosen when it is compiled, and then are known by name."""
+
+    nodes: Annotated[tuple[base.ObjectName, ...], Field(min_length=1)] | None = None
+    """The nodes by name."""
+    inventorySelector: base.NodeSelector | None = None
+    """Labels of nodes of the inventory; who they are is fixed by each compile."""
+    clusters: Annotated[tuple[base.Glob, ...], Field(min_length=1)] | None = None
+    """Names or shell globs of clusters in which it holds; absent means every cluster of the policy."""
+
+
+class Wave(Group):
+    """Nodes that change earlier than the rest: one of percent, nodes and inventorySelector.
+
+    The first wave that takes a node keeps it.
+    """
+
+    percent: Annotated[float, Field(ge=0.01, le=100)] | None = None
+    """The share of the policy's nodes, by a hash of their names, that is in this wave or in one before it."""
+
+
+class Frozen(Group):
+    """Nodes that stay as they are until this entry is edited; they belong to no wave."""
+
+
+class Rollout(Model):
+    """The pace at which hosts change their driver."""
+
+    maxParallel: Annotated[int, Field(ge=1, le=1000)] = 1
+    """Hosts of the policy that may swap their driver at a time, over all its pools."""
+    maxUnavailable: base.IntOrPercent = "10%"
+    """Pods of each DaemonSet that may be replaced at a time."""
+    minReadySeconds: Annotated[int, Field(ge=0, le=3600)] = 30
+    """How long a new pod stays Ready before it counts as available."""
+    waves: tuple[Wave, ...] = ()
+    """Nodes that change earlier, in order; all others are the rest."""
+    frozen: tuple[Frozen, ...] = ()
+    """Nodes that never move until their entry is edited."""
+
+
+class Drain(Model):
+    """What happens to pods that hold a device when a module has to be unloaded."""
+
+    enabled: bool = True
+    """Evict them; false waits for them to go by themselves."""
+    timeoutSeconds: Annotated[int, Field(ge=1, le=86400)] = 300
+    """After this long the old driver stays, and the pod says who holds the device."""
+
+
+class Driver(base.Component):
+    """The driver installer: which driver a host ends with, and how it gets there."""
+
+    enabled: bool = True
+    """false: the driver is pre-installed, and nothing of ours touches it."""
+    image: DriverImagePart = "kae-driver-installer"
+    version: DriverImagePart = "latest"
+    """A tag, or a digest `sha256:…`; with kernelMappings it may hold `${KERNEL_FULL_VERSION}` or `${KERNEL_XYZ}`."""
+    state: Literal["Present", "Absent"] = "Present"
+    """Absent removes the driver from the hosts."""
+    enabledCleanup: bool = False
+    """Also remove the driver when the DaemonSet itself is deleted."""
+    env: tuple[base.EnvVar, ...] = ()
+    """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
+    source: Source = base.defaults(build={})
+    """Where the modules come from; one of the four."""
+    kernelMappings: tuple[KernelMapping, ...] = ()
+    """By kernel: which driver. A node whose kernel none of them matches keeps the driver that it has."""
+    moduleParameters: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """Module, parameter, value; over the defaults uacce_mode 2 (inTree: 1) and pf_q_num 256."""
+    sriov: Sriov = base.defaults()
+    """Virtual functions to set up."""
+    rollout: Rollout = base.defaults()
+    """The pace of a change."""
+    drain: Drain = base.defaults()
+    """What becomes of pods that hold a device."""
+    metrics: DriverMetrics = base.defaults()
+    """Metrics of the driver installer."""

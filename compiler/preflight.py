@@ -1,0 +1,100 @@
+"""A kernel that no node runs yet: which policies would serve it, and with which images."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compiler import images, kernels, overlap, overrides, pools, selectors
+from compiler.model import cluster
+from compiler.model import driver as drivers
+
+_LABELS = "feature.node.kubernetes.io/kernel-version"
+"""NFD's labels of a kernel: https://nfd.sigs.k8s.io/usage/features#kernel"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a pool would bring to a node with the kernel."""
+
+    pool: str
+    image: str
+    source: str
+    """The field of `driver.source` that is set."""
+    state: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a policy would do for nodes with the kernel."""
+
+    policy: str
+    mapping: str | None
+    offers: tuple[Offer, ...]
+    """One for each pool; none where the policy has no driver for the kernel."""
+    reason: str
+
+    @property
+    def is_served(self) -> bool:
+        """Whether such a node would get a driver, in some pool."""
+        return any(offer.state == "Present" for offer in self.offers)
+
+
+def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec) -> Answer:
+    """What a policy would do for a node that runs `version`, as `uname -r` prints it."""
+    policy, driver, kernel = division.policy, division.policy.spec.driver, kernels.cleaned(version)
+    if not driver.enabled:
+        return _none(division, "driver.enabled is false: it is pre-installed")
+    if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
+        return _none(division, "its nodeSelector matches no node with this kernel")
+    mapping = kernels.first(driver.kernelMappings, kernel)
+    if driver.kernelMappings and mapping is None:
+        return _none(division, "no mapping covers it")
+    if mapping is None:
+        return Answer(
+            policy=policy.name,
+            mapping=None,
+            offers=tuple(_offers(division, None, None, spec)),
+            reason="it has no kernelMappings: one driver for every kernel",
+        )
+    if not overrides.is_per_kernel(policy, mapping):
+        return Answer(
+            policy=policy.name,
+            mapping=mapping.name,
+            offers=tuple(_offers(division, mapping, None, spec)),
+            reason=f"mapping '{mapping.name}' takes it",
+        )
+    if mapping.kernels is not None and kernel not in {kernels.cleaned(listed) for listed in mapping.kernels}:
+        return _none(division, f"mapping '{mapping.name}' takes it, and does not list it among its kernels")
+    return Answer(
+        policy=policy.name,
+        mapping=mapping.name,
+        offers=tuple(_offers(division, mapping, kernel, spec)),
+        reason=f"mapping '{mapping.name}' takes it, with an image of its own"
+        + ("" if division.kernel_class(version) else ", from the compile on that finds it in the inventory"),
+    )
+
+
+def _none(division: pools.Division, reason: str) -> Answer:
+    return Answer(policy=division.policy.name, mapping=None, offers=(), reason=reason)
+
+
+def _known(kernel: str) -> selectors.Term:
+    """What is known of the labels of a node with this kernel."""
+    numbers = [number for number in kernel.partition("-")[0].split(".") if number.isdecimal()]
+    parts = (("full", kernel), *zip(("major", "minor", "revision"), numbers, strict=False))
+    return tuple(selectors.Requirement(f"{_LABELS}.{part}", "In", (value,)) for part, value in parts)
+
+
+def _offers(
+    division: pools.Division, mapping: drivers.KernelMapping | None, kernel: str | None, spec: cluster.KAEClusterSpec
+) -> Iterator[Offer]:
+    for group in division.groups or (None,):
+        driver = overrides.effective(
+            division.policy.spec.driver, mapping, group.overrides if group else None, kernel=kernel
+        )
+        part = pools.class_name(mapping, kernel) if mapping else None
+        yield Offer(
+            pool="--".join(name for name in (group.name if group else None, part) if name) or division.policy.name,
+            image=images.mirrored(images.reference(driver), spec.images.mirrors),
+            source=next(iter(driver.source.model_dump(exclude_none=True))),
+            state=driver.state,
+        )

@@ -1,0 +1,62 @@
+"""NodeFeatureRules: how NFD comes to the labels by which DaemonSets find their nodes."""
+
+from collections.abc import Iterator, Sequence
+
+from compiler import devices, documents, ir, kernels, pools
+
+
+def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+    """The rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
+    if not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
+        return
+    identifiers = tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf)))
+    rules = ir.DeviceRules(
+        vendor=devices.VENDOR,
+        devices=identifiers,
+        kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
+    )
+    yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=rules)
+    for division in governed:
+        if division.label is not None and division.policy.spec.driver.enabled and division.pools:
+            value = pool_rules(division, division.label, identifiers)
+            yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-pool.yaml", value=value)
+
+
+def pool_rules(division: pools.Division, label: str, identifiers: tuple[str, ...]) -> ir.PoolRules:
+    """The rules that give the nodes of a policy the label of their pool; `identifiers` are PCI device ids."""
+    name = division.policy.name
+    groups = tuple(group for group in division.groups if group.nodes or group.kind == "rest")
+    return ir.PoolRules(
+        name=f"kae-pool-{name}",
+        policy=name,
+        label=label,
+        # Variables of all objects share one map, so they are named after the policy.
+        group_variable=f"kae.{name}.group",
+        kernel_variable=f"kae.{name}.kernel",
+        vendor=devices.VENDOR,
+        devices=identifiers,
+        groups=tuple(ir.GroupRule(name=group.name, nodes=group.nodes) for group in groups),
+        kernels=tuple(_kernel_rules(division)),
+        pools=tuple(
+            ir.PoolRule(
+                name=pool.name,
+                group=pool.group.name if pool.group else None,
+                kernels=pool.kernels.name if pool.kernels else None,
+            )
+            for pool in division.pools
+            if pool.group is None or pool.group in groups
+        ),
+    )
+
+
+def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
+    for mapping in division.policy.spec.driver.kernelMappings:
+        found = [entry for entry in division.classes if entry.mapping is mapping]
+        for entry in found:
+            if entry.kernel is not None:
+                yield ir.KernelRule(name=entry.name, operator="In", value=entry.kernel)
+        # Of a mapping with a pool for each kernel this takes the kernels that have none: no later mapping may.
+        if mapping.regexp is not None:
+            yield ir.KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
+        elif mapping.literal is not None and not any(entry.kernel for entry in found):
+            yield ir.KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))

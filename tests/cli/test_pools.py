@@ -1,0 +1,167 @@
+"""Pools on the command line: which node is in which pool and why, which images CI has to build, and new kernels."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests import builders, project
+from tests.cli import fleet
+
+OLD, NEW, UNKNOWN = "5.10.0-216.oe2203sp4.aarch64", "6.6.0-28.oe2403.aarch64", "4.19.90-2112.el7.aarch64"
+POLICY = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAEPolicy
+metadata:
+  name: tls
+spec:
+  nodeSelector: {matchLabels: {pool: tls}}
+  driver:
+    version: 2.2.0
+    kernelMappings:
+      - name: oe2203
+        regexp: oe2203
+      - name: oe2403
+        regexp: oe2403
+        version: 2.2.0-${KERNEL_FULL_VERSION}
+        source: {prebuilt: {}}
+    rollout:
+      waves:
+        - {name: canary, percent: 10, version: 2.3.0, clusters: [east]}
+        - {name: chosen, inventorySelector: {matchLabels: {zone: b}}, version: 2.3.0, clusters: [east]}
+      frozen:
+        - {name: sick, nodes: [node-07], version: 2.1.0, clusters: [east]}
+  devicePlugin: {version: 1.4.1}
+---
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAEPolicy
+metadata:
+  name: plain
+spec:
+  clusters: [west]
+  nodeSelector: {matchLabels: {pool: plain}}
+  driver: {version: 2.2.0, source: {inTree: {}}}
+  devicePlugin: {version: 1.4.1}
+---
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata: {name: east}
+spec: {nfd: {enabled: true}}
+---
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata: {name: west}
+spec: {nfd: {enabled: true}}
+"""
+
+
+def _node(number: int) -> dict[str, Any]:
+    labels = {**builders.HPRE, "pool": "tls", "zone": "b" if number == 5 else "a"}
+    node = builders.kubernetes_node(f"node-{number:02}", labels)
+    node["status"]["nodeInfo"]["kernelVersion"] = (OLD, NEW, OLD, OLD, UNKNOWN)[number % 5]
+    return node
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet with every sort of group and mapping, and a cluster in which no group holds."""
+    texts = {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed([_node(number) for number in range(12)])}
+    return project.write(tmp_path_factory.mktemp("pools"), texts)
+
+
+def test_the_plan_counts_pools_and_names_the_images_to_build(folder: Path, snapshot: SnapshotAssertion) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "east")
+
+    assert answer.code == 0
+    assert answer.out == snapshot
+
+
+def test_programs_get_pools_and_images_too(folder: Path) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "east", "--format", "json")
+
+    (east,) = json.loads(answer.out)["clusters"]
+    by_pool = {pool["pool"]: pool["nodes"] for pool in east["pools"]}
+    assert sum(by_pool.values()) == sum(node["pool"] is not None for node in east["nodes"])
+    assert by_pool["sick--oe2203"] == 1
+    assert {image["kernel"] for image in east["images"]} == {NEW}
+    assert {image["image"].rpartition(":")[2] for image in east["images"]} == {f"2.2.0-{NEW}", "2.3.0", "2.1.0"}
+
+
+@pytest.mark.parametrize("name", ["node-03", "node-04", "node-05", "node-07", "node-06"])
+def test_the_pool_of_a_node_is_explained(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
+    answer = project.kae(folder, "explain", name)
+
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out == snapshot
+
+
+def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
+    answer = project.kae(folder, "explain", "node-07", "--format", "json")
+
+    pool = json.loads(answer.out)["pool"]
+    assert (pool["name"], pool["label"]) == ("sick--oe2203", "openfuyao.com/kae.pool.tls")
+    assert pool["reasons"] == ["group 'sick': it is named there", f"mapping 'oe2203': its kernel '{OLD}' matches"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--kernel", OLD), 0, "yes  tls: mapping 'oe2203' takes it"),
+        (("--kernel", NEW), 0, "yes  tls: mapping 'oe2403' takes it, with an image of its own\n"),
+        (("--kernel", "6.6.1.oe2403"), 0, "from the compile on that finds it in the inventory"),
+        (("--kernel", UNKNOWN), 0, "no   tls: no mapping covers it"),
+        (("--kernel", UNKNOWN), 0, "yes  plain: it has no kernelMappings: one driver for every kernel"),
+        (("--kernel", UNKNOWN, "--cluster", "east"), 1, "No policy would serve a node with this kernel."),
+        (("--kernel", NEW, "--cluster", "east"), 0, f"has to hold the modules, below /opt/lib/modules/{NEW}/."),
+        (("--kernel", f"{NEW}+", "--cluster", "east"), 0, f"kae-driver-installer:2.2.0-{NEW} (prebuilt)"),
+        (("--kernel", OLD, "--os", "Debian 13"), 0, "KAE's driver is not known to support 'Debian 13'."),
+        (("--kernel", "5.11.0.oe2203"), 0, "not known to support the kernel '5.11.0.oe2203'"),
+    ],
+)
+def test_a_kernel_that_no_node_runs_is_answered_for(
+    arguments: tuple[str, ...], code: int, words: str, folder: Path
+) -> None:
+    answer = project.kae(folder, "preflight", *arguments)
+
+    assert (answer.code, answer.err) == (code, "")
+    assert words in answer.out
+
+
+def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:
+    answer = project.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "--format", "json")
+
+    found = json.loads(answer.out)
+    (policy,) = found["clusters"][0]["policies"]
+    assert (found["served"], policy["policy"], policy["mapping"]) == (True, "tls", "oe2403")
+    tags = {pool["pool"].partition("--")[0]: pool["image"].rpartition(":")[2] for pool in policy["pools"]}
+    assert tags == {"sick": "2.1.0", "canary": "2.3.0", "chosen": "2.3.0", "rest": f"2.2.0-{NEW}"}
+    assert {pool["source"] for pool in policy["pools"]} == {"prebuilt"}
+
+
+def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_the_kernel(
+    folder: Path, tmp_path: Path
+) -> None:
+    kernel = "6.6.0-99.oe2403sp2.aarch64"
+    said = json.loads(project.kae(folder, "preflight", "--kernel", kernel, "--format", "json").out)
+    node = _node(1)
+    node["status"]["nodeInfo"]["kernelVersion"] = kernel
+    grown = project.write(tmp_path, {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed([node])})
+
+    planned = json.loads(project.kae(grown, "plan", "--cluster", "east", "--format", "json").out)
+
+    east = next(cluster for cluster in said["clusters"] if cluster["name"] == "east")
+    foretold = {pool["pool"]: pool["image"] for pool in east["policies"][0]["pools"]}
+    (row,) = planned["clusters"][0]["nodes"]
+    assert foretold[row["pool"]] == row["driver"]
+
+
+def test_documents_with_mistakes_are_not_answered_for(tmp_path: Path) -> None:
+    folder = project.write(tmp_path, {"policies/all.yaml": POLICY.replace("regexp: oe2203", "regexp: (")})
+
+    answer = project.kae(folder, "preflight", "--kernel", OLD)
+
+    assert answer.code == 1
+    assert "error[kernel-pattern]" in answer.err
+    assert answer.out == ""

@@ -1,0 +1,312 @@
+"""docs/rollouts.md and the README's canary say what holds: their commands are run, and their diffs are git's."""
+
+import difflib
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import msgspec
+import pytest
+import yaml
+
+from installer import config, wish
+from runtime import configfile
+from tests import project
+from tests.unit import test_docs
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/rollouts.md"
+README = ROOT / "README.md"
+EXAMPLE = ROOT / "docs/examples/rollout"
+TLS = "policies/tls.yaml"
+
+COMMITS = ("1. The canary", "2. Half", "3. A sick group is frozen", "4. The rest", "5. Clean-up")
+INDEX, RULE = "east/index.json", "east/node-feature-rule/nodefeaturerule-kae-pool-tls.yaml"
+
+
+def daemonset(pool: str) -> str:
+    """The driver DaemonSet of a pool of the example, below output/."""
+    return f"east/driver/daemonset-kae-driver-tls{pool and '--' + pool}.yaml"
+
+
+def section(text: str, heading: str) -> str:
+    """What stands below a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^## |^### |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, heading
+    return found[1]
+
+
+def command_lines(text: str) -> str:
+    """The first indented block of a section: what its reader types."""
+    found = re.search(r"^(?: {4}.*\n)+", text, re.MULTILINE)
+    assert found, text
+    return textwrap.dedent(found[0])
+
+
+def block(text: str, heading: str, language: str) -> str:
+    """The first fenced block of a language below a heading."""
+    found = re.search(rf"^```{language}\n(.*?)^```$", section(text, heading), re.MULTILINE | re.DOTALL)
+    assert found, (heading, language)
+    return found[1]
+
+
+def with_block(text: str, heading: str, language: str, body: str) -> str:
+    """The page with another text in that block."""
+    before = section(text, heading)
+    old = f"```{language}\n{block(text, heading, language)}```"
+    return text.replace(before, before.replace(old, f"```{language}\n{body}```", 1), 1)
+
+
+def run(folder: Path, lines: str) -> str:
+    """What a shell prints for command lines, in a repository of nobody's and with `kae` as it is installed."""
+    programs = project.write(folder.parent / "bin", {"kae": f'#!/bin/sh\nexec {sys.executable} -m compiler "$@"\n'})
+    (programs / "kae").chmod(0o755)
+    done = subprocess.run(
+        ["sh", "-ec", lines],
+        cwd=folder,
+        env={
+            "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": "/nonexistent",
+            "LC_ALL": "C",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": "/dev/null",
+            **{
+                f"GIT_{who}_{what}": value
+                for who in ("AUTHOR", "COMMITTER")
+                for what, value in (("NAME", "somebody"), ("EMAIL", "somebody@example.com"))
+            },
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def pools(folder: Path) -> str:
+    """How many nodes `kae plan` counts in each pool."""
+    found = re.search(r"^pools:\n.*\n", project.kae(folder, "plan").out, re.MULTILINE)
+    assert found
+    return found[0]
+
+
+def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
+    text = test_docs.text_of(PAGE)
+    expected, folder = text, shutil.copytree(EXAMPLE, tmp_path / "fleet")
+    begin, (show,) = "A rollout in five commits", re.findall(r"^    (git show .*)$", text, re.MULTILINE)
+    run(folder, command_lines(section(text, begin)).partition("cd fleet\n")[2])
+    expected = with_block(expected, begin, "text", pools(folder))
+
+    for heading in COMMITS:
+        run(folder, command_lines(section(text, heading)))
+        expected = with_block(expected, heading, "diff", run(folder, show))
+        expected = with_block(expected, heading, "text", pools(folder))
+
+    if project.accepting():
+        PAGE.write_text(expected, "utf-8")
+    assert test_docs.text_of(PAGE) == expected
+    assert run(folder, "git status --short -- policies output") == ""
+
+
+def test_the_canary_of_the_readme_is_a_commit_of_a_dozen_lines_at_most(tmp_path: Path) -> None:
+    text, heading = test_docs.text_of(README), "A canary"
+    folder = copy_of_the_fleet(tmp_path / "fleet")
+    today = (folder / TLS).read_text("utf-8")
+    project.write(
+        folder, {TLS: today.replace("percent: 5\n          version: 2.3.0", "percent: 5\n          version: 2.2.0")}
+    )
+    assert project.kae(folder, "compile").code == 0
+    run(
+        folder, "git init --quiet --initial-branch=main; git add policies inventory output; git commit --quiet -m Begin"
+    )
+
+    run(folder, command_lines(section(text, heading)))
+
+    diff = run(folder, "git show --format= -U0")
+    if project.accepting():
+        README.write_text(with_block(text, heading, "diff", diff), "utf-8")
+    assert block(test_docs.text_of(README), heading, "diff") == diff
+    assert len(re.findall(r"^[+-](?!\+\+|--)", diff, re.MULTILINE)) == 11
+    assert (folder / TLS).read_text("utf-8") == today
+    assert project.tree(folder / "output") == project.tree(ROOT / "output")
+
+
+def copy_of_the_fleet(folder: Path) -> Path:
+    """The example fleet of this repository, with its output."""
+    for name in ("policies", "inventory", "output"):
+        shutil.copytree(ROOT / name, folder / name)
+    return folder
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """The example of the page as it is before its first commit, compiled."""
+    return compiled(shutil.copytree(EXAMPLE, tmp_path / "fleet"))
+
+
+def compiled(folder: Path) -> Path:
+    """The folder, compiled without a word."""
+    answer = project.kae(folder, "compile")
+    assert (answer.code, answer.err) == (0, "")
+    return folder
+
+
+def edited(folder: Path, old: str, new: str, name: str = TLS) -> dict[str, list[str]]:
+    """What an edit of a document changes in output/: by path, the lines that go and come."""
+    before = project.tree(folder / "output")
+    text = (folder / name).read_text("utf-8")
+    assert old in text
+    project.write(folder, {name: text.replace(old, new, 1)})
+    after = project.tree(compiled(folder) / "output")
+    return {
+        path: [
+            line
+            for line in difflib.unified_diff(
+                before.get(path, b"").decode().splitlines(),
+                after.get(path, b"").decode().splitlines(),
+                lineterm="",
+                n=0,
+            )
+            if not line.startswith(("+++", "---", "@@"))
+        ]
+        for path in sorted(before | after)
+        if before.get(path) != after.get(path)
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moved"),
+    [
+        ("percent: 5\n", "percent: 10\n", ["+          - kp920-rack1-02", "-          - kp920-rack1-02"]),
+        ("percent: 50\n", "percent: 51\n", ["+          - kp920-rack1-05"]),
+        ("percent: 5\n", "nodes: [kp920-rack3-03, kp920-rack3-05]\n", ["+          - kp920-rack3-03"]),
+    ],
+    ids=["into a wider wave", "out of the rest", "by name"],
+)
+def test_a_node_that_changes_its_pool_changes_the_rule_and_no_daemonset(
+    old: str, new: str, moved: list[str], fleet: Path
+) -> None:
+    changed = edited(fleet, old, new)
+
+    assert sorted(changed) == [INDEX, RULE]
+    assert changed[RULE] == moved
+
+
+def test_a_node_that_joins_comes_into_its_wave_by_the_next_compile_and_changes_the_rule_alone(fleet: Path) -> None:
+    known = '"name":"kp920-rack1-08","profile":"65a57991"},\n'
+    label = '{"labels":{"pool":"tls","topology.kubernetes.io/zone":"rack1"},'
+
+    changed = edited(fleet, known, f"{known}{label}{known.replace('08', '09', 1)}", "inventory/east.json")
+
+    assert sorted(changed) == [INDEX, RULE]
+    assert changed[RULE] == ["+          - kp920-rack1-09"]
+
+
+def test_another_version_of_a_wave_changes_one_daemonset(fleet: Path) -> None:
+    changed = edited(fleet, "percent: 5\n          version: 2.2.0", "percent: 5\n          version: 2.3.0")
+
+    assert sorted(changed) == [daemonset("canary"), "east/images.txt", INDEX]
+    assert [line.split(maxsplit=1)[1] for line in changed[daemonset("canary")] if line[0] == "+"] == [
+        '"driverVersion": "2.3.0",',
+        "image: cr.openfuyao.cn/openfuyao/kae-driver-installer:2.3.0",
+    ]
+
+
+def test_a_wave_in_one_cluster_changes_no_other(tmp_path: Path) -> None:
+    folder = copy_of_the_fleet(tmp_path)
+    text = (folder / TLS).read_text("utf-8")
+    start, end = text.index("    rollout:\n"), text.index("  devicePlugin:\n")
+    project.write(folder, {TLS: text[:start] + text[end:]})
+    assert project.kae(folder, "compile").code == 0
+    before = project.tree(folder / "output")
+    project.write(folder, {TLS: text})
+
+    answer = project.kae(folder, "compile")
+
+    after = project.tree(folder / "output")
+    assert answer.out.startswith("east: unchanged\nlab: unchanged\nwest: ")
+    assert {path.partition("/")[0] for path in before | after if before.get(path) != after.get(path)} == {"west"}
+
+
+def test_the_first_wave_renames_daemonsets_and_asks_each_host_for_the_driver_that_it_has(fleet: Path) -> None:
+    with_waves = {pool: told(fleet, pool) for pool in ("canary", "half", "rest")}
+    text = (fleet / TLS).read_text("utf-8")
+    changed = edited(fleet, text[text.index("      waves:\n") : text.index("  devicePlugin:\n")], "")
+
+    before = told(fleet, "")
+
+    assert {path for path in changed if "daemonset" in path} == {daemonset(pool) for pool in ("", *with_waves)}
+    for found in with_waves.values():
+        assert wish.digest(found, "5.10.0", "content") == wish.digest(before, "5.10.0", "content")
+        assert msgspec.structs.replace(found, pool=before.pool, daemon_set=before.daemon_set) == before
+
+
+def told(folder: Path, pool: str) -> config.Config:
+    """What the installers of a pool are told."""
+    manifest = yaml.safe_load((folder / "output" / daemonset(pool)).read_text("utf-8"))
+    path = folder / "config.json"
+    path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
+    return configfile.load(path, config.Config)
+
+
+FREEZE = """\
+      frozen:
+        - name: batch7
+          nodes: [kp920-rack1-03]
+          version: 2.2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "moves"),
+    [
+        ("driver:\n    version: 2.2.0\n", "driver:\n    version: 2.3.0\n", False),
+        ("percent: 50\n          version: 2.2.0\n", "percent: 50\n          version: 2.3.0\n", False),
+        ("percent: 50\n", "percent: 20\n", False),
+        ("driver:\n", "driver:\n    sriov: {hpre: 4}\n", True),
+        ("driver:\n", "driver:\n    moduleParameters: {hisi_hpre: {pf_q_num: 512}}\n", True),
+        ("      prebuilt: {}\n", "      inTree: {}\n", True),
+    ],
+    ids=["driver.version", "a wave", "a bound", "sriov", "moduleParameters", "source"],
+)
+def test_a_frozen_group_moves_with_what_it_does_not_override(old: str, new: str, moves: bool, fleet: Path) -> None:
+    edited(fleet, "  devicePlugin:\n", f"{FREEZE}  devicePlugin:\n")
+
+    changed = edited(fleet, old, new)
+
+    assert (daemonset("batch7") in changed) is moves
+
+
+def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
+    head = (EXAMPLE / TLS).read_text("utf-8").partition("  driver:\n")[0].replace("[east]", "[east, west, staging]")
+    cluster = (EXAMPLE / "policies/cluster.yaml").read_text("utf-8")
+    clusters = {f"policies/{name}.yaml": cluster.replace("east", name) for name in ("east", "west", "staging")}
+    excerpts = test_docs.blocks(PAGE, "yaml")
+
+    for excerpt in excerpts:
+        answer = project.kae(project.write(tmp_path, {**clusters, TLS: head + excerpt}), "compile")
+        assert (answer.code, "error" in answer.err) == (0, False), answer.err
+
+    assert len(excerpts) == 3
+
+
+def test_what_kae_says_on_the_page_is_what_it_says(fleet: Path) -> None:
+    text = test_docs.text_of(PAGE)
+    (preflight,) = re.findall(r"^    kae (preflight .*)$", text, re.MULTILINE)
+
+    asked = project.kae(ROOT, *shlex.split(preflight))
+    explained = project.kae(fleet, "explain", "east/kp920-rack3-05")
+
+    assert block(text, "Before a node boots a new kernel", "text") in asked.out
+    assert block(text, "Pools", "text") in explained.out
+    assert "has to hold the modules" in asked.out

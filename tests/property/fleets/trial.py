@@ -1,0 +1,259 @@
+"""One fleet compiled, and its plan and manifests compared with what independent judges make of the same fleet."""
+
+import dataclasses
+import functools
+import itertools
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler import diagnostics, inventory, pipeline
+from tests import builders
+from tests.property import daemonset_controller as controller
+from tests.property import matcher, nfd_rules, selection
+from tests.property.fleets import fleet as fleets
+from tests.property.fleets import machines
+
+Object = Mapping[str, Any]
+
+BATCH = 25
+"""Fleets that are tried before what was rendered is forgotten."""
+
+_OVERLAP = re.compile(r"Policies '(.+)' and '(.+)' can both match one node\.")
+_NO_DEFAULT = ("default-too-complex", "selector-never-matches")
+"""Why a default policy is refused on account of all others; no other policy here matches nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """What a fleet came to."""
+
+    view: pipeline.ClusterView
+    rules: tuple[Object, ...]
+    drivers: tuple[Object, ...]
+    plugins: tuple[Object, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """How a fleet fared: what was counted, and every disagreement."""
+
+    seed: int
+    counts: Counter[str]
+    faults: tuple[str, ...]
+
+
+def batch(seeds: Sequence[int]) -> list[Result]:
+    """The fleets of some seeds, after which nothing of them is kept."""
+    found = [tried(seed) for seed in seeds]
+    builders.renderer.cache_clear()
+    return found
+
+
+def tried(seed: int) -> Result:
+    """The fleet of a seed, compiled and judged; what has to be refused is refused, and taken out."""
+    fleet = fleets.drawn(seed)
+    counts: Counter[str] = Counter(fleets=1)
+    while True:
+        view, errors = viewed(fleet)
+        faults = tuple(refusals(fleet, errors))
+        if faults or not errors:
+            break
+        codes = Counter(error.code for error in errors)
+        counts["overlaps found"] += codes["policy-overlap"]
+        counts["defaults refused"] += sum(codes[code] for code in _NO_DEFAULT)
+        fleet = without(fleet, {"others"} if codes["policy-overlap"] == 0 else {pair[1] for pair in overlaps(fleet)})
+    if not faults:
+        done, answers = compiled(view), expected(fleet)
+        counts.update(counted(fleet, done, answers))
+        faults = tuple(disagreements(fleet, done, answers))
+    return Result(seed=seed, counts=counts, faults=faults)
+
+
+def viewed(fleet: fleets.Fleet) -> tuple[pipeline.ClusterView, list[diagnostics.Diagnostic]]:
+    """The fleet's policies on its nodes, and the errors that stand against it."""
+    read = [
+        builders.document(data, f"policies/{number}.yaml")
+        for number, data in enumerate((fleet.cluster, *fleet.policies))
+    ]
+    found, notes = pipeline.read(read, builders.judge())
+    (cluster,) = found.clusters
+    nodes = inventory.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
+    view, more = pipeline.view(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
+    return view, [note for note in (*notes, *more) if diagnostics.has_errors([note])]
+
+
+def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
+    """The fleet without these policies."""
+    left = tuple(policy for policy in fleet.policies if policy["metadata"]["name"] not in names)
+    return dataclasses.replace(fleet, policies=left)
+
+
+def compiled(view: pipeline.ClusterView) -> Compiled:
+    """The objects of a view that decide what runs where."""
+    found: dict[str, list[Object]] = {"node-feature-rule": [], "driver": [], "device-plugin": []}
+    for manifest in pipeline.cluster_plan(view).manifests:
+        if manifest.component in found:
+            found[manifest.component].append(builders.renderer()(manifest))
+    daemonsets = {name: tuple(item for item in items if item["kind"] == "DaemonSet") for name, items in found.items()}
+    return Compiled(
+        view=view,
+        rules=tuple(found["node-feature-rule"]),
+        drivers=daemonsets["driver"],
+        plugins=daemonsets["device-plugin"],
+    )
+
+
+def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
+    """The policies of the cluster, two by two, that some node could match."""
+    found = matcher.specs(fleet.cluster, fleet.policies)
+    chosen = sorted((name, spec.get("nodeSelector")) for name, spec in found.items() if not spec.get("default"))
+    pairs = itertools.combinations(chosen, 2)
+    return {(one, other) for (one, left), (other, right) in pairs if selection.witness(left, right)}
+
+
+def refusals(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Iterator[str]:
+    """Overlaps that are not reported, and whatever is reported beside them."""
+    shapes = [(error, _OVERLAP.fullmatch(error.message)) for error in errors]
+    reported = {shape.groups() for _, shape in shapes if shape}
+    for pair in overlaps(fleet) ^ reported:
+        yield f"policies {pair} overlap for one of compiler and judge alone"
+    for error, shape in shapes:
+        if not shape and error.code not in _NO_DEFAULT:
+            yield f"refused, {error.code}: {error.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expected:
+    """What the judge says, in the fleet's order."""
+
+    nodes: tuple[matcher.Answer, ...]
+    later: tuple[matcher.Answer, ...]
+    torn: tuple[str, ...]
+    """Whatever two policies match."""
+
+
+def expected(fleet: fleets.Fleet) -> Expected:
+    """What the independent judge says of the nodes, and of what becomes of them."""
+    judge = matcher.Matcher(fleet.cluster, fleet.policies, fleet.nodes)
+    later = [machine.node(machine.device_labels) for machine in fleet.later]
+    return Expected(
+        nodes=tuple(map(judge.answer, fleet.nodes)),
+        later=tuple(map(judge.answer, later)),
+        torn=tuple(node["metadata"]["name"] for node in (*fleet.nodes, *later) if len(judge.policies(node)) > 1),
+    )
+
+
+def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
+    """Whatever plan, rules and DaemonSets say otherwise than the judges."""
+    yield from (f"{name}: two policies match it" for name in answers.torn)
+    yield from _plan(fleet, done, answers)
+    yield from _groups(done)
+    for machine, answer in zip(fleet.hosts + fleet.later, answers.nodes + answers.later, strict=True):
+        yield from _placement(done, machine, answer)
+
+
+def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
+    """Each node has one verdict, and it is the judge's."""
+    names = [node["metadata"]["name"] for node in fleet.nodes]
+    judged = Counter(name for verdict in done.view.verdicts for name in verdict.names)
+    if judged != Counter(names):
+        yield f"lost or judged twice: {sorted((judged - Counter(names)) + (Counter(names) - judged))}"
+        return
+    verdicts = {name: verdict for verdict in done.view.verdicts for name in verdict.names}
+    for name, answer in zip(names, answers.nodes, strict=True):
+        verdict = verdicts[name]
+        said = matcher.Answer(
+            policy=verdict.policy.name if verdict.policy else None,
+            pool=verdict.pool.name if verdict.pool else None,
+            driver=verdict.driver.image,
+            device_plugin=verdict.device_plugin.image,
+            state=verdict.pool.driver.state if verdict.pool else None,
+            source=next(iter(verdict.pool.driver.source.model_dump(exclude_none=True))) if verdict.pool else None,
+        )
+        if said != answer:
+            yield f"{name}: the plan says {said}, the judge {answer}"
+
+
+def _groups(done: Compiled) -> Iterator[str]:
+    """No two groups of a policy list one node, and no two pools are one."""
+    for division in done.view.governed:
+        listed = Counter(name for group in division.groups for name in group.nodes)
+        yield from (f"{division.policy.name}: two groups list {name}" for name, count in listed.items() if count > 1)
+    names = Counter(item["metadata"]["name"] for item in (*done.drivers, *done.plugins, *done.rules))
+    yield from (f"two objects are called {name}" for name, count in names.items() if count > 1)
+
+
+def _placement(done: Compiled, machine: machines.Machine, answer: matcher.Answer) -> Iterator[str]:
+    """NFD's labels bring to a machine the DaemonSets that the judge says, and no other."""
+    given = nfd_rules.labels(done.rules, machine.features)
+    about = {key: value for key, value in given.items() if not key.startswith(f"{machines.KAE}.pool.")}
+    if about != machine.device_labels:
+        yield f"{machine.name}: the rules say {about}, its devices {machine.device_labels}"
+    node = machine.node(given)
+    drivers = [installer(item, machine) for item in done.drivers if controller.runs_on(item, node)]
+    wanted = (answer.policy, answer.pool, answer.driver, answer.state, answer.source)
+    if drivers != ([wanted] if answer.driver else []):
+        yield f"{machine.name}: driver DaemonSets bring {drivers}, the judge says {wanted}"
+    plugins = [_image(item) for item in done.plugins if controller.runs_on(item, node)]
+    if plugins != ([answer.device_plugin] if answer.device_plugin else []):
+        yield f"{machine.name}: device plugins {plugins}, the judge says {answer.device_plugin}"
+
+
+def installer(daemonset: Object, machine: machines.Machine) -> tuple[str | None, ...]:
+    """Policy, pool, image, state and source of an installer; no state where the kernel is another pool's to it."""
+    config = _config(daemonset["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
+    labels = daemonset["spec"]["selector"]["matchLabels"]
+    kernel = matcher.clean(machine.kernel)
+    own = config.get("kernels", {"pattern": ""})
+    misled = any(re.search(pattern, kernel) for pattern in own.get("unless", ()))
+    state = config["state"] if re.search(own["pattern"], kernel) and not misled else None
+    found = (labels["device.openfuyao.com/policy"], labels["device.openfuyao.com/pool"], _image(daemonset))
+    return (*found, state, next(iter(config["source"])))
+
+
+@functools.lru_cache(maxsize=2000)
+def _config(text: str) -> Any:
+    return json.loads(text)
+
+
+def _image(daemonset: Object) -> str:
+    image: str = daemonset["spec"]["template"]["spec"]["containers"][0]["image"]
+    return image
+
+
+def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[str]:
+    """How much of everything there was."""
+    divisions = [division for division in done.view.governed if division.policy.spec.driver.enabled]
+    groups = [group for division in divisions for group in division.groups if group.kind != "rest"]
+    listed = {(entry.policy.name, name) for entry in divisions for group in entry.groups for name in group.nodes}
+    nodes = answers.nodes
+    return Counter(
+        {
+            "policies": len(done.view.governed),
+            "frozen groups": sum(group.kind == "frozen" for group in groups),
+            "waves": sum(group.kind == "waves" for group in groups),
+            "mappings": sum(len(division.policy.spec.driver.kernelMappings) for division in divisions),
+            "pools": sum(len(division.pools) for division in divisions),
+            "pools of one kernel": sum(bool(p.kernels and p.kernels.kernel) for d in divisions for p in d.pools),
+            "NodeFeatureRules": len(done.rules),
+            "driver DaemonSets": len(done.drivers),
+            "nodes": len(nodes),
+            "nodes with a policy": sum(answer.policy is not None for answer in nodes),
+            "nodes in pools": sum(answer.pool is not None for answer in nodes),
+            "nodes in waves and frozen groups": sum(
+                answer.pool is not None and (answer.policy, machine.name) in listed
+                for machine, answer in zip(fleet.hosts, nodes, strict=True)
+            ),
+            "nodes whose driver goes": sum(answer.state == "Absent" for answer in nodes),
+            "nodes without a pool for their kernel": sum(
+                len(verdict.nodes) for verdict in done.view.verdicts if "mapping" in verdict.driver.reason
+            ),
+            "nodes with a device plugin": sum(answer.device_plugin is not None for answer in nodes),
+            "machines after the compile": len(answers.later),
+            "of these in pools": sum(answer.pool is not None for answer in answers.later),
+        }
+    )

@@ -1,0 +1,105 @@
+"""Rules for images: what names one, that it is pinned, and where it is written."""
+
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.checks import images
+from tests import builders
+
+SHA = f"sha256:{'0' * 64}"
+
+
+def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
+    """What is wrong with the image of a component that is pinned, unless it says otherwise."""
+    item = builders.policy(**{name: builders.PINNED[name] | component})
+    return list(diagnostics.merged(images.of_component(item, name)))
+
+
+def codes(name: str = "driver", **component: Any) -> list[str]:
+    """The codes of what is wrong with an image."""
+    return builders.codes(found(name, **component))
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ({"version": "2.2.0"}, []),
+        ({"version": SHA}, []),
+        ({"version": "latest"}, ["mutable-tag"]),
+        ({"repository": "", "version": "2.2.0"}, ["image-reference"]),
+        ({"repository": "r.test/x", "version": ""}, ["image-reference"]),
+        ({"repository": "", "version": "", "image": "r.test/x:1"}, []),
+        ({"repository": "", "version": "", "image": "r.test/x"}, ["mutable-tag"]),
+        ({"repository": "", "version": "", "image": "r.test/x:latest"}, ["mutable-tag"]),
+        ({"repository": "", "version": "", "image": f"r.test/x@{SHA}"}, []),
+        ({"repository": "", "version": "", "image": ""}, ["image-reference"]),
+        ({"repository": "R.test/X"}, ["image-reference"]),
+        ({"version": "sha256:0"}, ["image-reference"]),
+        ({"version": "-1"}, ["image-reference"]),
+        ({"repository": "r.test:5000/a//b"}, ["image-reference"]),
+        ({"repository": "r.test:5000/a/b/"}, []),
+    ],
+)
+@pytest.mark.parametrize("name", ["driver", "devicePlugin"])
+def test_parts_of_an_image_name_one_that_is_pinned(name: str, part: dict[str, Any], code: list[str]) -> None:
+    assert codes(name, **part) == code
+
+
+def test_an_image_that_is_not_used_is_not_judged() -> None:
+    assert codes(enabled=False, version="latest") == []
+
+
+MAPPING = {"name": "a", "regexp": "a"}
+WAVE = {"name": "w", "percent": 5}
+FROZEN = {"name": "f", "nodes": ["n"], "version": "2.1.0"}
+WHOLE = {"repository": "", "version": "", "image": "r.test/x:1"}
+
+
+@pytest.mark.parametrize(
+    ("driver", "code", "shown"),
+    [
+        ({"kernelMappings": [MAPPING | {"version": "latest"}]}, "mutable-tag", "version: latest"),
+        ({"rollout": {"waves": [WAVE | {"version": "latest"}]}}, "mutable-tag", "version: latest"),
+        ({"rollout": {"frozen": [FROZEN | {"version": "latest"}]}}, "mutable-tag", "version: latest"),
+        ({"rollout": {"waves": [WAVE | {"version": "-1"}]}}, "image-reference", 'version: "-1"'),
+        ({"rollout": {"waves": [WAVE | {"image": "A"}]}}, "image-reference", "image: A"),
+        ({"rollout": {"waves": [WAVE | {"repository": "A"}]}}, "image-reference", "repository: A"),
+        ({**WHOLE, "rollout": {"waves": [WAVE | {"image": "r.test/x"}]}}, "mutable-tag", "image: r.test/x"),
+        ({**WHOLE, "rollout": {"waves": [WAVE | {"version": "2"}]}}, "image-reference", 'repository: ""'),
+        ({"rollout": {"waves": [WAVE | {"repository": ""}]}}, "image-reference", 'repository: ""'),
+    ],
+)
+def test_the_image_of_a_part_of_the_nodes_is_judged_where_it_is_written(
+    driver: dict[str, Any], code: str, shown: str
+) -> None:
+    (diagnostic,) = found(**driver)
+
+    assert (diagnostic.code, diagnostic.span.text.strip(" -")) == (code, shown)
+
+
+def test_a_part_that_is_to_be_pinned_is_named_with_its_place_in_lists() -> None:
+    (diagnostic,) = found(rollout={"waves": [WAVE, {"name": "x", "percent": 9, "version": "latest"}]})
+
+    assert diagnostic.hint.startswith("Set driver.rollout.waves[1].version to ")
+
+
+def test_a_version_that_every_mapping_replaces_is_not_judged() -> None:
+    assert codes(version="latest", kernelMappings=[MAPPING | {"version": "2.3.0"}]) == []
+    assert codes(version="latest", kernelMappings=[MAPPING | {"version": "2.3.0"}, MAPPING]) == ["mutable-tag"]
+
+
+@pytest.mark.parametrize(
+    ("part", "code"),
+    [
+        ({"version": "2.3.0-${KERNEL_FULL_VERSION}"}, []),
+        ({"image": "kae-${KERNEL_XYZ}"}, []),
+        ({"version": "${KERNEL_XYZ}", "image": "kae-${KERNEL_FULL_VERSION}"}, []),
+        ({"version": f"{SHA}${{KERNEL_XYZ}}"}, ["image-reference"]),
+        ({"version": "-${KERNEL_XYZ}"}, ["image-reference"]),
+        ({"version": "${KERNEL_FULL_VERSION}" * 6}, ["image-reference"]),
+    ],
+)
+def test_an_image_that_is_named_after_kernels_is_judged_with_one(part: dict[str, Any], code: list[str]) -> None:
+    assert codes(kernelMappings=[MAPPING | part]) == code
