@@ -18,7 +18,7 @@ POOL = "example.com/pool"
 """The label of nodes whose value is the name of the policy that they belong to."""
 
 _CONFIG = "device.openfuyao.com/config"
-_CLUSTER = {"kubernetesVersion": "1.36", "nfd": {"enabled": False}}
+_CLUSTER = {"kubernetesVersion": "1.36", "nfd": {"enabled": False, "nodefeaturerules": True}}
 _GUARD = ("validatingadmissionpolicybindings", "validatingadmissionpolicies", "clusterrolebindings", "clusterroles")
 
 

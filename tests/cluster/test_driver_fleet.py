@@ -1,10 +1,11 @@
-"""The pace of a fleet: real installers, started for the pods of the real DaemonSet controller; the kubelet is hollow.
+"""The pace of a fleet whose hosts move between pools of one policy, in what the compiler writes.
 
-How long it took goes to standard output: `pytest -rP` shows it.
+Real installers are started for the pods of the real DaemonSet controller; the kubelet is hollow. How long it took goes
+to standard output: `pytest -rP` shows it.
 """
 
 import contextlib
-import copy
+import dataclasses
 import sys
 import threading
 import time
@@ -15,31 +16,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from compiler import devices
 from installer import places as host_places
 from installer import record
 from tests.cluster import control_plane as control_planes
 from tests.cluster import driver_node, hollow_kubelet, pods, waiting
 from tests.host import roots
 from tests.installer import crashes, machines, podresources
+from tests.property import nfd_rules
 
 NODES = tuple(f"fleet-{number:02}" for number in range(20))
-POOLS = {
-    "start": ("2.0.1", 2),
-    "one-a": ("2.0.2", 1),
-    "one-b": ("2.0.2", 1),
-    "two-a": ("2.0.3", 2),
-    "two-b": ("2.0.3", 2),
-    "repaired": ("2.0.4", 1),
-}
-"""Pools, each with its driver's version, and with so many of the same Leases."""
-
-BAD, GOOD = "2.0.4", "2.0.5"
-LEASES = ("kae-driver-start-1", "kae-driver-start-2")
+POLICY = "fleet"
+FIRST, BAD, GOOD = "2.0.1", "2.0.4", "2.0.5"
+WAVES = {"repaired": BAD, "one-a": "2.0.2", "one-b": "2.0.2", "two-a": "2.0.3", "two-b": "2.0.3"}
+"""The driver's version in each wave. All nodes begin in the rest."""
 
 _LOOK_S = 0.1
 """Between two moments that are looked at; a swap takes much longer."""
 
+_POOL = "device.openfuyao.com/pool"
 _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{driver_node.NAMESPACE}/leases"
 
 
@@ -56,19 +53,83 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The policy in a folder of its own, where it is compiled."""
+
+    folder: Path
+    parallel: int
+    """Hosts that may swap at a time."""
+    waves: Mapping[str, str]
+    """The wave of each node that is in one."""
+    versions: Mapping[str, str]
+    """The driver's version in each wave."""
+
+    def compiled(self) -> dict[str, dict[str, Any]]:
+        """The objects that it is compiled to, each by its kind and name."""
+        waves = [{"name": name, "nodes": self._nodes(name), "version": self.versions[name]} for name in self.versions]
+        # All installers may go at once: nothing but Leases keeps hosts from swapping together.
+        pace = {"maxUnavailable": "100%", "minReadySeconds": 0}
+        rollout = {"maxParallel": self.parallel, **pace, "waves": waves}
+        driver = {"version": FIRST, "drain": {"timeoutSeconds": 60}, "rollout": rollout}
+        found = driver_node.compiled(self.folder, **{POLICY: driver})
+        return {f"{item['kind']} {item['metadata']['name']}": item for item in found}
+
+    def rules(self) -> list[Any]:
+        """The NodeFeatureRules that it was compiled to."""
+        paths = sorted(self.folder.glob("output/test/node-feature-rule/*.yaml"))
+        return [yaml.safe_load(path.read_text()) for path in paths]
+
+    def _nodes(self, wave: str) -> list[str]:
+        """The nodes of a wave; one that is not there yet stands for none."""
+        return [node for node, name in self.waves.items() if name == wave] or [f"none-in-{wave}"]
+
+
+@dataclass(slots=True, kw_only=True)
 class Fleet:
     """Nodes with installers at work, and the users of their devices."""
 
-    objects: list[dict[str, Any]]
+    policy: Policy
+    objects: Mapping[str, Mapping[str, Any]]
+    """What the policy was compiled to."""
     nodes: Mapping[str, hollow_kubelet.Node]
     kubelet: hollow_kubelet.Kubelet
     users: pods.Namespace
 
-    def relabel(self, targets: Mapping[str, str]) -> None:
-        """Moves nodes to pools."""
-        for node, pool in targets.items():
-            labels = {"metadata": {"labels": {driver_node.POOL: pool}}}
-            assert self.users.plane.api.request("PATCH", f"/api/v1/nodes/{node}", labels).status == 200
+    def merge(self, policy: Policy) -> list[str]:
+        """Compiles a policy, has NFD label the nodes by it, and applies the objects that have changed: which ones."""
+        before, self.policy, self.objects = self.objects, policy, policy.compiled()
+        self.label()
+        changed = {title: item for title, item in self.objects.items() if before.get(title) != item}
+        if changed:
+            driver_node.apply(self.users.plane, *changed.values())
+        assert before.keys() == self.objects.keys()
+        return list(changed)
+
+    def let_swap(self, parallel: int) -> None:
+        """Has the policy let so many hosts swap at a time, and waits until all installers know; no host moves."""
+        self.merge(dataclasses.replace(self.policy, parallel=parallel))
+
+        def is_known() -> bool:
+            found = [driver_node.config_of(pod)["leases"]["names"] for pod in self._installers()]
+            told = [status for status, _ in self.told(self.nodes).values()]
+            return {len(names) for names in found} == {parallel} and told == ["True"] * len(self.nodes)
+
+        self.wait_until(f"installers for {parallel} at a time", is_known)
+
+    def label(self) -> None:
+        """Gives the nodes the labels that the policy's rules say, and the one that it selects by."""
+        rules = self.policy.rules()
+        for name, node in self.nodes.items():
+            attributes = {"kernel.version": {"full": node.machine.kernel}, "system.name": {"nodename": name}}
+            functions = tuple({"vendor": devices.VENDOR, "device": kind.pf} for kind in devices.KINDS)
+            features = nfd_rules.Features(attributes=attributes, instances={"pci.device": functions})
+            labels = {driver_node.POOL: POLICY, **nfd_rules.labels(rules, features)}
+            answer = self.users.plane.api.request("PATCH", f"/api/v1/nodes/{name}", {"metadata": {"labels": labels}})
+            assert answer.status == 200, answer
+
+    def pools(self) -> dict[str, str]:
+        """The pool whose installer is on each node."""
+        return {pod["spec"]["nodeName"]: pod["metadata"]["labels"][_POOL] for pod in self._installers()}
 
     def hold(self, nodes: Collection[str]) -> None:
         """Has a pod use a device on each of these nodes."""
@@ -94,13 +155,11 @@ class Fleet:
 
     def told(self, nodes: Collection[str]) -> dict[str, tuple[str, str]]:
         """The condition Ready of the installers that are to stay, and its words, by node."""
-        found = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
-        staying = [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
         return {
             pod["spec"]["nodeName"]: (entry["status"], entry.get("message", ""))
-            for pod in staying
+            for pod in self._installers()
             for entry in pod["status"].get("conditions", ())
-            if pod["spec"].get("nodeName") in nodes and entry["type"] == "Ready"
+            if pod["spec"]["nodeName"] in nodes and entry["type"] == "Ready"
         }
 
     def saying(self, nodes: Collection[str], words: str) -> frozenset[str]:
@@ -108,12 +167,6 @@ class Fleet:
         return frozenset(
             node for node, (status, said) in self.told(nodes).items() if status != "True" and words in said
         )
-
-    def roll(self, pool: str, version: str) -> None:
-        """Gives a pool another driver."""
-        changed = copy.deepcopy(driver_node.daemon_set(self.objects, pool))
-        driver_node.set_version(changed, version)
-        driver_node.apply(self.users.plane, changed)
 
     def wait_for(self, nodes: Collection[str], version: str) -> None:
         """Waits until all these nodes have this driver, all is said and done, and the installers are Ready."""
@@ -150,6 +203,11 @@ class Fleet:
                 swapping = frozenset(name for name, begun in before.items() if begun)
                 return Moment(announced=frozenset(before), swapping=swapping, lent=lent)
 
+    def _installers(self) -> list[Any]:
+        """The installers' pods that are to stay."""
+        found = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")]
+
     def _explain(self) -> str:
         told = self.told(self.nodes)
         return "\n".join(f"{node}: {self.versions([node])}, {told.get(node)}" for node in self.nodes)
@@ -159,27 +217,23 @@ class Fleet:
 def fleet(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     folder = control_plane.place.state / "fleet"
     folder.mkdir()
-    drivers = {name: {"version": version, "drain": {"timeoutSeconds": 60}} for name, (version, _) in POOLS.items()}
-    drivers["start"]["rollout"] = {"maxParallel": len(LEASES)}
-    objects = driver_node.compiled(tmp_path_factory.mktemp("project"), **drivers)
-    for pool, (_, parallel) in POOLS.items():
-        leases = {"namespace": driver_node.NAMESPACE, "names": LEASES[:parallel]}
-        driver_node.set_config(driver_node.daemon_set(objects, pool), leases=leases)
+    policy = Policy(folder=tmp_path_factory.mktemp("project"), parallel=2, waves={}, versions=WAVES)
+    objects = policy.compiled()
     with contextlib.ExitStack() as stack:
         # What is mounted below the cluster's state goes with it, however this process ends.
         stack.enter_context(roots.in_memory(folder))
         nodes = {name: stack.enter_context(_node(folder / name)) for name in NODES}
         any_machine = nodes[NODES[0]].machine
-        for version in {*(version for version, _ in POOLS.values()), GOOD}:
+        for version in {FIRST, *WAVES.values(), GOOD}:
             any_machine.add_image(folder / version, version)
         crashes.spoil(folder / BAD, any_machine.kernel)
-        stack.enter_context(driver_node.applied(control_plane, objects))
+        stack.enter_context(driver_node.applied(control_plane, list(objects.values())))
         kubelet = hollow_kubelet.Kubelet(control_plane, folder, nodes)
         stack.enter_context(kubelet.working())
         users = stack.enter_context(pods.namespace(control_plane))
-        made = Fleet(objects=objects, nodes=nodes, kubelet=kubelet, users=users)
-        made.relabel(dict.fromkeys(NODES, "start"))
-        made.wait_for(NODES, "2.0.1")
+        made = Fleet(policy=policy, objects=objects, nodes=nodes, kubelet=kubelet, users=users)
+        made.label()
+        made.wait_for(NODES, FIRST)
         yield made
 
 
@@ -208,22 +262,23 @@ def watched(fleet: Fleet) -> Iterator[list[Moment]]:
     watching.result()
 
 
-@pytest.mark.parametrize(("pools", "parallel"), [(("one-a", "one-b"), 1), (("two-a", "two-b"), 2)])
-def test_hosts_of_two_pools_that_move_at_once_swap_no_more_at_a_time_than_there_are_leases(
-    fleet: Fleet, pools: tuple[str, str], parallel: int
+@pytest.mark.parametrize(("waves", "parallel"), [(("one-a", "one-b"), 1), (("two-a", "two-b"), 2)])
+def test_hosts_that_move_to_two_waves_at_once_swap_no_more_at_a_time_than_the_policy_lets_them(
+    fleet: Fleet, waves: tuple[str, str], parallel: int
 ) -> None:
-    version, _ = POOLS[pools[0]]
+    targets = {node: waves[number % 2] for number, node in enumerate(NODES)}
     spared, budget = NODES[7], f"spare-{parallel}"
+    fleet.let_swap(parallel)
     fleet.hold(NODES)
     fleet.spare(spared, budget)
     began_s = time.monotonic()
 
     with watched(fleet) as moments:
-        fleet.relabel({node: pools[number % 2] for number, node in enumerate(NODES)})
+        changed = fleet.merge(dataclasses.replace(fleet.policy, waves=targets))
         fleet.wait_until("a refusal", lambda: f"The disruption budget {budget} needs" in fleet.kubelet.log(spared))
         kept = fleet.used()
         fleet.users.kubectl("delete", "poddisruptionbudget", budget)
-        fleet.wait_for(NODES, version)
+        fleet.wait_for(NODES, WAVES[waves[0]])
 
     sys.stdout.write(f"{parallel} at a time: {time.monotonic() - began_s:.0f} s, {len(moments)} moments\n")
     assert max(len(moment.swapping) for moment in moments) == parallel
@@ -232,15 +287,19 @@ def test_hosts_of_two_pools_that_move_at_once_swap_no_more_at_a_time_than_there_
     assert len(frozenset().union(*(moment.swapping for moment in moments))) == len(NODES)
     assert spared in kept
     assert fleet.used() == frozenset()
+    assert fleet.pools() == targets
+    assert changed == []
 
 
 def test_a_host_whose_new_driver_does_not_load_halts_the_others_until_a_repair(fleet: Fleet) -> None:
     nodes = NODES[:5]
     before = fleet.versions(nodes)
+    waves = {**fleet.policy.waves, **dict.fromkeys(nodes, "repaired")}
+    fleet.let_swap(1)
     fleet.hold(nodes)
 
     with watched(fleet) as moments:
-        fleet.relabel(dict.fromkeys(nodes, "repaired"))
+        fleet.merge(dataclasses.replace(fleet.policy, waves=waves))
         fleet.wait_until("a failure", lambda: fleet.saying(nodes, "has again what it had before"))
         asked = {node: fleet.nodes[node].resources.asked for node in nodes}
         (failed,) = fleet.saying(nodes, "has again what it had before")
@@ -248,10 +307,11 @@ def test_a_host_whose_new_driver_does_not_load_halts_the_others_until_a_repair(f
         fleet.wait_until("turns", lambda: all(fleet.nodes[node].resources.asked > asked[node] + 1 for node in others))
         halted = (fleet.saying(nodes, "It is not this host's turn"), fleet.lent(), fleet.used(), fleet.versions(nodes))
         began = len(moments)
-        fleet.roll("repaired", GOOD)
+        changed = fleet.merge(dataclasses.replace(fleet.policy, versions={**WAVES, "repaired": GOOD}))
         fleet.wait_for(nodes, GOOD)
 
     assert halted == (frozenset(others), frozenset({failed}), frozenset(others), before)
     assert {node for moment in moments[:began] for node in moment.swapping} == {failed}
     assert max(len(moment.swapping) for moment in moments) == 1
     assert fleet.used() == frozenset()
+    assert changed == [f"DaemonSet kae-driver-{POLICY}--repaired"]

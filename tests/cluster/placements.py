@@ -1,0 +1,73 @@
+"""Where pods are: as `kae plan` foretells it, and as the DaemonSet controller has it."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests import project
+
+Place = tuple[str, str, str]
+"""A node, the DaemonSet of a pod there, and the pod's image."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that is to run on a node of the stage."""
+
+    place: Place
+    uid: str
+    is_ready: bool
+
+    @property
+    def node(self) -> str:
+        """The node's name."""
+        return self.place[0]
+
+    @property
+    def daemon_set(self) -> str:
+        """The name of the DaemonSet that it belongs to."""
+        return self.place[1]
+
+
+def foretold(root: Path) -> list[Place]:
+    """What `kae plan` says: the DaemonSets of pools and device plugins on each node, and their images, sorted."""
+    answer = project.kae(root, "plan", "--format", "json")
+    assert answer.code == 0, answer.err
+    (cluster,) = json.loads(answer.out)["clusters"]
+    found = []
+    for node in cluster["nodes"]:
+        policy, pool = node["policy"], node["pool"]
+        assert (pool is None) == (node["driver"] is None), node
+        if node["driver"] is not None:
+            stem = f"kae-driver-{policy}"
+            found.append((node["name"], stem if pool == policy else f"{stem}--{pool}", node["driver"]))
+        if node["devicePlugin"] is not None:
+            found.append((node["name"], f"kae-device-plugin-{policy}", node["devicePlugin"]))
+    return sorted(found)
+
+
+def pod_of(item: Any) -> Pod:
+    """A pod of a DaemonSet, as the API server prints it."""
+    meta = item["metadata"]
+    (owner,) = meta["ownerReferences"]
+    (container,) = item["spec"]["containers"]
+    told = {entry["type"]: entry["status"] for entry in item["status"].get("conditions", ())}
+    return Pod(
+        place=(_node(item), owner["name"], container["image"]),
+        uid=meta["uid"],
+        is_ready=told.get("Ready") == "True",
+    )
+
+
+def _node(item: Any) -> str:
+    """The only node that the pod may be bound to."""
+    affinity = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    (name,) = {
+        value
+        for term in affinity["nodeSelectorTerms"]
+        for field in term["matchFields"]
+        for value in field["values"]
+        if field["key"] == "metadata.name"
+    }
+    return str(name)

@@ -1,0 +1,274 @@
+"""A stage: nodes whose machines are made up, the real DaemonSet controller, and what a compile and NFD's rules do.
+
+A stage can do without kubelets and scheduler as long as nodes stay in their pools: the controller makes the pods. When
+a node's labels change, it removes only pods that are bound to the node (syncNodeUpdate in pkg/controller/daemon), so
+that needs the scheduler, and hollow kubelets.
+"""
+
+import contextlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compiler import API_VERSION
+from tests import project
+from tests.cluster import control_plane as control_planes
+from tests.cluster import controllers, hollow_nodes, manifests, placements, waiting
+from tests.cluster import objects as kinds
+from tests.property import nfd_rules
+from tests.property.fleets import machines
+
+CLUSTER = "test"
+NAMESPACE = "kae-operator"
+RULE = "NodeFeatureRule"
+APPLIED = ("Namespace", "ServiceAccount", RULE, "DaemonSet")
+"""What it takes for NFD to label nodes, and for the controller to make pods."""
+
+_MANAGER = "kae"
+_MARK = "example.com/stage"
+"""The label of every node of a stage; no policy asks for it."""
+
+_NODES = "/api/v1/nodes"
+_MARKED = f"{_NODES}?labelSelector={_MARK}"
+_RULES = "/apis/nfd.k8s-sigs.io/v1alpha1/nodefeaturerules"
+_DAEMON_SETS = f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets"
+_PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
+_READY = {"type": "Ready", "status": "True", "reason": "Made", "message": "There is no kubelet."}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What it took to bring a compile to the cluster."""
+
+    applied: tuple[str, ...]
+    """Objects that are new, or are not what they were, as in `DaemonSet kae-driver-tls`."""
+    removed: tuple[str, ...]
+    labelled: frozenset[str]
+    """Nodes to which the rules now give other labels."""
+
+
+class Stage:
+    """A cluster of machines that are made up, and the controller that is to make pods for them."""
+
+    def __init__(
+        self,
+        plane: control_planes.ControlPlane,
+        objects: kinds.Objects,
+        hosts: Sequence[machines.Machine],
+        watched: waiting.Watched,
+    ) -> None:
+        """There are no nodes yet; without the one that is watched, no pod would ever be where it is to be."""
+        self._api = plane.api
+        self._objects = objects
+        self._watched = watched
+        self._hosts = tuple(hosts)
+        self._there: dict[str, manifests.Manifest] = {}
+        self._given: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
+
+    def register(self, *, are_ready: bool) -> None:
+        """Makes the nodes, without any label of NFD; if nobody else is there to say so, they are ready."""
+        for host in self._hosts:
+            self._register(host, is_ready=are_ready)
+
+    def start(self, folder: Path) -> None:
+        """Has NFD label the nodes by their devices, as before any policy was there. The folder is empty."""
+        for definition in manifests.definitions_of_nfd():
+            self._objects.apply(definition.data, definition.text, _MANAGER)
+            self._objects.wait_until_established(definition.data)
+        self.apply(compiled(folder, self.documents()))
+        self.clear()
+
+    def documents(self, *policies: Mapping[str, Any]) -> dict[str, str]:
+        """The files of a project with these policies, and the inventory as the API server gives it now."""
+        spec = {"nfd": {"enabled": False, "nodefeaturerules": True}}
+        files = {f"policies/{policy['metadata']['name']}.yaml": policy for policy in policies}
+        files["policies/cluster.yaml"] = document("KAECluster", CLUSTER, spec)
+        files[f"inventory/{CLUSTER}.json"] = self._api.get(_MARKED)
+        return {name: json.dumps(data) for name, data in files.items()}
+
+    def apply(self, root: Path) -> Change:
+        """Brings what a project is compiled to into the cluster, as far as it is not there, and labels the nodes.
+
+        The rules come first, so that DaemonSets find the nodes labelled; what is compiled no more goes last.
+
+        Raises:
+            AssertionError: The API server has refused something.
+        """
+        wanted = {str(item): item for item in manifests.of(root / "output" / CLUSTER) if item.kind in APPLIED}
+        changed = {title: item for title, item in wanted.items() if self._there.get(title) != item}
+        gone = {title: item for title, item in self._there.items() if title not in wanted}
+        self._bring(*_rules(changed.values()), removed=_rules(gone.values()))
+        labelled = self._label()
+        self._bring(*_others(changed.values()), removed=_others(gone.values()))
+        self._there = wanted
+        return Change(applied=tuple(sorted(changed)), removed=tuple(sorted(gone)), labelled=labelled)
+
+    def wait_for(self, places: Sequence[placements.Place]) -> None:
+        """Waits until the controller has these pods, no others, and no more to do.
+
+        Raises:
+            TimedOut: It comes to something else.
+        """
+
+        def explain() -> str:
+            found, wanted = Counter(self.places()), Counter(places)
+            lacking, beside = sorted((wanted - found).elements()), sorted((found - wanted).elements())
+            return f"Lacking: {lacking}\nBeside: {beside}"
+
+        waiting.until(
+            "the pods that the plan foretells",
+            lambda: self.places() == sorted(places) and self._is_settled(places),
+            timeout_s=60,
+            programs=(self._watched,),
+            explain=explain,
+        )
+
+    def places(self) -> list[placements.Place]:
+        """Where the pods are, sorted."""
+        return sorted(pod.place for pod in self.pods())
+
+    def pods(self) -> list[placements.Pod]:
+        """The pods that are to run on the nodes."""
+        staying = (item for item in self._api.get(_PODS)["items"] if "deletionTimestamp" not in item["metadata"])
+        return [pod for pod in map(placements.pod_of, staying) if pod.node in self._given]
+
+    @contextlib.contextmanager
+    def joined(self, host: machines.Machine) -> Iterator[None]:
+        """Has one more node with a hollow kubelet, labelled by the rules that are there; at the end it is gone."""
+        before = self._hosts
+        self._hosts = (*before, host)
+        self._given[host.name] = {}
+        self._register(host, is_ready=False)
+        self._label()
+        try:
+            with hollow_nodes.Nodes(self._api, {host.name: {}}).working():
+                yield
+        finally:
+            self._hosts = before
+            del self._given[host.name]
+
+    def generations(self) -> dict[str, int]:
+        """How often each DaemonSet's spec was changed, by name."""
+        found = self._api.get(_DAEMON_SETS)["items"]
+        return {item["metadata"]["name"]: item["metadata"]["generation"] for item in found}
+
+    def clear(self) -> None:
+        """Removes everything that was applied, and all pods; the nodes stay, as they are labelled.
+
+        Raises:
+            TimedOut: Some of it is there to stay.
+        """
+        for item in self._there.values():
+            if item.kind in (RULE, "DaemonSet"):
+                self._objects.delete(item.data)
+        self._there = {}
+
+        def is_empty() -> bool:
+            assert self._api.request("DELETE", f"{_PODS}?gracePeriodSeconds=0").status == 200
+            return not self._api.get(_DAEMON_SETS)["items"] and not self._api.get(_PODS)["items"]
+
+        waiting.until("the end of the pods", is_empty, timeout_s=30)
+
+    def _bring(self, *changed: manifests.Manifest, removed: Iterable[manifests.Manifest]) -> None:
+        for item in changed:
+            self._objects.apply(item.data, item.text, _MANAGER)
+        for item in removed:
+            self._objects.delete(item.data)
+
+    def _register(self, host: machines.Machine, *, is_ready: bool) -> None:
+        node = host.node({_MARK: CLUSTER})
+        node["status"]["conditions"] = [_READY] if is_ready else []
+        assert self._api.request("POST", _NODES, node).status == 201
+        if is_ready:
+            # The API server taints every new node as not ready, and nobody else is there to take that away.
+            answer = self._api.request("PATCH", f"{_NODES}/{host.name}", {"spec": node["spec"]})
+            assert answer.status == 200, answer
+
+    def _label(self) -> frozenset[str]:
+        """Gives the nodes the labels that the rules in the cluster say, as NFD's master would; which have changed."""
+        rules = self._api.get(_RULES)["items"]
+        changed = []
+        for host in self._hosts:
+            had, given = self._given[host.name], nfd_rules.labels(rules, host.features)
+            if given != had:
+                labels = {**dict.fromkeys(had), **given}
+                answer = self._api.request("PATCH", f"{_NODES}/{host.name}", {"metadata": {"labels": labels}})
+                assert answer.status == 200, answer
+                self._given[host.name] = given
+                changed.append(host.name)
+        return frozenset(changed)
+
+    def _is_settled(self, places: Sequence[placements.Place]) -> bool:
+        """Whether the controller knows the DaemonSets of these pods, and has done what it wants to do for each."""
+        found = {item["metadata"]["name"]: item for item in self._api.get(_DAEMON_SETS)["items"]}
+        return {daemon_set for _, daemon_set, _ in places} <= found.keys() and all(map(_is_done, found.values()))
+
+
+@contextlib.contextmanager
+def without_kubelets(
+    plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine], folder: Path
+) -> Iterator[Stage]:
+    """A stage on which pods are made, and go nowhere."""
+    with controllers.without_kubelets(plane) as manager:
+        stage = Stage(plane, objects, hosts, manager)
+        try:
+            stage.register(are_ready=True)
+            stage.start(folder)
+            yield stage
+        finally:
+            assert plane.api.request("DELETE", _MARKED).status == 200
+
+
+@contextlib.contextmanager
+def with_hollow_kubelets(
+    plane: control_planes.ControlPlane, objects: kinds.Objects, hosts: Sequence[machines.Machine], folder: Path
+) -> Iterator[Stage]:
+    """A stage whose scheduler binds pods; they are Ready soon after, and gone soon after they are to go."""
+    hollow = hollow_nodes.Nodes(plane.api, {host.name: {} for host in hosts})
+    stage = Stage(plane, objects, hosts, hollow)
+    try:
+        stage.register(are_ready=False)
+        with hollow.working():
+            stage.start(folder)
+            yield stage
+    finally:
+        assert plane.api.request("DELETE", _MARKED).status == 200
+
+
+def compiled(root: Path, texts: Mapping[str, str]) -> Path:
+    """A project's folder with these files, once it is compiled.
+
+    Raises:
+        AssertionError: It does not compile.
+    """
+    answer = project.kae(project.write(root, dict(texts)), "compile")
+    assert answer.code == 0, answer.err
+    return root
+
+
+def document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A document's data."""
+    return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
+
+
+def _is_done(daemon_set: Any) -> bool:
+    """Whether the controller has looked at the DaemonSet as it is now, and has all pods that it wants."""
+    # Some may be on nodes that are not of the stage.
+    status = daemon_set["status"]
+    numbers = {status[f"{which}NumberScheduled"] for which in ("desired", "current")}
+    return (
+        status.get("observedGeneration") == daemon_set["metadata"]["generation"]
+        and status["numberMisscheduled"] == 0
+        and len({*numbers, status.get("updatedNumberScheduled", 0)}) == 1
+    )
+
+
+def _rules(items: Iterable[manifests.Manifest]) -> list[manifests.Manifest]:
+    return [item for item in items if item.kind == RULE]
+
+
+def _others(items: Iterable[manifests.Manifest]) -> list[manifests.Manifest]:
+    return [item for item in items if item.kind != RULE]

@@ -1,0 +1,258 @@
+"""Pools before the real DaemonSet controller: where their pods are, and whom an edit of a policy moves.
+
+How many nodes and pods there were goes to standard output: `pytest -rP` shows it.
+"""
+
+import itertools
+import sys
+import time
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import project
+from tests.cluster import control_plane as control_planes
+from tests.cluster import objects as kinds
+from tests.cluster import placements, stages, waiting
+from tests.property import matcher
+from tests.property.fleets import machines
+
+OLD = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
+NEW = "6.6.0-72.0.0.76.oe2403sp1.aarch64+debug"
+UNCOVERED = "4.19.90-2107.6.0.0192.8.oe1.bclinux.aarch64"
+NAMES = tuple(f"pool-{number:02}" for number in range(60))
+KERNEL = dict(zip(NAMES, itertools.cycle((OLD, OLD, NEW, NEW, UNCOVERED))))
+"""The kernel of each node; no mapping covers the third one."""
+
+SICK = sorted(NAMES, key=matcher.bucket)[-6:]
+"""Nodes that no wave takes, whatever their kernel."""
+
+OTHERS = tuple(f"other-{number}" for number in range(4))
+"""Nodes of a policy that has but one pool."""
+
+OPTED_OUT = "pool-00"
+
+
+def machine(name: str, kernel: str, labels: Mapping[str, str]) -> machines.Machine:
+    """A machine with two HPRE devices."""
+    return machines.Machine(
+        name=name, kernel=kernel, labels=labels, taints=(), functions={"hpre": (2, 0)}, others=(), reported=True
+    )
+
+
+def hosts() -> Iterator[machines.Machine]:
+    """The machines of both policies."""
+    for name in NAMES:
+        opted_out = {f"{machines.KAE}.deploy.driver": "false"} if name == OPTED_OUT else {}
+        yield machine(name, KERNEL[name], {"fleet": "main", **opted_out})
+    for name in OTHERS:
+        yield machine(name, OLD, {"fleet": "other"})
+
+
+def policy(canary: Mapping[str, Any] | None = None, *, is_frozen: bool = True) -> dict[str, Any]:
+    """The policy of the fleet, with other fields of the canary; of one mapping the images are named after kernels."""
+    driver = {
+        "version": "2.2.0",
+        "kernelMappings": [
+            {"name": "old", "regexp": r"^5\.10\.", "version": "2.1.0"},
+            {"name": "new", "regexp": "oe2403", "image": "kae-driver-${KERNEL_FULL_VERSION}"},
+        ],
+        "rollout": {
+            "waves": [
+                {"name": "canary", "percent": 10, "version": "2.3.0", **(canary or {})},
+                {"name": "half", "percent": 50, "version": "2.2.1"},
+            ],
+            "frozen": [{"name": "sick", "nodes": SICK, "version": "2.0.9"}] if is_frozen else [],
+        },
+    }
+    selector = {"matchLabels": {"fleet": "main"}}
+    spec = {"nodeSelector": selector, "driver": driver, "devicePlugin": {"version": "1.4.1"}}
+    return stages.document("KAEPolicy", "fleet", spec)
+
+
+@pytest.fixture(scope="module")
+def opened(
+    control_plane: control_planes.ControlPlane, objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[stages.Stage]:
+    with stages.with_hollow_kubelets(
+        control_plane, objects, tuple(hosts()), tmp_path_factory.mktemp("devices")
+    ) as stage:
+        yield stage
+
+
+class Fleet:
+    """The fleet with its policy, and the pods of the first plan."""
+
+    def __init__(self, stage: stages.Stage, root: Path) -> None:
+        self.stage = stage
+        self._root = root
+        self.merge(policy())
+        self.planned = self.plan()
+        self.pods = self.identities()
+        self.objects = self.written()
+        self.generations = stage.generations()
+
+    def apply(self, changed: Mapping[str, Any]) -> stages.Change:
+        """Compiles the policy on the nodes as they are now, and applies what that changes."""
+        spec = {"default": True, "driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
+        others = stages.document("KAEPolicy", "others", spec)
+        return self.stage.apply(stages.compiled(self._root, self.stage.documents(changed, others)))
+
+    def merge(self, changed: Mapping[str, Any]) -> stages.Change:
+        """As `apply`, and waits for the pods of the plan."""
+        began_s = time.monotonic()
+        change = self.apply(changed)
+        self.stage.wait_for(self.plan())
+        took_s = time.monotonic() - began_s
+        sys.stdout.write(
+            f"{len(change.labelled)} nodes labelled anew, {len(self.stage.pods())} pods settled: {took_s:.1f} s\n"
+        )
+        return change
+
+    def wait_until_ready(self) -> None:
+        """Waits until every pod is."""
+        waiting.until("Ready pods", lambda: all(pod.is_ready for pod in self.stage.pods()), timeout_s=30)
+
+    def plan(self) -> list[placements.Place]:
+        """What the plan foretells now."""
+        return placements.foretold(self._root)
+
+    def identities(self) -> frozenset[tuple[placements.Place, str]]:
+        """Where each pod is, and its uid."""
+        return frozenset((pod.place, pod.uid) for pod in self.stage.pods())
+
+    def written(self) -> dict[str, bytes]:
+        """The objects that the policy is compiled to, by path."""
+        tree = project.tree(self._root / "output" / stages.CLUSTER)
+        return {path: text for path, text in tree.items() if "/" in path}
+
+    def rewritten(self) -> set[str]:
+        """The paths of objects that are not what they were."""
+        return {path for path, _ in self.objects.items() ^ self.written().items()}
+
+    def replaced(self) -> frozenset[placements.Place]:
+        """Where the pods were that are no more."""
+        return frozenset(place for place, _ in self.pods - self.identities())
+
+
+@pytest.fixture
+def fleet(opened: stages.Stage, tmp_path: Path) -> Iterator[Fleet]:
+    try:
+        yield Fleet(opened, tmp_path)
+    finally:
+        opened.clear()
+
+
+def pools(places: Collection[placements.Place]) -> dict[str, str]:
+    """The group and mapping of the installer on each node of a policy that has such."""
+    found = ((node, daemon_set.split("--")) for node, daemon_set, _ in places)
+    return {node: f"{parts[1]} {parts[2]}" for node, parts in found if len(parts) > 1}
+
+
+def expected(canary: float = 10, *, is_frozen: bool = True) -> dict[str, str]:
+    """The same, by the nodes' names and kernels alone, if the canary ends at so many per cent."""
+    bounds = {"canary": between(0, canary), "half": between(0, 50), "rest": set(NAMES)}
+    groups = {"sick": set(SICK), **bounds} if is_frozen else bounds
+    mappings = {OLD: "old", NEW: "new"}
+    first = {name: next(group for group, members in groups.items() if name in members) for name in driven(NAMES)}
+    return {name: f"{group} {mappings[KERNEL[name]]}" for name, group in first.items()}
+
+
+def between(low: float, high: float) -> set[str]:
+    """The nodes that stand at these places of the hash, in per cent."""
+    return {name for name in NAMES if low * 100 <= matcher.bucket(name) < high * 100}
+
+
+def driven(names: Collection[str]) -> set[str]:
+    """Those of the nodes to which a driver comes."""
+    return {name for name in names if KERNEL[name] != UNCOVERED and name != OPTED_OUT}
+
+
+def is_driver(place: placements.Place) -> bool:
+    """Whether a pod there is a driver's installer."""
+    return place[1].startswith("kae-driver-")
+
+
+def test_each_pod_of_a_pool_is_where_the_plan_says(fleet: Fleet) -> None:
+    found = fleet.stage.places()
+
+    assert found == fleet.planned
+    assert {node for node, *_ in found} == {*NAMES, *OTHERS}
+    assert {node for node, *_ in filter(is_driver, found)} == {*driven(NAMES), *OTHERS}
+    assert pools(found) == expected()
+    assert len(set(expected().values())) == 8
+
+
+def test_a_wider_wave_moves_the_nodes_that_join_it_and_no_other_pod(fleet: Fleet) -> None:
+    joining = between(10, 40)
+
+    change = fleet.merge(policy({"percent": 40}))
+
+    rule = "node-feature-rule/nodefeaturerule-kae-pool-fleet.yaml"
+    assert fleet.rewritten() == {rule}
+    assert (change.applied, change.removed) == (("NodeFeatureRule kae-pool-fleet",), ())
+    assert change.labelled == driven(joining)
+    assert fleet.replaced() == {place for place in fleet.planned if is_driver(place) and place[0] in driven(joining)}
+    assert pools(fleet.stage.places()) == expected(canary=40)
+    assert fleet.stage.generations() == fleet.generations
+
+
+def test_another_version_of_a_wave_replaces_its_pods_alone_and_as_many_at_a_time_as_it_may(fleet: Fleet) -> None:
+    canary = {place for place in fleet.planned if "--canary--" in place[1]}
+    daemon_sets = {name for _, name, _ in canary}
+    fleet.wait_until_ready()
+
+    change = fleet.apply(policy({"version": "2.3.1"}))
+    lacking = rolled(fleet)
+
+    assert {f"DaemonSet {name}" for name in daemon_sets} == set(change.applied)
+    assert (change.removed, change.labelled) == ((), frozenset())
+    assert {name for name, _ in fleet.generations.items() ^ fleet.stage.generations().items()} == daemon_sets
+    assert fleet.replaced() == canary
+    assert {name for counts in lacking for name in counts} <= daemon_sets
+    assert max(max(counts.values(), default=0) for counts in lacking) == 1
+
+
+def rolled(fleet: Fleet) -> list[Counter[str]]:
+    """How many pods there are too few that are Ready, by DaemonSet, at each look until all are as the plan says."""
+    wanted, began_s = fleet.plan(), time.monotonic()
+    looks: list[Counter[str]] = []
+
+    def is_done() -> bool:
+        found = fleet.stage.pods()
+        ready = Counter(pod.daemon_set for pod in found if pod.is_ready)
+        looks.append(Counter(name for _, name, _ in wanted) - ready)
+        return not looks[-1] and sorted(pod.place for pod in found) == wanted
+
+    waiting.until("the new version", is_done, timeout_s=60)
+    sys.stdout.write(f"{len(looks)} looks at {len(wanted)} pods: {time.monotonic() - began_s:.1f} s\n")
+    return looks
+
+
+def test_a_frozen_group_that_is_thawed_joins_the_rest_and_moves_no_other_pod(fleet: Fleet) -> None:
+    change = fleet.merge(policy(is_frozen=False))
+
+    assert change.labelled == {name for name in SICK if name in driven(NAMES)}
+    assert fleet.replaced() == {place for place in fleet.planned if is_driver(place) and place[0] in SICK}
+    assert pools(fleet.stage.places()) == expected(is_frozen=False)
+    assert change.applied == ("NodeFeatureRule kae-pool-fleet",)
+    assert {title.split("--")[:2] == ["DaemonSet kae-driver-fleet", "sick"] for title in change.removed} == {True}
+
+
+def test_a_node_that_joins_later_is_in_the_rest_until_the_next_compile(fleet: Fleet) -> None:
+    name = next(name for name in map("late-{}".format, range(1000)) if matcher.bucket(name) < 1000)
+
+    with fleet.stage.joined(machine(name, OLD, {"fleet": "main"})):
+        waiting.until("its pods", lambda: name in pools(fleet.stage.places()), timeout_s=30)
+        at_first = pools(fleet.stage.places())
+        change = fleet.merge(policy())
+        at_last = pools(fleet.stage.places())
+
+    assert at_first == {**expected(), name: "rest old"}
+    assert at_last == {**expected(), name: "canary old"}
+    assert change.applied == ("NodeFeatureRule kae-pool-fleet",)
+    assert change.labelled == {name}
+    assert fleet.replaced() == frozenset()
