@@ -41,7 +41,7 @@ compile: $(READY) ## Compile policies/ and inventory/ to output/
 .PHONY: test
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## Run every test that needs neither root nor a cluster
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
 
 .PHONY: cluster-tools

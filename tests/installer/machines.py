@@ -37,6 +37,8 @@ class Options(TypedDict, total=False):
     """The kernel refuses unknown module parameters, as those before 3.9 did; by default it ignores them."""
     chroot: bool
     """The folder is a whole root with Python, in which programs run by chroot; depmod and modinfo are its own."""
+    spawn: bool
+    """Programs are processes of their own, as everywhere; by default they run in the test's, which is much quicker."""
 
 
 class Machine:
@@ -52,7 +54,8 @@ class Machine:
         """Fills a folder, new or (with chroot) that of a root file system."""
         self.root = root
         self._chroot = options.get("chroot", False)
-        self.host = behind.Host(root, chroot=self._chroot)
+        self._inside = not (self._chroot or options.get("spawn", False))
+        self.host = behind.Host(root, chroot=self._chroot, inside=self._inside)
         self._disk = disk.Disk(str(root))
         self._boots = 0
         layouts.write_folders(root)
@@ -71,7 +74,7 @@ class Machine:
         """The same machine once more, in another folder; not for one that is entered by chroot."""
         shutil.copytree(self.root, root, symlinks=True)
         other = copy.copy(self)
-        other.root, other.host, other._disk = root, behind.Host(root), disk.Disk(str(root))
+        other.root, other.host, other._disk = root, behind.Host(root, inside=self._inside), disk.Disk(str(root))
         return other
 
     @property
@@ -137,11 +140,16 @@ class Machine:
         """The addresses of a function's virtual functions."""
         return tuple(devices.Devices(self._disk).vfs(address))
 
-    def pass_through(self, address: str) -> None:
-        """Gives a function to a virtual machine."""
+    def driver(self, address: str) -> str:
+        """The driver that a function is bound to; empty without one."""
+        return devices.Devices(self._disk).driver(address)
+
+    def pass_through(self, address: str, driver: str = "vfio-pci") -> None:
+        """Gives a function to a virtual machine; with an empty driver only takes it from the one that it has."""
         with behind.locked(self.root):
             devices.Devices(self._disk).unbind(address)
-            devices.Devices(self._disk).bind(address, "vfio-pci")
+            if driver:
+                devices.Devices(self._disk).bind(address, driver)
             programs.Programs(str(self.root)).kernel.remember()
 
     def hold(self, pid: int, entry: str, comm: str = "openssl", cgroup: str = "0::/user.slice") -> None:

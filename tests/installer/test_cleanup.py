@@ -21,7 +21,7 @@ class Pod:
 
     def __init__(self, machine: machines.Machine, image: Path, stated: config.Config) -> None:
         """Says how it is to be called."""
-        self.host = behind.Host(machine.root)
+        self.host = behind.Host(machine.root, inside=True)
         self.folder = image.parent / "program"
         self.folder.mkdir()
         (image.parent / "config.json").write_text(settings.text(stated))

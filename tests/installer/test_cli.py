@@ -1,5 +1,6 @@
 """The command line: exit codes, clear words for what is wrong, and looks that change nothing."""
 
+import functools
 import json
 import os
 import shutil
@@ -31,7 +32,7 @@ MAIN = (
 @pytest.fixture(autouse=True)
 def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, too, the host's programs run without chroot; its signals are not the program's."""
-    monkeypatch.setattr(host, "Host", behind.Host)
+    monkeypatch.setattr(host, "Host", functools.partial(behind.Host, inside=True))
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
 
 

@@ -54,7 +54,7 @@ class Running:
         """Starts."""
         self.folder = folder
         folder.mkdir()
-        machine.host = behind.Host(machine.root)
+        machine.host = behind.Host(machine.root, inside=True)
         self.host = machine.host
         self.made = settings.installer(machine, image)
         self.ended: list[str] = []

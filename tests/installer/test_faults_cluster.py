@@ -82,6 +82,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
     job.settle()
+    job.tools.close()
     server.up()
     assert incidents.holder(server) == "kp920-1"
 
@@ -109,8 +110,8 @@ def test_a_lease_that_could_not_be_given_back_is_given_back_later(
 ) -> None:
     job.at("unload-modules", server.down)
     job.settle()
-    server.up()
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
+    server.up()
 
     job.program.cycle()
 

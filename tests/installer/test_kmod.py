@@ -15,13 +15,13 @@ PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"
 @pytest.fixture
 def bare(tmp_path: Path) -> machines.Machine:
     """No driver but the kernel's own, and nothing loaded."""
-    return machines.Machine(tmp_path / "host")
+    return machines.Machine(tmp_path / "host", spawn=True)
 
 
 @pytest.fixture
 def machine(tmp_path: Path) -> machines.Machine:
     """KAE's driver is installed and loaded."""
-    return machines.with_kae(tmp_path / "host")
+    return machines.with_kae(tmp_path / "host", spawn=True)
 
 
 def refusal(machine: machines.Machine, *command: str) -> tuple[int, str]:

@@ -8,12 +8,14 @@ import pytest
 
 from installer import config, places, program, record, standing
 from runtime import errors
-from tests.installer import machines, modulefiles, settings
+from tests.installer import kernel, machines, modulefiles, settings
 
 HPRE = "hisi_hpre-0"
 
 
 def test_a_new_host_changes_and_is_ready(machine: machines.Machine, image: Path) -> None:
+    # Once with programs that are processes of their own.
+    machine.host = kernel.Host(machine.root)
     made = settings.installer(machine, image)
 
     assert made.program.cycle() == 0

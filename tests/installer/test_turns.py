@@ -64,7 +64,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
         server.state.when_evicted = kubelet.remove
-        monkeypatch.setattr(drain, "POLL_S", 0.01)
+        monkeypatch.setattr(drain, "POLL_S", 0.04)
         made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
         made.settle()
     made.tools.close()

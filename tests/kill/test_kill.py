@@ -203,16 +203,16 @@ def test_a_third_tree_heals_a_rewrite_of_which_it_knows_nothing(tmp_path: Path) 
 
 def test_a_rewrite_that_is_killed_at_any_time_is_seen_and_healed(output: Path) -> None:
     kinds = []
-    for number in range(100):
+    for number in range(50):
         write.write_trees(output, [OLD])
         process = child(lambda: write.write_trees(output, [NEW]))
-        time.sleep(number * 0.000_2)  # a rewrite takes some 10 ms; whatever this hits must be in order
+        time.sleep(number * 0.000_4)  # a rewrite takes some 10 ms; whatever this hits must be in order
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         kinds.append(named_rightly(output, OLD, NEW))
         assert_healed(output, NEW, FOREIGN)
 
-    assert len(kinds) == 100
+    assert len(kinds) == 50
 
 
 def test_a_lock_of_a_process_that_was_killed_is_free_again(output: Path) -> None:

@@ -8,6 +8,7 @@ On os alone, as importing pathlib, json or typing takes as long as a whole call 
 # ruff: noqa: PTH211
 
 import os
+from _thread import get_native_id
 
 TYPE_CHECKING = False  # As typing's, which is not imported.
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Disk:
         )
 
     def _aside(self) -> str:
-        path = f"fake/.{os.getpid()}"
+        path = f"fake/.{get_native_id()}"  # Of a process' first thread, as all programs are, it is the process' own.
         self.remove(path)  # Of a program that was killed, and had the same number.
         return self.at(path)
 
