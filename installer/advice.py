@@ -70,10 +70,13 @@ def coming(
         )
     else:
         yield _disturbance(settings, judged, steps, held)
-        yield _when(wait_s)
+        if wait_s or not judged.impossible:
+            yield _when(wait_s)
 
 
 def _disturbance(settings: config.Config, judged: verdict.Verdict, steps: tuple[outline.Step, ...], held: int) -> str:
+    if judged.impossible:
+        return "No change is begun before that is settled, and nobody is evicted."
     if not judged.disturbs:
         return "Nobody who uses a device notices it."
     if not held:

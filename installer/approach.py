@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from installer import config, leases, observation, outline, places, record, store, users, verdict
+from installer import config, leases, observation, outline, pci, places, record, store, users, verdict
 from installer import host as hosts
 from runtime import errors, readings
 
@@ -98,7 +98,7 @@ class Approach:
                 reason=f"Writes '{places.CHANGING}': the device plugin gives nobody a device any more.",
                 act=lambda: self._announce(reason),
             ),
-            *(self._draining(attempt) if seen.entries() else ()),
+            *(self._draining(attempt) if seen.entries() or pci.guests(seen.functions) else ()),
             outline.Step(
                 name="begin-change",
                 reason="Notes what the host has now; from here on a failure puts that back.",

@@ -48,6 +48,8 @@ class Changer:
 
     def plan(self, seen: observation.Seen, judged: verdict.Verdict, digest: str) -> tuple[outline.Step, ...]:
         """All steps of a change, for people; nothing is done."""
+        if judged.impossible:
+            return ()
         attempt = self._approach.attempt(seen, judged)
         attempt.target = self._target(seen, judged, digest) or self._expected(digest)
         near = self._approach.steps(attempt, judged.reasons[0]) if judged.disturbs else ()
@@ -137,6 +139,8 @@ class Changer:
 
     def _come_near(self, attempt: approach.Attempt, judged: verdict.Verdict, digest: str, progress: Progress) -> None:
         """Everything up to begin-change; the end of the installer breaks it off."""
+        if judged.impossible:
+            raise errors.Failure(" ".join(judged.impossible))
         execute(self._staging(judged, digest), progress, self._host.stop)
         attempt.target = self._target(attempt.seen, judged, digest)
         if judged.replace:
@@ -147,8 +151,12 @@ class Changer:
     def _steps(self, attempt: approach.Attempt, judged: verdict.Verdict) -> tuple[outline.Step, ...]:
         seen, target = attempt.seen, attempt.target
         steps: list[outline.Step] = []
-        if judged.disturbs:
-            steps += self._swap.unload(seen) if judged.reload else self._swap.disable(seen)
+        counts = swap.counts(self._settings, seen, attempt.before.vfs)
+        if judged.reload:
+            steps += self._swap.unload(seen)
+        elif judged.disturbs:
+            counts = swap.differing(counts, seen)
+            steps += self._swap.disable(seen, counts)
         if judged.replace:
             wanted = target.packages if target else ()
             steps += self._swap.files(target, set(attempt.before.packages) - set(wanted))
@@ -160,7 +168,7 @@ class Changer:
             if judged.reload:
                 steps += self._swap.load(wish.modules(self._settings, seen.functions))
             if judged.disturbs:
-                steps += self._swap.enable(swap.counts(self._settings, seen, attempt.before.vfs))
+                steps += self._swap.enable(counts)
             steps += self._swap.permit()
         return (*steps, *self._closing(attempt, judged))
 

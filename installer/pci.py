@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,6 +40,11 @@ class Function:
         """Its folder in sysfs."""
         return f"/sys/bus/pci/devices/{self.address}"
 
+    @property
+    def lent(self) -> bool:
+        """Whether a driver that is none of KAE's has it, mostly to hand it on to a virtual machine."""
+        return self.driver not in (None, self.kind.module)
+
 
 def found(host: hosts.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[Function, ...]:
     """Those of the vendor and of these kinds, by address."""
@@ -54,6 +59,15 @@ def found(host: hosts.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[
         if device in by_device:
             answers.append(_function(host, folder, by_device[device], virtual=device == by_device[device].vf))
     return tuple(answers)
+
+
+def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """The virtual functions of this host's physical ones that another driver has; whoever takes them away has to wait.
+
+    In a virtual machine, where the physical ones are not, nothing takes them away.
+    """
+    at_home = any(found.vfs and not found.lent for found in functions)
+    return tuple(found for found in functions if at_home and found.virtual and found.lent)
 
 
 def _function(host: hosts.Host, folder: Path, kind: shapes.Kind, *, virtual: bool) -> Function:

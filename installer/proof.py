@@ -3,7 +3,7 @@
 Each rule names the trap that it is there for, out of what users of KAE have met.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -55,6 +55,32 @@ def in_place(settings: config.Config, seen: observation.Seen, driver: record.Dri
     return (*_files(needed, seen, driver), *_loaded(needed, seen))
 
 
+def impossible(settings: config.Config, seen: observation.Seen) -> tuple[str, ...]:
+    """What the config asks for and the host's devices cannot have, whatever is done; for people, with the remedy.
+
+    The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
+    attribute (Documentation/ABI/testing/sysfs-bus-pci).
+    """
+    short: dict[tuple[str, int], list[str]] = {}
+    for found in seen.functions:
+        # A guest has nothing but virtual functions, which have none of their own.
+        wanted = 0 if found.virtual or found.lent else settings.sriov.get(found.kind.name, 0)
+        if wanted > found.total_vfs:
+            short.setdefault((found.kind.name, found.total_vfs), []).append(found.address)
+    return tuple(_too_many(settings, kind, most, addresses) for (kind, most), addresses in short.items())
+
+
+def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence[str]) -> str:
+    who = f"Device {addresses[0]}" if len(addresses) == 1 else f"Each of the devices {', '.join(addresses)}"
+    wanted, field = settings.sriov[kind], f"driver.sriov.{kind} of the policy '{settings.policy}'"
+    if most:
+        return f"{who} can have {most} virtual functions, and {wanted} are asked for: lower {field}."
+    return (
+        f"{who} can have no virtual functions, and {wanted} are asked for: switch SR-IOV on in the BIOS, or set {field}"
+        " to 0."
+    )
+
+
 def _files(needed: Collection[str], seen: observation.Seen, driver: record.Driver) -> Iterator[Fault]:
     """Modprobe takes this driver's modules, and no others of the same name."""
     ours = places.modules(seen.kernel)
@@ -96,7 +122,7 @@ def _parameters(settings: config.Config, needed: Collection[str], seen: observat
 def _entries(settings: config.Config, seen: observation.Seen, served: Collection[str]) -> Iterator[Fault]:
     """Modules may be loaded and serve nobody: /sys/class/uacce is empty then."""
     for kind in settings.kinds:
-        mine = [found for found in seen.functions if found.kind == kind and found.driver in (None, kind.module)]
+        mine = [found for found in seen.functions if found.kind == kind and not found.lent]
         if not mine or kind.module not in seen.loaded or not wish.has_entries(settings, kind.module):
             continue
         if all(found.entry is None for found in mine):

@@ -92,7 +92,7 @@ class Retreat:
         # have been a dead one, and may have been loaded from elsewhere.
         if not found and kept is not None and kept.kernel == seen.kernel and before.touched:
             found += [fault.text for fault in proof.in_place(self._settings, seen, kept)]
-        lost = sorted(set(before.served) - {function.address for function in seen.entries()})
+        lost = sorted(set(before.served) - {one.address for one in seen.functions if one.entry is not None or one.lent})
         if lost:
             found.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
         if found:

@@ -32,17 +32,20 @@ class Swap:
             )
         return tuple(steps)
 
-    def disable(self, seen: observation.Seen) -> tuple[outline.Step, ...]:
-        """Take virtual functions away, as far as there are any."""
-        counts = {found.address: found.vfs for found in seen.functions if found.vfs}
-        if not counts:
+    def disable(self, seen: observation.Seen, among: Collection[str] | None = None) -> tuple[outline.Step, ...]:
+        """Take virtual functions away, as far as there are any; those of these physical ones only, if some are given.
+
+        A physical function that another driver has is nobody's to change.
+        """
+        losing = {found.address: found.vfs for found in seen.functions if _loses(found, among)}
+        if not losing:
             return ()
-        what = ", ".join(f"{count} of {address}" for address, count in counts.items())
+        what = ", ".join(f"{count} of {address}" for address, count in losing.items())
         return (
             outline.Step(
                 name="disable-virtual-functions",
                 reason=f"Takes the virtual functions away ({what}): a number changes by way of 0 only.",
-                act=self._disable,
+                act=lambda: self._disable(among),
             ),
         )
 
@@ -142,20 +145,33 @@ class Swap:
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.found(self._host, self._settings.vendor, self._settings.kinds)
 
+    def _spare_guests(self) -> None:
+        """Somebody may have started a virtual machine in the last moment: the kernel would wait for its end."""
+        lent = [found.address for found in pci.guests(self._functions())]
+        if lent:
+            raise errors.Failure(
+                f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
+            )
+
+    def _take_out(self) -> None:
+        self._spare_guests()
+        kmod.unload(self._host, reversed(self._settings.modules))
+
     def _unload(self) -> None:
         # Where the device plugin is dead nobody else takes them away, and a container that starts meanwhile would get
         # whichever device has the number by then.
         links = self._host.path(places.LINKS)
         for link in sorted(links.iterdir()) if links.is_dir() else ():
             self._host.remove(f"{places.LINKS}/{link.name}")
-        kmod.unload(self._host, reversed(self._settings.modules))
+        self._take_out()
         change = record.read(self._host).change
         if change is not None and not change.touched:
             record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
-    def _disable(self) -> None:
+    def _disable(self, among: Collection[str] | None) -> None:
+        self._spare_guests()
         for found in self._functions():
-            if found.vfs:
+            if _loses(found, among):
                 self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
 
     def _enable(self, counts: Mapping[str, int]) -> None:
@@ -212,14 +228,14 @@ class Swap:
 
     def _load(self, needed: tuple[str, ...]) -> None:
         # A package's own scripts may have loaded the modules, with its own parameters.
-        kmod.unload(self._host, reversed(self._settings.modules))
+        self._take_out()
         for name in needed:
             kmod.load(self._host, name)
 
     def _reload(self, names: tuple[str, ...], *, anew: bool) -> None:
         refused = []
         if anew:
-            kmod.unload(self._host, reversed(self._settings.modules))  # As in `_load`.
+            self._take_out()  # As in `_load`.
         for name in names:
             try:
                 kmod.load(self._host, name)
@@ -240,10 +256,20 @@ def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777 if path.is_file() else 0o644
 
 
+def _loses(found: pci.Function, among: Collection[str] | None) -> bool:
+    return found.vfs > 0 and not found.lent and (among is None or found.address in among)
+
+
 def counts(settings: config.Config, seen: observation.Seen, before: Mapping[str, int]) -> dict[str, int]:
-    """How many virtual functions each function is to have: as asked for, else as many as before."""
+    """How many virtual functions each physical one that is ours is to have: as asked for, else as many as before."""
     return {
         found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
         for found in seen.functions
-        if not found.virtual
+        if not found.virtual and not found.lent
     }
+
+
+def differing(wanted: Mapping[str, int], seen: observation.Seen) -> dict[str, int]:
+    """The functions that have another number of virtual ones, with the wanted one: 0 where none is named."""
+    numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in seen.functions}
+    return {address: number for address, (has, number) in numbers.items() if has != number}

@@ -67,7 +67,7 @@ class Users:
         entries = [found.entry for found in seen.functions if found.entry is not None]
         found = holders.find(self._host, resources, entries)
         now = pci.found(self._host, self._settings.vendor, self._settings.kinds)
-        guests = (holders.Guest(address=one.address, driver=one.driver) for one in now if one.driver and _is_lent(one))
+        guests = (holders.Guest(address=one.address, driver=one.driver or "") for one in pci.guests(now))
         return holders.Found(holders=(*found.holders, *guests), notes=found.notes)
 
 
@@ -75,8 +75,3 @@ def listed(texts: Sequence[str]) -> str:
     """The first of these, and how many more there are."""
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f", and {more} more" if more > 0 else "")
-
-
-def _is_lent(function: pci.Function) -> bool:
-    """Whether another driver has a virtual function: to take it away would wait for its user, for ever perhaps."""
-    return function.virtual and function.driver != function.kind.module

@@ -34,6 +34,8 @@ class Verdict:
     """Another driver has to be put in place, or none."""
     asked: str = ""
     """The digest of everything that is asked for."""
+    impossible: tuple[str, ...] = ()
+    """What stands against it whatever is done, in sentences, so that nothing is begun; the last of the reasons."""
 
     @property
     def reload(self) -> bool:
@@ -43,12 +45,16 @@ class Verdict:
     @property
     def disturbs(self) -> bool:
         """Whether nobody may use a device meanwhile."""
-        return self.reload or any(fault.sort is proof.Sort.VFS for fault in self.faults)
+        return not self.impossible and (self.reload or any(fault.sort is proof.Sort.VFS for fault in self.faults))
 
 
 def judge(settings: config.Config, seen: observation.Seen, digest: str, matches: Callable[[str, str], bool]) -> Verdict:
     """The verdict on a host; `digest` is the wanted driver's, `matches` searches a text for a pattern of RE2."""
-    return dataclasses.replace(_judged(settings, seen, digest, matches), asked=wish.asked(settings, digest))
+    found = dataclasses.replace(_judged(settings, seen, digest, matches), asked=wish.asked(settings, digest))
+    if found.kind is not Kind.CHANGE or settings.state == "Absent":
+        return found
+    impossible = proof.impossible(settings, seen)
+    return dataclasses.replace(found, reasons=(*found.reasons, *impossible), impossible=impossible)
 
 
 def _judged(
@@ -65,14 +71,20 @@ def _not_ours(settings: config.Config, kernel: str, matches: Callable[[str, str]
     kernels = settings.kernels
     if kernels is None:
         return None
-    earlier = next((pattern for pattern in kernels.unless if matches(pattern, kernel)), None)
-    if earlier is None and matches(kernels.pattern, kernel):
+    reported = _reported(kernel)
+    earlier = next((pattern for pattern in kernels.unless if matches(pattern, reported)), None)
+    if earlier is None and matches(kernels.pattern, reported):
         return None
     belongs = f"is another pool's ('{earlier}')" if earlier is not None else f"does not match '{kernels.pattern}'"
     return (
         f"The running kernel {kernel} {belongs}: the node's labels are older than its last boot. Nothing is changed"
         " until they are new, and this pod goes."
     )
+
+
+def _reported(kernel: str) -> str:
+    """A release as NFD reports it, by which the pool was chosen: what no label can hold is `_`, or gone at the ends."""
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
 
 
 def _present(settings: config.Config, seen: observation.Seen, digest: str) -> Verdict:

@@ -96,6 +96,19 @@ def test_a_virtual_function_that_a_guest_gets_is_offered_no_more(tmp_path: Path)
     )
 
 
+def test_a_virtual_function_without_driver_is_given_to_nobody(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(A, 2)
+    node = looked(host)
+
+    host.unbind(VF)
+    node.look()
+
+    assert told(node) == {VF: False, "0000:79:00.2": True, B: True}
+    assert reasons(node, VF) == ["NoDriver"]
+    assert "No driver is bound to it" in refused(node, VF)
+
+
 def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     node = looked(host)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from compiler import configs
+from compiler.model import config as compiled
 from installer import config
 from runtime import shapes
 from tests import builders, mutations
@@ -32,6 +33,16 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "drain": {"enabled": False, "timeoutSeconds": 86400},
             "metrics": {"enabled": True, "port": 65535},
         },
+    },
+    {
+        "driver": {
+            "version": "2.0.1",
+            "kernelMappings": [
+                {"name": "old", "regexp": "oe2203"},
+                {"name": "new", "literal": "6.6.0-1.oe2403", "version": "2.0.1-${KERNEL_FULL_VERSION}"},
+            ],
+            "rollout": {"waves": [{"name": "canary", "percent": 5}]},
+        }
     },
 )
 
@@ -112,13 +123,15 @@ def decoded(data: Any) -> config.Config | None:
 
 @pytest.mark.parametrize("spec", POLICIES)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
-    item = builders.policy("tls", **spec)
-    text = configs.driver(item, cluster_name="east", namespace="kae", daemonset="kae-driver-tls", leases=("a", "b"))
+    (division,) = builders.view([builders.policy("tls", **spec)])[0].governed
+    itself = compiled.DaemonSetRef(namespace="kae", name="kae-driver-tls")
+    for pool in division.pools:
+        text = configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))
 
-    found = msgspec.json.decode(text, type=config.Config, strict=True)
+        found = msgspec.json.decode(text, type=config.Config, strict=True)
 
-    judge().validate(json.loads(text))
-    assert json.loads(settings.text(found)) == json.loads(text)
+        judge().validate(json.loads(text))
+        assert json.loads(settings.text(found)) == json.loads(text)
 
 
 def test_every_config_that_is_checked_in_is_read() -> None:

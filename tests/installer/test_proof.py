@@ -209,6 +209,49 @@ def test_virtual_functions_are_asked_only_of_what_can_have_some(changes: dict[st
     assert VFS not in {sort for sort, _ in faults(settings.seen(functions=functions), sriov={"hpre": 4})}
 
 
+@pytest.mark.parametrize(
+    ("changes", "asked", "said"),
+    [
+        ({"total_vfs": 7}, 8, "can have 7 virtual functions, and 8 are asked for: lower driver.sriov.hpre of the "),
+        ({"total_vfs": 0}, 1, "can have no virtual functions, and 1 are asked for: switch SR-IOV on in the BIOS, or "),
+        ({"total_vfs": 7, "driver": None, "entry": None}, 8, "can have 7 virtual functions, and 8 are asked for: lo"),
+        ({"total_vfs": 7}, 7, None),
+        ({"total_vfs": 0}, 0, None),
+        ({"total_vfs": 0}, None, None),
+        ({"total_vfs": 0, "virtual": True}, 4, None),
+        ({"total_vfs": 0, "driver": "vfio-pci", "entry": None}, 4, None),
+    ],
+    ids=["fewer", "none", "not-loaded", "as-many", "none-asked", "not-stated", "guest", "lent"],
+)
+def test_more_virtual_functions_than_a_device_can_have_are_impossible(
+    changes: dict[str, Any], asked: int | None, said: str | None
+) -> None:
+    seen = settings.seen(functions=with_function(HPRE, "hpre", **changes))
+
+    found = proof.impossible(settings.config(sriov={} if asked is None else {"hpre": asked}), seen)
+
+    assert [text[: len(f"Device {HPRE} {said}")] for text in found] == ([f"Device {HPRE} {said}"] if said else [])
+
+
+def test_what_several_devices_cannot_have_is_one_sentence_for_each_kind_and_number() -> None:
+    functions = (
+        *(settings.function(address, "hpre", total_vfs=7) for address in (HPRE, "0000:b9:00.0")),
+        settings.function("0000:7a:00.0", "hpre", total_vfs=3),
+        settings.function(ZIP, "zip", total_vfs=0),
+    )
+
+    found = proof.impossible(settings.config(sriov={"hpre": 8, "zip": 2}), settings.seen(functions=functions))
+
+    assert found == (
+        f"Each of the devices {HPRE}, 0000:b9:00.0 can have 7 virtual functions, and 8 are asked for: lower"
+        " driver.sriov.hpre of the policy 'tls'.",
+        "Device 0000:7a:00.0 can have 3 virtual functions, and 8 are asked for: lower driver.sriov.hpre of the policy"
+        " 'tls'.",
+        f"Device {ZIP} can have no virtual functions, and 2 are asked for: switch SR-IOV on in the BIOS, or set"
+        " driver.sriov.zip of the policy 'tls' to 0.",
+    )
+
+
 def test_a_missing_udev_rule_is_a_fault_that_disturbs_nobody() -> None:
     assert faults(settings.seen(rule=False)) == [(NODES, "There is no udev rule '/etc/udev/rules.d/70-kae.rules'.")]
 

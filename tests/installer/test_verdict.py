@@ -164,6 +164,29 @@ def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
     assert found.disturbs is (mended_by != "nothing else")
 
 
+@pytest.mark.parametrize("digest", [settings.DIGEST, "another"], ids=["as-it-is", "with-an-upgrade"])
+def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(digest: str) -> None:
+    functions = (settings.function(total_vfs=7),)
+
+    found = judge(settings.seen(functions=functions), digest, sriov={"hpre": 8})
+
+    assert (found.kind, found.disturbs, len(found.impossible)) == (CHANGE, False, 1)
+    assert found.reasons[-1] == found.impossible[0]
+    assert len(found.reasons) == 2
+
+
+@pytest.mark.parametrize(
+    ("seen", "asked"),
+    [
+        (host(functions=(settings.function(total_vfs=0),)), {}),
+        (settings.seen(functions=(settings.function(total_vfs=0),)), {"state": "Absent"}),
+    ],
+    ids=["foreign", "absent"],
+)
+def test_what_is_not_applied_is_never_impossible(seen: observation.Seen, asked: dict[str, Any]) -> None:
+    assert judge(seen, sriov={"hpre": 8}, **asked).impossible == ()
+
+
 def test_other_parameters_reload_ours_and_replace_no_file() -> None:
     found = judge(settings.seen(), module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512))
 
@@ -247,6 +270,15 @@ def test_the_running_kernel_has_to_be_the_pools(
         return
     assert (found.kind, found.disturbs) == (WAIT, False)
     assert found.reasons[0].startswith(f"The running kernel {machines.KERNEL} {reason}: the node's labels are older ")
+
+
+@pytest.mark.parametrize("kernel", ["5.10.0-1.oe2203+", "5.10.0-1.oe2203", "5.10.0~1.oe2203"])
+def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
+    kernels = config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")
+
+    found = verdict.judge(settings.config(kernels=kernels), settings.seen(kernel=kernel), settings.DIGEST, pythons)
+
+    assert found.kind is not WAIT
 
 
 @pytest.mark.parametrize("seen", [settings.seen(), host(), host(**empty())], ids=["ours", "foreign", "none"])

@@ -181,6 +181,30 @@ def test_a_node_offers_its_devices_times_their_replicas(
     assert dict(found.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})
 
 
+@pytest.mark.parametrize(
+    ("counts", "offered"),
+    [
+        ({"hpre_pf": "2", "sec_pf": "2", "zip_pf": "2"}, {"hpre": 8, "sec": 2, "zip": 2}),
+        (
+            {"hpre_pf": "2", "hpre_vf": "8", "sec_pf": "2", "sec_vf": "6", "zip_pf": "2", "zip_vf": "3"},
+            {"hpre": 8, "sec": 6, "zip": 2},
+        ),
+        ({"hpre_vf": "1", "sec_vf": "2", "zip_vf": "3"}, {"hpre": 1, "sec": 2, "zip": 3}),
+        ({"sec_vf": "2"}, {"sec": 2}),
+    ],
+    ids=["new-host", "host", "guest", "guest-of-one-kind"],
+)
+def test_one_policy_counts_what_hosts_split_by_it_and_what_guests_were_given(
+    counts: dict[str, str], offered: dict[str, int]
+) -> None:
+    every = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
+    policy = builders.policy(operator=every, driver={"sriov": {"hpre": 4, "zip": 0}})
+
+    found = verdict(policy, builders.node(machine=counted(**counts)))
+
+    assert dict(found.resources) == {f"openfuyao.com/kae.{kind}": count for kind, count in offered.items()}
+
+
 @pytest.mark.parametrize(("driver", "offered"), [({"sriov": {"hpre": 4}}, 2), ({"state": "Absent"}, 2)])
 def test_a_driver_that_stays_away_changes_no_device(driver: dict[str, Any], offered: int) -> None:
     node = builders.node(labels={DRIVER_OUT: "false"}, machine=counted(hpre_pf="2"))
