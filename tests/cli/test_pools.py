@@ -67,7 +67,7 @@ def _node(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fleet with every sort of group and mapping, and a cluster in which no group holds."""
-    texts = {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed([_node(number) for number in range(12)])}
+    texts = {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed(tuple(_node(number) for number in range(12)))}
     return project.write(tmp_path_factory.mktemp("pools"), texts)
 
 
@@ -147,7 +147,7 @@ def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_
     said = json.loads(project.kae(folder, "preflight", "--kernel", kernel, "--format", "json").out)
     node = _node(1)
     node["status"]["nodeInfo"]["kernelVersion"] = kernel
-    grown = project.write(tmp_path, {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed([node])})
+    grown = project.write(tmp_path, {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed((node,))})
 
     planned = json.loads(project.kae(grown, "plan", "--cluster", "east", "--format", "json").out)
 
