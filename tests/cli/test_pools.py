@@ -67,7 +67,8 @@ def _node(number: int) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A fleet with every sort of group and mapping, and a cluster in which no group holds."""
-    texts = {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed(tuple(_node(number) for number in range(12)))}
+    nodes = tuple(_node(number) for number in range(12))
+    texts = {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed(nodes)}
     return project.write(tmp_path_factory.mktemp("pools"), texts)
 
 
