@@ -132,11 +132,17 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
 def rules_missing(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[Diagnostic]:
     """A policy's labels are made by NodeFeatureRules in the cluster."""
     if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
+        pooled = [
+            entry.policy.name for entry in governed if entry.label is not None and entry.policy.spec.driver.enabled
+        ]
         yield Diagnostic(
             code="rules-missing",
             span=item.span("spec", "nfd", "enabled"),
             message=f"Nothing of ours labels the nodes of cluster '{item.name}'.",
-            notes=(f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",),
+            notes=(
+                f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",
+                *(f"Policy '{name}' has pools, which only rules of this compiler can tell." for name in pooled),
+            ),
             hint="Set nfd.nodefeaturerules: true, unless the rules are applied elsewhere.",
         )
 

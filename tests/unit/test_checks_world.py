@@ -174,6 +174,15 @@ def test_a_policy_needs_the_rules_that_label_its_nodes() -> None:
     assert codes(None, nfd={"enabled": False}) == []
 
 
+def test_a_policy_with_pools_is_named_where_nothing_tells_its_pools() -> None:
+    mappings = [{"name": "old", "regexp": "oe2203"}]
+    policy = builders.policy(driver={"version": "2.2.0", "kernelMappings": mappings})
+
+    _, (found,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
+
+    assert found.notes[-1] == "Policy 'tls' has pools, which only rules of this compiler can tell."
+
+
 def test_what_the_world_is_never_fails_a_compile() -> None:
     odd = machine(os_image="Ubuntu", taints=[builders.taint("a:NoExecute")], labels={}, discovered=False)
 
