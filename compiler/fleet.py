@@ -1,6 +1,7 @@
 """A project's documents, read from disk into a fleet."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import diagnostics, documents, files, load, pipeline, project, resources, schema
 
@@ -8,8 +9,20 @@ from compiler import diagnostics, documents, files, load, pipeline, project, res
 def read(inventories: Sequence[str]) -> tuple[pipeline.Fleet, list[diagnostics.Diagnostic]]:
     """Everything that the project's documents say."""
     found, notes = project.inputs(inventories)
-    result, more = pipeline.read(documents_of(found, notes), schema.Judge(resources.schemas()))
-    return result, [*notes, *more]
+    return of(found, notes, schema.Judge(resources.schemas())), notes
+
+
+def of(
+    found: Iterable[files.Input],
+    notes: list[diagnostics.Diagnostic],
+    judge: schema.Judge,
+    known: Mapping[str, str] | None = None,
+) -> pipeline.Fleet:
+    """The fleet of these files; what is to be said of them is added to `notes`. `known` is for `pipeline.read`."""
+    result, more = pipeline.read(documents_of(found, notes), judge, known)
+    notes.extend(more)
+    # What cannot be read at all is missed as much as what was refused.
+    return dataclasses.replace(result, sound=not diagnostics.has_errors(notes))
 
 
 def documents_of(found: Iterable[files.Input], notes: list[diagnostics.Diagnostic]) -> Iterator[documents.Document]:

@@ -137,13 +137,11 @@ def _compiled(this: _Run) -> int:
 
 def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
     """The fleet, without the inventories that the cache vouches for."""
-    from compiler import fleet, pipeline, schema  # noqa: PLC0415 - only here is there something to compile
+    from compiler import fleet, schema  # noqa: PLC0415 - only here is there something to compile
 
-    judge = schema.Judge(resources.schemas())
     notes = list(this.notes)
     wanted = [item for item in this.inputs if item.name not in current]
-    found, more = pipeline.read(fleet.documents_of(wanted, notes), judge, current)
-    return found, [*notes, *more]
+    return fleet.of(wanted, notes, schema.Judge(resources.schemas()), current), notes
 
 
 def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:

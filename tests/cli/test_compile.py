@@ -355,3 +355,14 @@ def test_where_nothing_changed_nothing_heavy_is_imported(arguments: tuple[str, .
 
     assert "'jinja2'" in first
     assert second == "[]"
+
+
+def test_nothing_is_said_of_nodes_that_a_file_which_cannot_be_read_may_govern(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    (folder / "policies/tls.yaml").write_text("a: b: c\n")
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 1
+    assert "error[yaml-syntax]" in answer.err
+    assert "node-without-policy" not in answer.err
