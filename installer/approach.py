@@ -111,9 +111,12 @@ class Approach:
         """Whether somebody was made to go since the last `attempt`."""
         return self._users.evictions > self._evictions
 
-    def leave(self) -> None:
-        """Let go of everything: nothing was touched. Never raises: it has failed already."""
-        for act in (self._withdraw, self._drivers.discard, self.give_back):
+    def leave(self, *, keeps_turn: bool = False) -> None:
+        """Let go of everything, but perhaps for the right to swap: nothing was touched.
+
+        Never raises: it has failed already.
+        """
+        for act in (self._withdraw, self._drivers.discard, *(() if keeps_turn else (self.give_back,))):
             try:
                 act()
             except errors.Failure as failure:

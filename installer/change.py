@@ -70,7 +70,11 @@ class Changer:
             self._come_near(attempt, judged, digest, progress)
             with self._host.finishing():
                 execute(self._steps(attempt, judged), progress)
-        except (approach.Queued, users.Blocked, hosts.Cancelled):
+        except hosts.Cancelled:
+            # Who was evicted does not come back at once: the next installer finds nobody to evict, and swaps.
+            self._approach.leave(keeps_turn=self._approach.evicted)
+            raise
+        except (approach.Queued, users.Blocked):
             self._approach.leave()
             raise
         except errors.Failure as error:

@@ -257,3 +257,24 @@ def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
     attempt = record.read(machine.host).attempt
     assert attempt is not None
     assert (attempt.state, attempt.failures, attempt.until_s - boot.now_s) == ("Blocked", 2, 2 * incidents.PACE_S)
+
+
+def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
+    machine: machines.Machine,
+    newer: Path,
+    server: apiservers.ApiServer,
+    users: incidents.Users,
+    crew: incidents.Crew,
+) -> None:
+    users.come(POD)
+    job = crew.job(newer)
+    job.at("drain-devices", machine.host.stop.set)
+
+    job.program.cycle()
+
+    left = (incidents.works(machine), bool(incidents.holder(server)), users.evicted)
+    machine.host.stop.clear()
+    following = crew.job(newer).settle()
+    assert left == (True, True, [POD])
+    assert (following.state, incidents.holder(server)) == ("Ready", "")
+    assert settings.versions(machine) == {"2.0.2"}
