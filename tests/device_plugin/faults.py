@@ -112,6 +112,8 @@ class Rig:
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
 
     def _registered(self) -> bool:
+        if self._task is not None and self._task.done():
+            self._task.result()  # It raises what ended the plugin.
         # The kubelet keeps the devices of a connection that it lost, all of them unhealthy, for a while.
         resources = self.kubelet.resources()
         return all(kind.resource in resources and resources[kind.resource].client for kind in devices.KINDS)
