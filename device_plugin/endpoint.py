@@ -50,6 +50,10 @@ class _Socket:
     why_lost: str = ""
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def is_there(self) -> bool:
+        """Whether it is still ours; one that was removed while it was made never was."""
+        return self.identity is not None and _identity(self.path) == self.identity
+
     def lose(self, why: str) -> None:
         """Have it replaced."""
         if not self.lost.is_set():
@@ -83,7 +87,7 @@ class Endpoint:
 
     def check(self) -> None:
         """Look whether the socket is still ours; for when something happened in the folder, or might have."""
-        if self._socket is not None and _identity(self._socket.path) != self._socket.identity:
+        if self._socket is not None and not self._socket.is_there():
             self._socket.lose("Its socket was removed or replaced.")
 
     async def run(self) -> None:

@@ -1,5 +1,8 @@
 from pathlib import Path
 
+import pytest
+from grpc import aio
+
 from tests.device_plugin import faults
 
 
@@ -10,3 +13,33 @@ async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(short
     await rig.run(60)
 
     assert rig.counts["  allocated"] > 10
+
+
+async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(
+    short_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    made: list[aio.Server] = []
+
+    def server() -> aio.Server:
+        """A server whose first start meets a kubelet that empties its folder."""
+        found = make()
+        start = found.start
+
+        async def started() -> None:
+            await start()
+            if not made:
+                made.append(found)
+                rig.kubelet.wipe()
+
+        monkeypatch.setattr(found, "start", started)
+        return found
+
+    make = aio.server
+    monkeypatch.setattr(aio, "server", server)
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        await rig.stop()
+
+    assert len(made) == 1

@@ -32,7 +32,7 @@ target = repository.Target(
 )
 secrets = credentials.Secrets(repository=pathlib.Path("/none"), signing=pathlib.Path(signing), format=sort)
 store = repository.Repository(target, pathlib.Path("/tmp/kae-watcher"), secrets, threading.Event(), repository.Timing())
-print(store.publish(b"{}\\n", lambda old: "by the image", lambda old: True).commit)
+print(store.publish(lambda fetched: repository.Change(content=b"{}\\n", message="by the image")))
 """
 
 
