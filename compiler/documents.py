@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NewType, Protocol
 
 from compiler import diagnostics
-from compiler.model import cluster, policy
+from compiler.model import cluster, driver, policy
 
 Path = tuple[str | int, ...]
 """The way to a value inside a document: keys and indexes from the top."""
@@ -64,6 +64,21 @@ class Policy:
     name: PolicyName
     spec: policy.KAEPolicySpec
     source: Document
+
+    @property
+    def groups(self) -> tuple[tuple[Path, driver.Frozen | driver.Wave], ...]:
+        """Frozen groups, then waves, in the order in which they take nodes, with their places."""
+        rollout = self.spec.driver.rollout
+        path: Path = ("spec", "driver", "rollout")
+        frozen = (((*path, "frozen", index), group) for index, group in enumerate(rollout.frozen))
+        waves = (((*path, "waves", index), wave) for index, wave in enumerate(rollout.waves))
+        return (*frozen, *waves)
+
+    @property
+    def mappings(self) -> tuple[tuple[Path, driver.KernelMapping], ...]:
+        """Kernel mappings, in the order in which they take kernels, with their places."""
+        path: Path = ("spec", "driver", "kernelMappings")
+        return tuple(((*path, index), mapping) for index, mapping in enumerate(self.spec.driver.kernelMappings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

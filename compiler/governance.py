@@ -36,8 +36,7 @@ def is_served(policy: documents.Policy, node: documents.Node) -> bool:
 
 def holds_in(policy: documents.Policy, cluster: str) -> bool:
     """Whether the policy names the cluster, or names none."""
-    globs = policy.spec.clusters
-    return globs is None or any(names.glob_matches(glob, cluster) for glob in globs)
+    return names.globs_match(policy.spec.clusters, cluster)
 
 
 def in_cluster(policies: Iterable[documents.Policy], cluster: str) -> tuple[documents.Policy, ...]:

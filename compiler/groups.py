@@ -1,9 +1,8 @@
 """Groups: the nodes of a policy that change earlier than others, or not at all, known by name once it is compiled."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from compiler import documents, names, selectors
 from compiler.model import driver as drivers
@@ -20,13 +19,12 @@ class Group:
     """A frozen group, a wave, or the rest of the nodes."""
 
     name: str
-    kind: Literal["frozen", "waves", "rest"]
-    """The list that declares it."""
-    index: int
-    """Its place in that list."""
+    path: documents.Path
+    """Where it is declared."""
     nodes: tuple[str, ...]
     """The nodes that it takes by name, sorted; none for the rest, which takes all others."""
-    overrides: drivers.Overrides
+    declared: drivers.Frozen | drivers.Wave | None
+    """None: the rest, which nobody declares."""
 
 
 def bucket(node: str) -> int:
@@ -34,72 +32,58 @@ def bucket(node: str) -> int:
     return int(hashlib.sha256(node.encode()).hexdigest()[:8], 16) % BUCKETS
 
 
-def holding(
-    groups: Iterable[tuple[int, drivers.Group]], cluster: documents.ClusterName
-) -> Iterator[tuple[int, drivers.Group]]:
-    """The groups that hold in a cluster, with their places in the list."""
-    for index, group in groups:
-        if group.clusters is None or any(names.glob_matches(glob, cluster) for glob in group.clusters):
-            yield index, group
-
-
 def of(
     policy: documents.Policy,
     cluster: documents.ClusterName,
     nodes: Sequence[documents.Node],
-    driven: frozenset[str],
-) -> Iterator[Group]:
+    is_driven: Callable[[documents.Node], bool],
+) -> tuple[Group, ...]:
     """The groups of a policy in a cluster, in the order in which they take nodes; none where none is declared.
 
-    `nodes` are those that the policy governs, `driven` those of them to which a driver would come.
+    `nodes` are those that the policy governs; `is_driven` tells whether a driver would come to one of them.
     """
-    rollout = policy.spec.driver.rollout
+    found: list[Group] = []
     taken: set[str] = set()
-    found = False
-    for index, frozen in holding(enumerate(rollout.frozen), cluster):
-        found = True
-        yield _group(frozen, "frozen", index, _chosen(frozen, nodes), taken)
-    thawed = [node for node in nodes if node.name not in taken]
-    able = driven.difference(taken)
-    for index, wave in holding(enumerate(rollout.waves), cluster):
-        found = True
-        percent = wave.percent if isinstance(wave, drivers.Wave) else None
-        members = _chosen(wave, nodes) if percent is None else _share(thawed, able, percent)
-        yield _group(wave, "waves", index, members, taken)
-    if found:
-        yield Group(name=REST, kind="rest", index=0, nodes=(), overrides=drivers.Overrides())
+    frozen: set[str] = set()
+    for path, declared in policy.groups:
+        if not names.globs_match(declared.clusters, cluster):
+            continue
+        if isinstance(declared, drivers.Wave) and declared.percent is not None:
+            members = _share((node for node in nodes if node.name not in frozen), is_driven, declared.percent)
+        else:
+            members = _chosen(declared, nodes)
+        own = members - taken
+        taken |= own
+        if isinstance(declared, drivers.Frozen):
+            frozen |= own
+        found.append(Group(name=declared.name, path=path, nodes=tuple(sorted(own)), declared=declared))
+    return (*found, Group(name=REST, path=(), nodes=(), declared=None)) if found else ()
 
 
-def _group(
-    declared: drivers.Group, kind: Literal["frozen", "waves"], index: int, members: Iterable[str], taken: set[str]
-) -> Group:
-    """The group of those members that no group before it has taken."""
-    own = tuple(sorted(set(members) - taken))
-    taken.update(own)
-    return Group(name=declared.name, kind=kind, index=index, nodes=own, overrides=declared)
-
-
-def _chosen(group: drivers.Group, nodes: Iterable[documents.Node]) -> Iterable[str]:
+def _chosen(group: drivers.Group, nodes: Iterable[documents.Node]) -> set[str]:
     """The members by name, known or not: a frozen node that is away for a moment stays frozen."""
     if group.nodes is not None:
-        return group.nodes
+        return set(group.nodes)
     term = selectors.of(group.inventorySelector)
-    return [node.name for node in nodes if selectors.term_matches(term, node.label)]
+    return {node.name for node in nodes if selectors.term_matches(term, node.label)}
 
 
-def _share(nodes: Iterable[documents.Node], driven: frozenset[str], percent: float) -> set[str]:
+def _share(nodes: Iterable[documents.Node], is_driven: Callable[[documents.Node], bool], percent: float) -> set[str]:
     """The nodes below a bound; where none to which a driver comes is among them, the lowest such node joins."""
     bound = round(percent * BUCKETS / 100)
-    below = {node.name for node in nodes if bucket(node.name) < bound}
-    if driven and below.isdisjoint(driven):
-        below.add(min(driven, key=lambda name: (bucket(name), name)))
-    return below
+    placed = [(bucket(node.name), node) for node in nodes]
+    below = [node for place, node in placed if place < bound]
+    members = {node.name for node in below}
+    if not any(map(is_driven, below)):
+        lowest = min(((place, node.name) for place, node in placed if is_driven(node)), default=None)
+        members.update(() if lowest is None else (lowest[1],))
+    return members
 
 
 def reason(group: Group, node: documents.Node) -> str:
     """Why a node is in its group."""
-    declared, place = group.overrides, f"{bucket(node.name) * 100 / BUCKETS:g} %"
-    if not isinstance(declared, drivers.Group):
+    declared, place = group.declared, f"{bucket(node.name) * 100 / BUCKETS:g} %"
+    if declared is None:
         return f"no frozen group and no wave takes it; by its name it stands at {place}"
     if declared.nodes is not None:
         return "it is named there"

@@ -25,6 +25,11 @@ def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
     return image
 
 
+def of(component: base.Component, mirrors: Sequence[cluster.Mirror]) -> str:
+    """The image that a cluster with these mirrors pulls for a component."""
+    return mirrored(reference(component), mirrors)
+
+
 def tag(image: str) -> str | None:
     """The image's tag; None for a digest, `latest` where nothing is said."""
     if "@" in image:

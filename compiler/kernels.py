@@ -55,38 +55,29 @@ def exactly(kernel: str) -> str:
 
 def fault(regexp: str) -> str | None:
     """Why NFD could not use the pattern; None when it can."""
-    if _UNKNOWN_TO_GO.search(regexp):
-        return r"\C, any byte, is unknown to NFD"
-    import re2  # noqa: PLC0415 - only fleets with mappings need it
-
-    try:
-        re2.compile(regexp, _quiet())
-    except re2.error as error:
-        said = error.args[0]
-        return said.decode() if isinstance(said, bytes) else str(said)
-    return None
+    return _judged(regexp)[1]
 
 
 def is_found(regexp: str, kernel: str) -> bool:
     """Whether the pattern is found somewhere in the kernel's version; one with a fault is found nowhere."""
-    compiled = _compiled(regexp)
-    return compiled is not None and compiled.search(kernel) is not None
+    compiled, why = _judged(regexp)
+    return why is None and compiled.search(kernel) is not None
 
 
 @functools.lru_cache(maxsize=4096)
-def _compiled(regexp: str) -> Any:
-    import re2  # noqa: PLC0415 - only fleets with mappings need it
-
-    return re2.compile(regexp, _quiet()) if fault(regexp) is None else None
-
-
-def _quiet() -> Any:
-    """Options by which RE2 keeps what it thinks of a pattern from the standard error."""
+def _judged(regexp: str) -> tuple[Any, str | None]:
+    """The pattern as RE2 compiles it, or why it cannot be used."""
+    if _UNKNOWN_TO_GO.search(regexp):
+        return None, r"\C, any byte, is unknown to NFD"
     import re2  # noqa: PLC0415 - only fleets with mappings need it
 
     options = re2.Options()
-    options.log_errors = False
-    return options
+    options.log_errors = False  # What it thinks of a pattern is ours to say.
+    try:
+        return re2.compile(regexp, options), None
+    except re2.error as error:
+        said = error.args[0]
+        return None, said.decode() if isinstance(said, bytes) else str(said)
 
 
 def first(mappings: Sequence[driver.KernelMapping], kernel: str) -> driver.KernelMapping | None:

@@ -157,7 +157,7 @@ def _pod(item: documents.Cluster, entry: governance.Governed, component: base.Co
         "labels": ir.mapping(pods.labels.items()),
         "tolerations": tuple(toleration(found) for found in pods.tolerations),
         "priority_class": pods.priorityClassName,
-        "image": images.mirrored(images.reference(component), item.spec.images.mirrors),
+        "image": images.of(component, item.spec.images.mirrors),
         "pull_policy": component.pullPolicy,
         "pull_secrets": tuple(ir.Reference(name=secret.name) for secret in component.pullSecrets),
         "resources": _resources(component.resources),

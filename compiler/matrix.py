@@ -1,5 +1,6 @@
 """Which images have to hold a driver for which kernels: what a CI builds before a policy can do its work."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -25,28 +26,31 @@ def needs(
     divisions: Iterable[pools.Division], verdicts: Sequence[plan.Verdict], spec: cluster.KAEClusterSpec
 ) -> tuple[Need, ...]:
     """Every image that brings its modules along, for every kernel that is listed or seen, sorted."""
-    counts: dict[tuple[str, str, str], int] = {}
-    for verdict in verdicts:
-        if verdict.pool is not None and verdict.policy is not None:
-            key = (verdict.policy.name, verdict.pool.name, kernels.cleaned(verdict.node.profile.kernel_version))
-            counts[key] = counts.get(key, 0) + len(verdict.nodes)
+    counts = counted(verdicts)
     found: dict[tuple[str, str, str], dict[str, int]] = {}
     for division in divisions:
-        for pool in division.pools if division.policy.spec.driver.enabled else ():
-            if not holds_modules(pool):
-                continue
-            policy, image = division.policy.name, images.mirrored(images.reference(pool.driver), spec.images.mirrors)
-            seen = {kernel for owner, name, kernel in counts if (owner, name) == (policy, pool.name)}
-            for kernel in seen | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set()):
-                here = counts.get((policy, pool.name, kernel), 0)
-                found.setdefault((kernel, image, policy), {})[pool.name] = here
+        policy = division.policy.name
+        for pool in filter(_holds_modules, division.pools):
+            here, image = counts[policy, pool.name], images.of(pool.driver, spec.images.mirrors)
+            for kernel in here.keys() | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set()):
+                found.setdefault((kernel, image, policy), {})[pool.name] = here[kernel]
     return tuple(
         Need(kernel=kernel, image=image, policy=policy, pools=tuple(sorted(by_pool)), nodes=sum(by_pool.values()))
         for (kernel, image, policy), by_pool in sorted(found.items())
     )
 
 
-def holds_modules(pool: pools.Pool) -> bool:
+def counted(verdicts: Iterable[plan.Verdict]) -> defaultdict[tuple[str, str], Counter[str]]:
+    """How many nodes run which kernel, as NFD reports it, in each pool, by the names of its policy and its own."""
+    found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for verdict in verdicts:
+        if verdict.pool is not None and verdict.policy is not None:
+            kernel = kernels.cleaned(verdict.node.profile.kernel_version)
+            found[verdict.policy.name, verdict.pool.name][kernel] += len(verdict.nodes)
+    return found
+
+
+def _holds_modules(pool: pools.Pool) -> bool:
     """Whether the image has to hold modules for the kernels of a pool, or is named after them."""
     if pool.driver.state == "Absent":
         return False

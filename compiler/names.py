@@ -2,6 +2,7 @@
 
 import fnmatch
 import re
+from collections.abc import Iterable
 
 CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 CLUSTER_LENGTH = 50
@@ -27,3 +28,8 @@ def stem(file: str) -> str:
 def glob_matches(glob: str, cluster: str) -> bool:
     """Whether a name or shell glob means the cluster."""
     return fnmatch.fnmatchcase(cluster, glob)
+
+
+def globs_match(globs: Iterable[str] | None, cluster: str) -> bool:
+    """Whether one of the names or shell globs means the cluster; without any, every cluster is meant."""
+    return globs is None or any(glob_matches(glob, cluster) for glob in globs)

@@ -36,17 +36,8 @@ class Variant:
 
 def variants(policy: documents.Policy) -> Iterator[Variant]:
     """Every driver that a policy's mappings, waves and frozen groups make, whichever nodes there are."""
-    driver = policy.spec.driver
     top: documents.Path = ("spec", "driver")
-    mappings: list[tuple[documents.Path, drivers.KernelMapping]] = [
-        ((*top, "kernelMappings", index), mapping) for index, mapping in enumerate(driver.kernelMappings)
-    ]
-    groups: list[tuple[documents.Path, drivers.Overrides]] = [
-        ((*top, "rollout", name, index), group)
-        for name, declared in (("frozen", driver.rollout.frozen), ("waves", driver.rollout.waves))
-        for index, group in enumerate(declared)
-    ]
-    for mapping, group in product(mappings or (None,), (*groups, None)):
+    for mapping, group in product(policy.mappings or (None,), (*policy.groups, None)):
         given: list[tuple[documents.Path, drivers.Overrides]] = [
             *((mapping,) if mapping else ()),
             *((group,) if group else ()),
@@ -57,13 +48,12 @@ def variants(policy: documents.Policy) -> Iterator[Variant]:
         }
         yield Variant(
             mapping=mapping[1] if mapping else None,
-            driver=effective(driver, *(found for _, found in given)),
+            driver=effective(policy.spec.driver, *(found for _, found in given)),
             paths={field: (*path, field) for field, path in paths.items()},
         )
 
 
 def is_per_kernel(policy: documents.Policy, mapping: drivers.KernelMapping) -> bool:
     """Whether images of a mapping are named after kernels, in any group: then each kernel has a pool of its own."""
-    rollout = policy.spec.driver.rollout
-    layers: tuple[drivers.Overrides | None, ...] = (None, *rollout.waves, *rollout.frozen)
+    layers = (None, *(group for _, group in policy.groups))
     return any(kernels.named_in(effective(policy.spec.driver, mapping, layer)) for layer in layers)

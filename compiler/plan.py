@@ -176,7 +176,7 @@ def _landing(
     if barred:
         said = ", ".join(taint_text(taint) for taint in barred)
         return Landing(image=None, reason=f"nothing tolerates the taint {said}")
-    image = images.mirrored(images.reference(component), spec.images.mirrors)
+    image = images.of(component, spec.images.mirrors)
     present = ", ".join(kind.name for kind in governance.enabled_kinds(policy) if node.label(kind.present) == "true")
     return Landing(image=image, reason=f"it has devices of {present}")
 

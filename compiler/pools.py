@@ -59,8 +59,10 @@ class Division(governance.Governed):
 
     @property
     def label(self) -> str | None:
-        """The label by which a node's pool is known; None where the policy has but one."""
-        return pool_label(self.policy.name) if self.groups or self.policy.spec.driver.kernelMappings else None
+        """The label by which NFD tells a node's pool; None where the policy has but one, or installs no driver."""
+        if not self.policy.spec.driver.enabled or not (self.groups or self.policy.mappings):
+            return None
+        return f"{devices.DOMAIN}/kae.pool.{self.policy.name}"
 
     def group(self, node: str) -> grouping.Group | None:
         """The group of a node of the policy."""
@@ -75,13 +77,11 @@ class Division(governance.Governed):
         return _class_of(self.policy, self.classes, version)
 
     def pool(self, node: documents.Node) -> Pool | None:
-        """The pool of a node of the policy; None where no mapping has one for its kernel."""
-        group, found = self.group(node.name), None
-        if self.policy.spec.driver.kernelMappings:
-            found = self.kernel_class(node.profile.kernel_version)
-            if found is None:
-                return None
-        return self._pools[_name(group), _name(found)]
+        """The pool of a node of the policy; None where no mapping has one for its kernel, or there is none."""
+        found = self.kernel_class(node.profile.kernel_version)
+        if found is None and self.policy.mappings:
+            return None
+        return self._pools.get((_name(self.group(node.name)), _name(found)))
 
     def why_not(self, node: documents.Node) -> str:
         """Why a node of the policy is in no pool."""
@@ -96,7 +96,7 @@ class Division(governance.Governed):
         group = self.group(node.name)
         if group is not None:
             yield f"group '{group.name}': {grouping.reason(group, node)}"
-        if self.policy.spec.driver.kernelMappings:
+        if self.policy.mappings:
             found = self.kernel_class(node.profile.kernel_version)
             said = f"'{kernels.cleaned(node.profile.kernel_version)}'"
             yield f"mapping '{found.mapping.name}': its kernel {said} matches" if found else self.why_not(node)
@@ -116,24 +116,20 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
-def pool_label(policy: str) -> str:
-    """The label that NFD gives to the nodes of a policy with pools; its value is the pool's name."""
-    return f"{devices.DOMAIN}/kae.pool.{policy}"
-
-
 def divided(entry: governance.Governed, cluster: documents.ClusterName, nodes: Sequence[documents.Node]) -> Division:
-    """A policy's pools in a cluster, where these are the nodes that it governs."""
+    """A policy's pools in a cluster, where these are the nodes that it governs; none where it installs no driver."""
     policy = entry.policy
+    if not policy.spec.driver.enabled:
+        return Division(policy=policy, terms=entry.terms, groups=(), classes=(), pools=())
     classes = tuple(_classes(policy, nodes))
-    driven = frozenset(node.name for node in nodes if _is_driven(policy, classes, node))
-    own = tuple(grouping.of(policy, cluster, nodes, driven))
-    by_group: tuple[grouping.Group | None, ...] = own or (None,)
-    by_kernel: tuple[KernelClass | None, ...] = classes if policy.spec.driver.kernelMappings else (None,)
-    pools = tuple(_pool(policy, group, found) for group, found in product(by_group, by_kernel))
-    return Division(policy=policy, terms=entry.terms, groups=own, classes=classes, pools=pools)
+    groups = grouping.of(policy, cluster, nodes, lambda node: _is_driven(policy, classes, node))
+    by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
+    pools = tuple(pool_of(policy, group, found) for group, found in product(groups or (None,), by_kernel))
+    return Division(policy=policy, terms=entry.terms, groups=groups, classes=classes, pools=pools)
 
 
-def _pool(policy: documents.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:
+def pool_of(policy: documents.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:
+    """The pool of a group's nodes with these kernels; None is a question that the policy does not ask."""
     parts = [part.name for part in (group, found) if part is not None]
     return Pool(
         name="--".join(parts) or policy.name,
@@ -142,7 +138,7 @@ def _pool(policy: documents.Policy, group: grouping.Group | None, found: KernelC
         driver=overrides.effective(
             policy.spec.driver,
             found.mapping if found else None,
-            group.overrides if group else None,
+            group.declared if group else None,
             kernel=found.kernel if found else None,
         ),
     )
@@ -152,40 +148,36 @@ def _is_driven(policy: documents.Policy, classes: Sequence[KernelClass], node: d
     """Whether a driver would come to the node: a canary that none comes to would show nothing."""
     if not governance.is_served(policy, node):
         return False
-    return not policy.spec.driver.kernelMappings or bool(_class_of(policy, classes, node.profile.kernel_version))
+    return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
 
 
 def _classes(policy: documents.Policy, nodes: Sequence[documents.Node]) -> Iterator[KernelClass]:
     mappings = policy.spec.driver.kernelMappings
-    seen = _kernels(policy, nodes) if any(overrides.is_per_kernel(policy, mapping) for mapping in mappings) else {}
     for index, mapping in enumerate(mappings):
-        pattern = kernels.pattern(mapping)
         if not overrides.is_per_kernel(policy, mapping):
             unless = tuple(kernels.pattern(earlier) for earlier in mappings[:index])
+            pattern = kernels.pattern(mapping)
             yield KernelClass(name=mapping.name, mapping=mapping, kernel=None, pattern=pattern, unless=unless)
             continue
-        for kernel in _listed(mapping) or sorted(seen):
+        for kernel in sorted(listed(mapping) or _seen(policy, nodes)):
             if kernels.first(mappings, kernel) is mapping:
-                yield KernelClass(
-                    name=class_name(mapping, kernel),
-                    mapping=mapping,
-                    kernel=kernel,
-                    pattern=kernels.exactly(kernel),
-                    unless=(),
-                )
+                yield of_kernel(mapping, kernel)
 
 
-def class_name(mapping: drivers.KernelMapping, kernel: str | None) -> str:
-    """The mapping's name, and of a pool of one kernel a hash, as versions of kernels are too long for names."""
-    return mapping.name if kernel is None else f"{mapping.name}--{hashlib.sha256(kernel.encode()).hexdigest()[:DIGITS]}"
+def of_kernel(mapping: drivers.KernelMapping, kernel: str) -> KernelClass:
+    """The class of one kernel, given as NFD reports it: named by a hash, as versions are too long for names."""
+    digest = hashlib.sha256(kernel.encode()).hexdigest()[:DIGITS]
+    pattern = kernels.exactly(kernel)
+    return KernelClass(name=f"{mapping.name}--{digest}", mapping=mapping, kernel=kernel, pattern=pattern, unless=())
 
 
-def _kernels(policy: documents.Policy, nodes: Iterable[documents.Node]) -> set[str]:
+def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
+    """The kernels that a mapping names itself, as NFD reports them."""
+    known = mapping.kernels or ((mapping.literal,) if mapping.literal is not None else ())
+    return frozenset(map(kernels.cleaned, known))
+
+
+def _seen(policy: documents.Policy, nodes: Iterable[documents.Node]) -> frozenset[str]:
     """The kernels that the policy's nodes run, as NFD reports them."""
     versions = {node.profile.kernel_version for node in nodes if governance.is_served(policy, node)}
-    return {kernels.cleaned(version) for version in versions if version}
-
-
-def _listed(mapping: drivers.KernelMapping) -> tuple[str, ...]:
-    known = mapping.kernels or ((mapping.literal,) if mapping.literal is not None else ())
-    return tuple(sorted({kernels.cleaned(kernel) for kernel in known}))
+    return frozenset(kernels.cleaned(version) for version in versions if version)

@@ -1,11 +1,9 @@
 """A kernel that no node runs yet: which policies would serve it, and with which images."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler import images, kernels, overlap, overrides, pools, selectors
 from compiler.model import cluster
-from compiler.model import driver as drivers
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
 """NFD's labels of a kernel: https://nfd.sigs.k8s.io/usage/features#kernel"""
@@ -46,35 +44,41 @@ def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec)
     if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
         return _none(division, "its nodeSelector matches no node with this kernel")
     mapping = kernels.first(driver.kernelMappings, kernel)
-    if driver.kernelMappings and mapping is None:
-        return _none(division, "no mapping covers it")
     if mapping is None:
-        return Answer(
-            policy=policy.name,
-            mapping=None,
-            offers=tuple(_offers(division, None, None, spec)),
-            reason="it has no kernelMappings: one driver for every kernel",
-        )
+        if driver.kernelMappings:
+            return _none(division, "no mapping covers it")
+        return _served(division, None, spec, "it has no kernelMappings: one driver for every kernel")
+    takes, found = f"mapping '{mapping.name}' takes it", division.kernel_class(version)
     if not overrides.is_per_kernel(policy, mapping):
-        return Answer(
-            policy=policy.name,
-            mapping=mapping.name,
-            offers=tuple(_offers(division, mapping, None, spec)),
-            reason=f"mapping '{mapping.name}' takes it",
-        )
-    if mapping.kernels is not None and kernel not in {kernels.cleaned(listed) for listed in mapping.kernels}:
-        return _none(division, f"mapping '{mapping.name}' takes it, and does not list it among its kernels")
-    return Answer(
-        policy=policy.name,
-        mapping=mapping.name,
-        offers=tuple(_offers(division, mapping, kernel, spec)),
-        reason=f"mapping '{mapping.name}' takes it, with an image of its own"
-        + ("" if division.kernel_class(version) else ", from the compile on that finds it in the inventory"),
-    )
+        return _served(division, found, spec, takes)
+    if mapping.kernels is not None and kernel not in pools.listed(mapping):
+        return _none(division, f"{takes}, and does not list it among its kernels")
+    takes += ", with an image of its own" + ("" if found else ", from the compile on that finds it in the inventory")
+    return _served(division, found or pools.of_kernel(mapping, kernel), spec, takes)
 
 
 def _none(division: pools.Division, reason: str) -> Answer:
     return Answer(policy=division.policy.name, mapping=None, offers=(), reason=reason)
+
+
+def _served(
+    division: pools.Division, found: pools.KernelClass | None, spec: cluster.KAEClusterSpec, reason: str
+) -> Answer:
+    made = [pools.pool_of(division.policy, group, found) for group in division.groups or (None,)]
+    return Answer(
+        policy=division.policy.name,
+        mapping=found.mapping.name if found else None,
+        offers=tuple(
+            Offer(
+                pool=pool.name,
+                image=images.of(pool.driver, spec.images.mirrors),
+                source=next(iter(pool.driver.source.model_dump(exclude_none=True))),
+                state=pool.driver.state,
+            )
+            for pool in made
+        ),
+        reason=reason,
+    )
 
 
 def _known(kernel: str) -> selectors.Term:
@@ -82,19 +86,3 @@ def _known(kernel: str) -> selectors.Term:
     numbers = [number for number in kernel.partition("-")[0].split(".") if number.isdecimal()]
     parts = (("full", kernel), *zip(("major", "minor", "revision"), numbers, strict=False))
     return tuple(selectors.Requirement(f"{_LABELS}.{part}", "In", (value,)) for part, value in parts)
-
-
-def _offers(
-    division: pools.Division, mapping: drivers.KernelMapping | None, kernel: str | None, spec: cluster.KAEClusterSpec
-) -> Iterator[Offer]:
-    for group in division.groups or (None,):
-        driver = overrides.effective(
-            division.policy.spec.driver, mapping, group.overrides if group else None, kernel=kernel
-        )
-        part = pools.class_name(mapping, kernel) if mapping else None
-        yield Offer(
-            pool="--".join(name for name in (group.name if group else None, part) if name) or division.policy.name,
-            image=images.mirrored(images.reference(driver), spec.images.mirrors),
-            source=next(iter(driver.source.model_dump(exclude_none=True))),
-            state=driver.state,
-        )

@@ -17,7 +17,7 @@ def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> I
     )
     yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=rules)
     for division in governed:
-        if division.label is not None and division.policy.spec.driver.enabled and division.pools:
+        if division.label is not None and division.pools:
             value = pool_rules(division, division.label, identifiers)
             yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-pool.yaml", value=value)
 
@@ -25,7 +25,7 @@ def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> I
 def pool_rules(division: pools.Division, label: str, identifiers: tuple[str, ...]) -> ir.PoolRules:
     """The rules that give the nodes of a policy the label of their pool; `identifiers` are PCI device ids."""
     name = division.policy.name
-    groups = tuple(group for group in division.groups if group.nodes or group.kind == "rest")
+    groups = tuple(group for group in division.groups if group.nodes or group.declared is None)
     return ir.PoolRules(
         name=f"kae-pool-{name}",
         policy=name,

@@ -79,7 +79,5 @@ def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[st
 def _globs(item: documents.Policy) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
     """Every list of clusters in a policy, with its place."""
     yield ("spec", "clusters"), item.spec.clusters or ()
-    rollout = item.spec.driver.rollout
-    for kind, groups in (("frozen", rollout.frozen), ("waves", rollout.waves)):
-        for index, group in enumerate(groups):
-            yield ("spec", "driver", "rollout", kind, index, "clusters"), group.clusters or ()
+    for path, group in item.groups:
+        yield (*path, "clusters"), group.clusters or ()

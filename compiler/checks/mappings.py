@@ -19,13 +19,13 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
 
 def patterns(item: documents.Policy) -> Iterator[Diagnostic]:
     """A mapping's pattern is one that NFD can use: else it would pass the mapping over, and take the next one."""
-    for index, mapping in enumerate(item.spec.driver.kernelMappings):
+    for path, mapping in item.mappings:
         fault = kernels.fault(mapping.regexp) if mapping.regexp is not None else None
         if fault:
             why, _, part = fault.partition(": ")  # Of the pattern, which may hold anything.
             yield Diagnostic(
                 code="kernel-pattern",
-                span=item.source.span(*PATH, index, "regexp"),
+                span=item.source.span(*path, "regexp"),
                 message=f"{lines.quoted(mapping.regexp or '')} is no pattern of RE2: {why}"
                 f"{f' in {lines.quoted(part)}' if part else ''}.",
                 hint="Write it as https://github.com/google/re2/wiki/Syntax says; RE2 has no look-ahead.",
@@ -71,8 +71,7 @@ def unused_kernels(item: documents.Policy) -> Iterator[Diagnostic]:
 
 def placeholders(item: documents.Policy) -> Iterator[Diagnostic]:
     """Images are named after kernels only where a mapping knows them, and kernels are listed for such images only."""
-    driver = item.spec.driver
-    for variant in () if driver.kernelMappings else overrides.variants(item):
+    for variant in () if item.mappings else overrides.variants(item):
         for field in ("image", "version"):
             part = getattr(variant.driver, field)
             if "$" in part:  # Nothing else has one: see DriverImagePart.
@@ -82,11 +81,11 @@ def placeholders(item: documents.Policy) -> Iterator[Diagnostic]:
                     message=f"'{part}' is named after a kernel, and there are no kernelMappings.",
                     hint="Add driver.kernelMappings: each kernel that they take has a pool of its own.",
                 )
-    for index, mapping in enumerate(driver.kernelMappings):
+    for path, mapping in item.mappings:
         if mapping.kernels is not None and not overrides.is_per_kernel(item, mapping):
             yield Diagnostic(
                 code="kernel-placeholder",
-                span=item.source.places.span((*PATH, index, "kernels"), key=True),
+                span=item.source.places.span((*path, "kernels"), key=True),
                 message=f"Mapping '{mapping.name}' lists kernels, but none of its images is named after them.",
                 hint=f"Write {kernels.FULL_VERSION} or {kernels.XYZ} into its version or image, or remove the list.",
             )
@@ -94,9 +93,10 @@ def placeholders(item: documents.Policy) -> Iterator[Diagnostic]:
 
 def shared_images(item: documents.Policy) -> Iterator[Diagnostic]:
     """Where images are named after kernels, those of waves and frozen groups are too."""
-    for variant in overrides.variants(item):
+    per_kernel = [mapping for _, mapping in item.mappings if overrides.is_per_kernel(item, mapping)]
+    for variant in overrides.variants(item) if per_kernel else ():
         mapping = variant.mapping
-        if mapping is None or variant.driver.state == "Absent" or not overrides.is_per_kernel(item, mapping):
+        if mapping is None or variant.driver.state == "Absent" or not any(mapping is one for one in per_kernel):
             continue
         if not kernels.named_in(variant.driver):
             yield Diagnostic(

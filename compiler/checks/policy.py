@@ -56,11 +56,8 @@ def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
 def selector_values(item: documents.Policy) -> Iterator[Diagnostic]:
     """Every selector of the policy is sound."""
     yield from _selector(item, ("spec", "nodeSelector"), item.spec.nodeSelector)
-    rollout = item.spec.driver.rollout
-    for name, groups in (("frozen", rollout.frozen), ("waves", rollout.waves)):
-        for index, group in enumerate(groups):
-            path = ("spec", "driver", "rollout", name, index, "inventorySelector")
-            yield from _selector(item, path, group.inventorySelector)
+    for path, group in item.groups:
+        yield from _selector(item, (*path, "inventorySelector"), group.inventorySelector)
 
 
 def _selector(item: documents.Policy, path: documents.Path, selector: base.NodeSelector | None) -> Iterator[Diagnostic]:

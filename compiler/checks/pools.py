@@ -23,30 +23,18 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from choices(item)
     yield from group_names(item)
     yield from frozen_fields(item)
-    yield from bounds(item, ((index, wave) for index, wave in _waves(item) if wave.clusters is None))
+    yield from bounds(item, ((path, group) for path, group in item.groups if group.clusters is None))
     yield from mappings.faults(item)
     yield from long_names(item)
 
 
-def _groups(item: documents.Policy) -> Iterator[tuple[documents.Path, drivers.Named]]:
-    """Frozen groups and waves with their places, in the order in which they take nodes."""
-    rollout = item.spec.driver.rollout
-    for kind, declared in (("frozen", rollout.frozen), ("waves", rollout.waves)):
-        for index, group in enumerate(declared):
-            yield (*_ROLLOUT, kind, index), group
-
-
-def _waves(item: documents.Policy) -> Iterator[tuple[int, drivers.Wave]]:
-    yield from enumerate(item.spec.driver.rollout.waves)
-
-
 def choices(item: documents.Policy) -> Iterator[Diagnostic]:
     """A group says in one way which nodes it takes, and a mapping in one way which kernels."""
-    for path, group in _groups(item):
+    for path, group in item.groups:
         fields = _NODES if isinstance(group, drivers.Wave) else _NODES[1:]
         yield from _choice(item, path, group, _noun(group), ("nodes", fields))
-    for index, mapping in enumerate(item.spec.driver.kernelMappings):
-        yield from _choice(item, (*mappings.PATH, index), mapping, "Mapping", ("kernels", _KERNELS))
+    for path, mapping in item.mappings:
+        yield from _choice(item, path, mapping, "Mapping", ("kernels", _KERNELS))
 
 
 def _choice(
@@ -64,16 +52,14 @@ def _choice(
         )
 
 
-def _noun(group: drivers.Named | drivers.Overrides) -> str:
+def _noun(group: drivers.Frozen | drivers.Wave) -> str:
     return "Wave" if isinstance(group, drivers.Wave) else "Frozen group"
 
 
 def group_names(item: documents.Policy) -> Iterator[Diagnostic]:
     """Frozen groups and waves have names of their own, and so have mappings; none is called `rest`."""
-    declared: tuple[list[tuple[documents.Path, drivers.Named]], ...] = (
-        sorted(_groups(item), key=lambda pair: item.source.span(*pair[0], "name")),
-        [((*mappings.PATH, index), mapping) for index, mapping in enumerate(item.spec.driver.kernelMappings)],
-    )
+    groups_by_line = sorted(item.groups, key=lambda pair: item.source.span(*pair[0], "name"))
+    declared: tuple[Sequence[tuple[documents.Path, drivers.Named]], ...] = (groups_by_line, item.mappings)
     for found in declared:
         for (earlier, _), (path, second) in repeats.of(found, key=lambda pair: pair[1].name):
             yield Diagnostic(
@@ -95,34 +81,37 @@ def group_names(item: documents.Policy) -> Iterator[Diagnostic]:
 
 def frozen_fields(item: documents.Policy) -> Iterator[Diagnostic]:
     """A frozen group has a version of its own: with that of the policy it would move."""
-    for index, group in enumerate(item.spec.driver.rollout.frozen):
+    for path, group in item.groups:
         is_whole = group.version == "" and group.image is not None
-        if group.state != "Absent" and not group.version and not is_whole:
+        if isinstance(group, drivers.Frozen) and group.state != "Absent" and not group.version and not is_whole:
             part, more = ("version", "") if item.spec.driver.version else ("image", ', and `version: ""` beside it')
             yield Diagnostic(
                 code="frozen-unpinned",
-                span=item.source.span(*_ROLLOUT, "frozen", index, "name"),
+                span=item.source.span(*path, "name"),
                 message=f"Frozen group '{group.name}' has no version of its own, and would move with the policy.",
                 hint=f"Write the {part} that these nodes stay on{more}.",
             )
 
 
-def bounds(item: documents.Policy, waves: Iterable[tuple[int, drivers.Wave]]) -> Iterator[Diagnostic]:
+def bounds(
+    item: documents.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
+) -> Iterator[Diagnostic]:
     """The percentages of waves that hold in one cluster rise: each is an upper bound."""
-    shares = [(index, wave, wave.percent) for index, wave in waves if wave.percent is not None]
-    for index, wave, percent in shares:
+    waves = ((path, group) for path, group in declared if isinstance(group, drivers.Wave))
+    shares = [(path, wave, wave.percent) for path, wave in waves if wave.percent is not None]
+    for path, wave, percent in shares:
         if round(percent, 2) != percent:
             yield Diagnostic(
                 code="wave-bounds",
-                span=item.source.span(*_ROLLOUT, "waves", index, "percent"),
+                span=item.source.span(*path, "percent"),
                 message=f"Wave '{wave.name}' ends at {percent} %, and nodes stand at hundredths of a per cent.",
                 hint="Give at most two decimals.",
             )
-    for (_, earlier, bound), (index, wave, percent) in itertools.pairwise(shares):
+    for (_, earlier, bound), (path, wave, percent) in itertools.pairwise(shares):
         if percent <= bound:
             yield Diagnostic(
                 code="wave-bounds",
-                span=item.source.span(*_ROLLOUT, "waves", index, "percent"),
+                span=item.source.span(*path, "percent"),
                 message=f"Wave '{wave.name}' ends at {percent:g} %, but '{earlier.name}' before it at {bound:g} %.",
                 notes=("Percentages are upper bounds: 5, 50 and 100 are shares of 5 %, 45 % and 50 %.",),
                 hint="Let the percentages rise from wave to wave, or say in `clusters` where each wave holds.",
@@ -133,7 +122,7 @@ def long_names(item: documents.Policy) -> Iterator[Diagnostic]:
     """The name of each pool's DaemonSet fits into 63 characters."""
     if not item.spec.driver.enabled:
         return
-    declared = [group.name for _, group in _groups(item)]
+    declared = [group.name for _, group in item.groups]
     parts: list[list[str]] = [[*declared, groups.REST]] if declared else []
     if item.spec.driver.kernelMappings:
         parts.append(
@@ -159,16 +148,11 @@ def in_cluster(
     """Everything that is to be said of a division in one cluster, where `own` are the policy's nodes."""
     if not division.policy.spec.driver.enabled:
         return
-    held = {group.index for group in division.groups if group.kind == "waves"}
-    yield from bounds(division.policy, ((index, wave) for index, wave in _waves(division.policy) if index in held))
+    yield from bounds(division.policy, ((group.path, group.declared) for group in division.groups))
     yield from size(division, inventory.cluster)
     yield from strangers(division, inventory, own)
     yield from empty_groups(division, inventory, own)
     yield from mappings.uncovered(division, inventory, own)
-
-
-def _path(group: groups.Group) -> documents.Path:
-    return (*_ROLLOUT, group.kind, group.index)
 
 
 def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
@@ -190,14 +174,14 @@ def strangers(
     division: pools.Division, inventory: documents.Inventory, own: Sequence[documents.Node]
 ) -> Iterator[Diagnostic]:
     """Every node that a group names is one of the cluster, and of the policy."""
-    named = [group for group in division.groups if isinstance(group.overrides, drivers.Group) and group.overrides.nodes]
+    declared = [(group.path, group.declared) for group in division.groups if group.declared is not None]
+    named = [(path, group, group.nodes) for path, group in declared if group.nodes]
     if not named or not inventory.nodes:
         return
     known, governed = {node.name for node in inventory.nodes}, {node.name for node in own}
     where = f"cluster '{inventory.cluster}'"
-    for group in named:
-        path, names = (*_path(group), "nodes"), getattr(group.overrides, "nodes", ())
-        noun = f"{_noun(group.overrides)} '{group.name}'"
+    for place, group, names in named:
+        path, noun = (*place, "nodes"), f"{_noun(group)} '{group.name}'"
         if len(names) > 1 and governed.isdisjoint(names):
             yield Diagnostic(
                 code="group-stranger",
@@ -228,14 +212,14 @@ def empty_groups(
     """A wave or a frozen group takes some node of the cluster."""
     governed = {node.name for node in own}
     for group in division.groups if governed else ():
-        declared = group.overrides
-        if not isinstance(declared, drivers.Group) or not governed.isdisjoint(group.nodes):
+        declared = group.declared
+        if declared is None or not governed.isdisjoint(group.nodes):
             continue
         named = [name for name in declared.nodes or () if name in governed]
         if named or declared.nodes is None:  # Of names that are no nodes of the policy, more is said elsewhere.
             yield Diagnostic(
                 code="group-empty",
-                span=division.policy.source.span(*_path(group), "name"),
+                span=division.policy.source.span(*group.path, "name"),
                 message=f"{_noun(declared)} '{group.name}' takes no node of cluster '{inventory.cluster}' today.",
                 notes=("The nodes that it names are taken by groups before it.",) if named else (),
                 hint="Widen it, or leave it for nodes to come.",

@@ -132,9 +132,7 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
 def rules_missing(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[Diagnostic]:
     """A policy's labels are made by NodeFeatureRules in the cluster."""
     if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
-        pooled = [
-            entry.policy.name for entry in governed if entry.label is not None and entry.policy.spec.driver.enabled
-        ]
+        pooled = [entry.policy.name for entry in governed if entry.label is not None]
         yield Diagnostic(
             code="rules-missing",
             span=item.span("spec", "nfd", "enabled"),

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cache, cli, diagnostics, errors, files, names, project, report, resources, survey, tree
 from compiler.commands import findings
@@ -131,8 +131,10 @@ def _compiled(this: _Run) -> int:
     if findings.concluded(this.arguments, shown):
         findings.show(this.arguments, shown, clusters=[])
         return cli.WRONG
-    finish = _check if this.arguments.check else _write
-    return finish(this, outcomes, stale, (found, shown))
+    done = (_check if this.arguments.check else _write)(this, outcomes, stale)
+    if not this.arguments.check or all(state == "fine" for _, state in done.rows):
+        this.remember(outcomes, found)
+    return _end(this, diagnostics.merged([*shown, *done.foreign]), done.rows, done.diff)
 
 
 def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
@@ -189,17 +191,19 @@ def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnosti
         )
 
 
-def _write(
-    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], notes: Sequence[tuple[diagnostics.Diagnostic, ...]]
-) -> int:
+class _Done(NamedTuple):
+    """What became of output/: each cluster's state, what is not ours in it, and what a check found to differ."""
+
+    rows: list[tuple[str, str]]
+    foreign: tuple[diagnostics.Diagnostic, ...]
+    diff: str = ""
+
+
+def _write(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
     from compiler import write  # noqa: PLC0415 - a check has no use for it
 
     trees = [item.tree for item in outcomes if item.tree]
     written = write.write_trees(this.output, trees, removed=stale)
-    foreign = tuple(note for item in written for note in item.foreign)
-    found, known = notes
-    shown = diagnostics.merged([*known, *foreign])
-    this.remember(outcomes, found)
     changes = {item.cluster: item for item in written}
     rows = []
     for item in outcomes:
@@ -211,17 +215,14 @@ def _write(
             noun = "file" if count == 1 else "files"
             rows.append((item.name, f"{count} {noun} written, {len(change.removed)} removed"))
     rows.extend((name, "removed") for name in stale)
-    return _end(this, shown, rows)
+    return _Done(rows, tuple(note for item in written for note in item.foreign))
 
 
-def _check(
-    this: _Run, outcomes: list[Outcome], stale: tuple[str, ...], notes: Sequence[tuple[diagnostics.Diagnostic, ...]]
-) -> int:
+def _check(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
     from compiler import steps  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
-    found, known = notes
-    shown: list[diagnostics.Diagnostic] = list(known)
+    foreign: list[diagnostics.Diagnostic] = []
     diffs: list[str] = []
     for item in outcomes:
         if item.tree is None:
@@ -229,14 +230,11 @@ def _check(
             continue
         state = survey.state(this.output, item.tree)
         folder = this.output / item.name
-        shown.extend(survey.foreign_files(folder, state.foreign))
+        foreign.extend(survey.foreign_files(folder, state.foreign))
         diffs.extend(steps.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
     rows.extend((name, "removed") for name in stale)
-    merged = diagnostics.merged(shown)
-    if all(state == "fine" for _, state in rows):
-        this.remember(outcomes, found)
-    return _end(this, merged, rows, "".join(diffs))
+    return _Done(rows, tuple(foreign), "".join(diffs))
 
 
 _STATES = {

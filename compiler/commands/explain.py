@@ -72,7 +72,7 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Nod
         for term in entry.terms:
             yield from (f"      {line}" for line in _term(term, node))
     governing = next((entry for entry in view.governed if entry.policy is verdict.policy), None)
-    if governing and governing.label and governing.policy.spec.driver.enabled:
+    if governing and governing.label:
         pool = governing.pool(node)
         yield ""
         yield f"pool: {pool.name if pool else 'none'}"

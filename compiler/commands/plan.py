@@ -2,7 +2,6 @@
 
 import argparse
 import dataclasses
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -67,27 +66,19 @@ def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _pools(view: pipeline.ClusterView) -> list[str]:
     """How many nodes each pool has, and what becomes of nodes that join."""
-    counts = _counts(view)
+    counts = matrix.counted(view.verdicts)
     rows, notes = [], []
     for division in view.governed:
-        if division.label is None or not division.policy.spec.driver.enabled:
+        if division.label is None:
             continue
         name = division.policy.name
         for pool in division.pools:
             image = _short(images.reference(pool.driver))
             driver = image if pool.driver.state == "Present" else f"removed by {image}"
-            rows.append((name, pool.name, str(counts.get((name, pool.name), 0)), driver))
+            rows.append((name, pool.name, str(counts[name, pool.name].total()), driver))
         if division.groups:
             notes.append(f"A node that joins '{name}' is in its group '{groups.REST}' until the next compile.")
     return [f"  {line}" for line in (*_drawn(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes)] if rows else notes
-
-
-def _counts(view: pipeline.ClusterView) -> Counter[tuple[str, str]]:
-    found: Counter[tuple[str, str]] = Counter()
-    for verdict in view.verdicts:
-        if verdict.policy is not None and verdict.pool is not None:
-            found[verdict.policy.name, verdict.pool.name] += len(verdict.nodes)
-    return found
 
 
 def _images(view: pipeline.ClusterView) -> list[str]:
@@ -104,7 +95,7 @@ def _short(image: str | None) -> str:
 
 def data(view: pipeline.ClusterView) -> dict[str, Any]:
     """A cluster's nodes as programs read them."""
-    counts = _counts(view)
+    counts = matrix.counted(view.verdicts)
     return {
         "name": view.cluster.name,
         "nodes": [_node(verdict, name) for verdict, name in _nodes(view)],
@@ -112,12 +103,12 @@ def data(view: pipeline.ClusterView) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                "driver": images.mirrored(images.reference(pool.driver), view.cluster.spec.images.mirrors),
+                "driver": images.of(pool.driver, view.cluster.spec.images.mirrors),
                 "state": pool.driver.state,
-                "nodes": counts.get((division.policy.name, pool.name), 0),
+                "nodes": counts[division.policy.name, pool.name].total(),
             }
             for division in view.governed
-            for pool in (division.pools if division.policy.spec.driver.enabled else ())
+            for pool in division.pools
         ],
         "images": [dataclasses.asdict(need) for need in matrix.needs(view.governed, view.verdicts, view.cluster.spec)],
     }

@@ -19,10 +19,10 @@ def run(arguments: argparse.Namespace) -> int:
     answered: list[tuple[str, Answers]] = []
     for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
         view, more = pipeline.view(fleet, cluster)
-        # Of today's nodes nobody asked.
-        notes.extend(note for note in more if note.severity == "error")
+        notes.extend(more)
         answers = tuple(preflight.answer(division, arguments.kernel, cluster.spec) for division in view.governed)
         answered.append((cluster.name, answers))
+    # Of today's nodes nobody asked, so warnings are not shown.
     found = tuple(note for note in diagnostics.merged(notes) if note.severity == "error")
     if found:
         findings.show(arguments, found)

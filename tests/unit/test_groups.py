@@ -24,8 +24,9 @@ def taken(
     """The nodes that each group of a policy takes; all are `driven` unless it is said which."""
     rollout = {"waves": list(waves), "frozen": [{"version": "2.1.0"} | group for group in frozen]}
     item = builders.policy(driver={"rollout": rollout})
-    able = frozenset(node.name for node in nodes) if driven is None else frozenset(driven)
-    return {found.name: found.nodes for found in groups.of(item, documents.ClusterName(cluster), nodes, able)}
+    able = {node.name for node in nodes} if driven is None else set(driven)
+    found = groups.of(item, documents.ClusterName(cluster), nodes, lambda node: node.name in able)
+    return {group.name: group.nodes for group in found}
 
 
 def wave(name: str, percent: float, **more: Any) -> dict[str, Any]:
@@ -151,7 +152,8 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
         "frozen": [{"name": "f", "nodes": ["kp920-02"], "version": "1"}],
         "waves": [{"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}}, wave("w", 90)],
     }
-    found = groups.of(builders.policy(driver={"rollout": rollout}), documents.ClusterName("east"), [node], frozenset())
+    item = builders.policy(driver={"rollout": rollout})
+    found = groups.of(item, documents.ClusterName("east"), [node], lambda _: False)
 
     assert [groups.reason(group, node) for group in found] == [
         "it is named there",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler import diagnostics, inventory, pipeline
+from compiler.model import driver
 from tests import builders
 from tests.property import daemonset_controller as controller
 from tests.property import matcher, nfd_rules, selection
@@ -228,14 +229,14 @@ def _image(daemonset: Object) -> str:
 def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[str]:
     """How much of everything there was."""
     divisions = [division for division in done.view.governed if division.policy.spec.driver.enabled]
-    groups = [group for division in divisions for group in division.groups if group.kind != "rest"]
+    groups = [group for division in divisions for group in division.groups if group.declared is not None]
     listed = {(entry.policy.name, name) for entry in divisions for group in entry.groups for name in group.nodes}
     nodes = answers.nodes
     return Counter(
         {
             "policies": len(done.view.governed),
-            "frozen groups": sum(group.kind == "frozen" for group in groups),
-            "waves": sum(group.kind == "waves" for group in groups),
+            "frozen groups": sum(isinstance(group.declared, driver.Frozen) for group in groups),
+            "waves": sum(isinstance(group.declared, driver.Wave) for group in groups),
             "mappings": sum(len(division.policy.spec.driver.kernelMappings) for division in divisions),
             "pools": sum(len(division.pools) for division in divisions),
             "pools of one kernel": sum(bool(p.kernels and p.kernels.kernel) for d in divisions for p in d.pools),
