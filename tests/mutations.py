@@ -5,14 +5,17 @@ import functools
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
+import jsonschema
+import msgspec
 import yaml
 
 ROOT = Path(__file__).parents[1]
 ANNOTATION = "device.openfuyao.com/config"
 
 Place = tuple[str | int, ...]
+T = TypeVar("T")
 
 
 def places(data: Any, here: Place = ()) -> Iterator[Place]:
@@ -66,3 +69,22 @@ def rendered(pattern: str) -> Iterator[tuple[str, str]]:
         for file in sorted(folder.glob(f"**/{pattern}")):
             found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
             yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
+
+
+class Language(Generic[T]):
+    """The config of a program, as its schema and its decoder understand it."""
+
+    def __init__(self, stem: str, shape: type[T]) -> None:
+        """`stem` is the name of the schema's file without .json, `shape` what the program decodes to."""
+        self.schema: Any = json.loads((ROOT / "schemas" / f"{stem}.json").read_text("utf-8"))
+        """The schema that is shipped."""
+        self.judge = jsonschema.Draft202012Validator(self.schema)
+        """Who says what the schema allows."""
+        self._shape = shape
+
+    def decoded(self, data: Any) -> T | None:
+        """What the program reads; None when it refuses."""
+        try:
+            return msgspec.json.decode(json.dumps(data), type=self._shape, strict=True)
+        except msgspec.ValidationError:
+            return None

@@ -341,22 +341,22 @@ def test_mistakes_elsewhere_do_not_stand_in_the_way(tmp_path: Path) -> None:
 
 
 def test_a_link_stays_a_link_and_its_target_keeps_its_mode(tmp_path: Path) -> None:
-    folder = project.write(tmp_path, {"shared/tls.yaml": POLICY})
+    folder = project.write(tmp_path, {"common/tls.yaml": POLICY})
     (folder / "policies").mkdir()
-    (folder / "policies/tls.yaml").symlink_to("../shared/tls.yaml")
-    (folder / "shared/tls.yaml").chmod(0o640)
+    (folder / "policies/tls.yaml").symlink_to("../common/tls.yaml")
+    (folder / "common/tls.yaml").chmod(0o640)
     kept = folder / "kept"
-    kept.hardlink_to(folder / "shared/tls.yaml")
+    kept.hardlink_to(folder / "common/tls.yaml")
 
     answer = process(folder, "tls", "--version", "2.3.0", before="umask 077")
 
     assert (answer.code, answer.err) == (0, "")
-    assert (folder / "policies/tls.yaml").readlink() == Path("../shared/tls.yaml")
-    assert text_of(folder, "shared/tls.yaml") == POLICY.replace("2.2.0   #", "2.3.0   #")
-    assert (folder / "shared/tls.yaml").stat().st_mode & 0o7777 == 0o640
+    assert (folder / "policies/tls.yaml").readlink() == Path("../common/tls.yaml")
+    assert text_of(folder, "common/tls.yaml") == POLICY.replace("2.2.0   #", "2.3.0   #")
+    assert (folder / "common/tls.yaml").stat().st_mode & 0o7777 == 0o640
     # The file was put in its place whole: whoever had the old one open still reads the old one.
     assert kept.read_text() == POLICY
-    assert sorted(path.name for path in (folder / "shared").iterdir()) == ["tls.yaml"]
+    assert sorted(path.name for path in (folder / "common").iterdir()) == ["tls.yaml"]
 
 
 def test_a_disk_that_takes_no_more_leaves_the_file_as_it_was(tmp_path: Path) -> None:

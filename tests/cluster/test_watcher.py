@@ -35,12 +35,8 @@ def remote(installed: watchers.Installed) -> Iterator[remotes.Remote]:
 @pytest.fixture
 def nodes(installed: watchers.Installed) -> Iterator[watchers.Nodes]:
     """The nodes a, b, c and d, and no others."""
-    made = watchers.Nodes(installed.plane)
-    installed.plane.api.request("DELETE", watchers.NODES)
-    for name in "abcd":
-        made.make(name)
-    yield made
-    installed.plane.api.request("DELETE", watchers.NODES)
+    with watchers.four(installed.plane) as made:
+        yield made
 
 
 @pytest.fixture

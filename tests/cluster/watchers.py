@@ -141,6 +141,17 @@ class Nodes:
         assert answer.status in (200, 201), f"{method} {path}: {answer}"
 
 
+@contextlib.contextmanager
+def four(plane: control_planes.ControlPlane) -> Iterator[Nodes]:
+    """The nodes a, b, c and d, and no others; at the end none."""
+    made = Nodes(plane)
+    plane.api.request("DELETE", NODES)
+    for name in "abcd":
+        made.make(name)
+    yield made
+    plane.api.request("DELETE", NODES)
+
+
 class Watcher:
     """A watcher in a process of its own, of which the kubelet's probes are asked."""
 

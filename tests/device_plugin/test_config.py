@@ -1,11 +1,9 @@
 """The compiler and the device plugin mean the same by a config: the schema and the decoder agree at every place."""
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 
@@ -75,25 +73,7 @@ KEYS = ("x", "", "mask_sysfs", "Version")
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("metrics",), ("inject", "opensslConf"))
 
-
-@functools.cache
-def schema() -> Any:
-    """The schema that is shipped."""
-    return json.loads((ROOT / "schemas" / "device-plugin-config.json").read_text("utf-8"))
-
-
-@functools.cache
-def judge() -> jsonschema.Draft202012Validator:
-    """Who says what the schema allows."""
-    return jsonschema.Draft202012Validator(schema())
-
-
-def decoded(data: Any) -> config.Config | None:
-    """What the device plugin reads; None when it refuses."""
-    try:
-        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
-    except msgspec.ValidationError:
-        return None
+LANGUAGE = mutations.Language("device-plugin-config", config.Config)
 
 
 @pytest.mark.parametrize("spec", POLICIES)
@@ -102,7 +82,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
 
     found = msgspec.json.decode(text, type=config.Config, strict=True)
 
-    judge().validate(json.loads(text))
+    LANGUAGE.judge.validate(json.loads(text))
     assert without_nulls(msgspec.to_builtins(found)) == json.loads(text)
 
 
@@ -120,12 +100,12 @@ def test_every_config_that_is_checked_in_is_read() -> None:
 
     assert len(found) > 10
     for file, text in found.items():
-        judge().validate(json.loads(text))
-        assert decoded(json.loads(text)), file
+        LANGUAGE.judge.validate(json.loads(text))
+        assert LANGUAGE.decoded(json.loads(text)), file
 
 
 def test_the_fields_are_those_of_the_full_config() -> None:
-    found = decoded(FULL)
+    found = LANGUAGE.decoded(FULL)
 
     assert found == config.Config(
         version=1,
@@ -146,9 +126,9 @@ def test_the_fields_are_those_of_the_full_config() -> None:
 def test_what_is_absent_has_the_default_of_the_schema() -> None:
     smallest = mutations.without(FULL, ("metrics",)) | {"inject": {}}
 
-    found = decoded(smallest)
+    found = LANGUAGE.decoded(smallest)
 
-    properties = schema()["$defs"]["Inject"]["properties"]
+    properties = LANGUAGE.schema["$defs"]["Inject"]["properties"]
     assert found
     assert found.metrics is None
     assert found.inject == config.Inject(
@@ -158,7 +138,7 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
     verdicts = [
-        (place, what, judge().is_valid(data), decoded(data) is not None)
+        (place, what, LANGUAGE.judge.is_valid(data), LANGUAGE.decoded(data) is not None)
         for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
     ]
 
@@ -172,14 +152,14 @@ def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutati
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
     data = mutations.changed(FULL, place, 1.0)
 
-    assert judge().is_valid(data)
-    assert decoded(data) is None
+    assert LANGUAGE.judge.is_valid(data)
+    assert LANGUAGE.decoded(data) is None
 
 
 def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
     objects = {"Inject": FULL["inject"], "Kind": FULL["kinds"][0], "MetricsEndpoint": FULL["metrics"]}
 
-    assert FULL.keys() == schema()["properties"].keys()
-    assert objects.keys() == schema()["$defs"].keys()
+    assert FULL.keys() == LANGUAGE.schema["properties"].keys()
+    assert objects.keys() == LANGUAGE.schema["$defs"].keys()
     for name, data in objects.items():
-        assert data.keys() == schema()["$defs"][name]["properties"].keys()
+        assert data.keys() == LANGUAGE.schema["$defs"][name]["properties"].keys()

@@ -1,11 +1,9 @@
 """The compiler and the installer mean the same by a config: the schema and the decoder agree at every place."""
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import msgspec
 import pytest
 
@@ -100,25 +98,7 @@ KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("kernels",), ("metrics",))
 
-
-@functools.cache
-def schema() -> Any:
-    """The schema that is shipped."""
-    return json.loads((ROOT / "schemas" / "driver-config.json").read_text("utf-8"))
-
-
-@functools.cache
-def judge() -> jsonschema.Draft202012Validator:
-    """Who says what the schema allows."""
-    return jsonschema.Draft202012Validator(schema())
-
-
-def decoded(data: Any) -> config.Config | None:
-    """What the installer reads; None when it refuses."""
-    try:
-        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
-    except msgspec.ValidationError:
-        return None
+LANGUAGE = mutations.Language("driver-config", config.Config)
 
 
 @pytest.mark.parametrize("spec", POLICIES)
@@ -130,7 +110,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
 
         found = msgspec.json.decode(text, type=config.Config, strict=True)
 
-        judge().validate(json.loads(text))
+        LANGUAGE.judge.validate(json.loads(text))
         assert json.loads(settings.text(found)) == json.loads(text)
 
 
@@ -139,12 +119,12 @@ def test_every_config_that_is_checked_in_is_read() -> None:
 
     assert len(found) > 10
     for file, text in found.items():
-        judge().validate(json.loads(text))
-        assert decoded(json.loads(text)), file
+        LANGUAGE.judge.validate(json.loads(text))
+        assert LANGUAGE.decoded(json.loads(text)), file
 
 
 def test_the_fields_are_those_of_the_full_config() -> None:
-    found = decoded(FULL)
+    found = LANGUAGE.decoded(FULL)
 
     assert found == config.Config(
         version=1,
@@ -183,10 +163,10 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
     for name in ("version", "metrics", "moduleParameters", "sriov"):
         del smallest[name]
 
-    found = decoded(smallest)
+    found = LANGUAGE.decoded(smallest)
 
-    properties = {name: definition["properties"] for name, definition in schema()["$defs"].items()}
-    top, drain, packages = schema()["properties"], properties["Drain"], properties["PackagesSource"]
+    properties = {name: definition["properties"] for name, definition in LANGUAGE.schema["$defs"].items()}
+    top, drain, packages = LANGUAGE.schema["properties"], properties["Drain"], properties["PackagesSource"]
     assert found
     assert found.version == top["version"]["default"]
     assert found.metrics is None
@@ -204,16 +184,16 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 
 def test_a_config_without_kernels_is_for_every_kernel() -> None:
-    found = decoded(mutations.without(FULL, ("kernels",)))
+    found = LANGUAGE.decoded(mutations.without(FULL, ("kernels",)))
 
-    assert judge().is_valid(mutations.without(FULL, ("kernels",)))
+    assert LANGUAGE.judge.is_valid(mutations.without(FULL, ("kernels",)))
     assert found
     assert found.kernels is None
 
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
     verdicts = [
-        (place, what, judge().is_valid(data), decoded(data) is not None)
+        (place, what, LANGUAGE.judge.is_valid(data), LANGUAGE.decoded(data) is not None)
         for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
     ]
 
@@ -227,11 +207,11 @@ def test_they_agree_on_every_change_of_a_source(name: str) -> None:
     full = FULL | {"source": {name: SOURCES[name]}}
 
     verdicts = [
-        (judge().is_valid(data), decoded(data) is not None)
+        (LANGUAGE.judge.is_valid(data), LANGUAGE.decoded(data) is not None)
         for _, _, data in mutations.mutants(full, VALUES, KEYS, ("source",))
     ]
 
-    assert decoded(full)
+    assert LANGUAGE.decoded(full)
     assert {allowed == read for allowed, read in verdicts} == {True}
     assert {allowed for allowed, _ in verdicts} == {True, False}
 
@@ -241,14 +221,14 @@ def test_they_agree_on_every_change_of_a_source(name: str) -> None:
 def test_a_source_is_exactly_one_for_both(name: str, other: str) -> None:
     data = FULL | {"source": {name: SOURCES[name], other: SOURCES[other]}}
 
-    assert judge().is_valid(data) is (decoded(data) is not None) is (name == other)
+    assert LANGUAGE.judge.is_valid(data) is (LANGUAGE.decoded(data) is not None) is (name == other)
 
 
 def test_a_source_that_is_null_is_absent_for_the_decoder_alone() -> None:
     data = FULL | {"source": {"prebuilt": {}, "build": None}}
 
-    assert not judge().is_valid(data)
-    assert decoded(data)
+    assert not LANGUAGE.judge.is_valid(data)
+    assert LANGUAGE.decoded(data)
 
 
 @pytest.mark.parametrize("place", [("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds")])
@@ -256,8 +236,8 @@ def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutati
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
     data = mutations.changed(FULL, place, 1.0)
 
-    assert judge().is_valid(data)
-    assert decoded(data) is None
+    assert LANGUAGE.judge.is_valid(data)
+    assert LANGUAGE.decoded(data) is None
 
 
 def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
@@ -275,7 +255,7 @@ def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
         "Source": SOURCES,
     }
 
-    assert FULL.keys() == schema()["properties"].keys()
-    assert objects.keys() == schema()["$defs"].keys()
+    assert FULL.keys() == LANGUAGE.schema["properties"].keys()
+    assert objects.keys() == LANGUAGE.schema["$defs"].keys()
     for name, data in objects.items():
-        assert data.keys() == schema()["$defs"][name]["properties"].keys()
+        assert data.keys() == LANGUAGE.schema["$defs"][name]["properties"].keys()

@@ -22,12 +22,6 @@ def clone_of(scratch: Path) -> Path:
     return found
 
 
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
-
-
 def test_a_repository_that_is_deleted_says_so_and_goes_on_when_it_is_remade(tmp_path: Path) -> None:
     remote = remotes.Remote(tmp_path / "remote.git")
     repo = remote.ours()

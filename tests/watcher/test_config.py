@@ -1,6 +1,5 @@
 """The compiler and the watcher mean the same by a config: the schema and the decoder agree at every place."""
 
-import functools
 import json
 from pathlib import Path
 from typing import Any
@@ -80,25 +79,7 @@ KEYS = ("x", "", "interval_seconds", "Version", "secretName")
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (("signing",), ("metrics",))
 
-
-@functools.cache
-def schema() -> Any:
-    """The schema that is shipped."""
-    return json.loads((ROOT / "schemas" / "watcher-config.json").read_text("utf-8"))
-
-
-@functools.cache
-def judge() -> jsonschema.Draft202012Validator:
-    """Who says what the schema allows."""
-    return jsonschema.Draft202012Validator(schema())
-
-
-def decoded(data: Any) -> config.Config | None:
-    """What the watcher reads; None when it refuses."""
-    try:
-        return msgspec.json.decode(json.dumps(data), type=config.Config, strict=True)
-    except msgspec.ValidationError:
-        return None
+LANGUAGE = mutations.Language("watcher-config", config.Config)
 
 
 def text(found: config.Config) -> str:
@@ -116,7 +97,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
     written = configs.watcher(item, repository, port)
     found = msgspec.json.decode(written, type=config.Config, strict=True)
 
-    judge().validate(json.loads(written))
+    LANGUAGE.judge.validate(json.loads(written))
     assert json.loads(text(found)) == json.loads(written)
 
 
@@ -125,8 +106,8 @@ def test_every_config_that_is_checked_in_is_read() -> None:
 
     assert len(found) > 1
     for file, written in found.items():
-        judge().validate(json.loads(written))
-        assert decoded(json.loads(written)), file
+        LANGUAGE.judge.validate(json.loads(written))
+        assert LANGUAGE.decoded(json.loads(written)), file
 
 
 @pytest.mark.parametrize("interval", ["1s", "10m", "0h90m", "1h0m", "1h30m05s", "0h0m010s"])
@@ -149,15 +130,15 @@ def interval_rule() -> jsonschema.Draft202012Validator:
 def test_every_sort_of_url_is_read(url: str) -> None:
     data = mutations.changed(FULL, ("repository", "url"), url)
 
-    found = decoded(data)
+    found = LANGUAGE.decoded(data)
 
-    assert judge().is_valid(data)
+    assert LANGUAGE.judge.is_valid(data)
     assert found
     assert found.repository.url == url
 
 
 def test_the_fields_are_those_of_the_full_config() -> None:
-    found = decoded(FULL)
+    found = LANGUAGE.decoded(FULL)
 
     assert found == config.Config(
         version=1,
@@ -181,10 +162,10 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
     for name in ("version", "ignoreLabels", "signing", "metrics"):
         del smallest[name]
 
-    found = decoded(smallest)
+    found = LANGUAGE.decoded(smallest)
 
-    properties = {name: definition["properties"] for name, definition in schema()["$defs"].items()}
-    top, repository, author = schema()["properties"], properties["WatcherRepository"], properties["Author"]
+    properties = {name: definition["properties"] for name, definition in LANGUAGE.schema["$defs"].items()}
+    top, repository, author = LANGUAGE.schema["properties"], properties["WatcherRepository"], properties["Author"]
     assert found
     assert found.version == top["version"]["default"]
     assert found.ignore_labels == tuple(top["ignoreLabels"]["default"])
@@ -197,7 +178,7 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
 
 def test_the_schema_and_the_decoder_agree_on_every_change_of_a_full_config() -> None:
     verdicts = [
-        (place, what, judge().is_valid(data), decoded(data) is not None)
+        (place, what, LANGUAGE.judge.is_valid(data), LANGUAGE.decoded(data) is not None)
         for place, what, data in mutations.mutants(FULL, VALUES, KEYS)
     ]
 
@@ -211,8 +192,8 @@ def test_a_whole_number_with_a_point_is_whole_for_the_schema_alone(place: mutati
     # JSON Schema calls 1.0 an integer; the compiler never writes it, and the decoder is strict.
     data = mutations.changed(FULL, place, 1.0)
 
-    assert judge().is_valid(data)
-    assert decoded(data) is None
+    assert LANGUAGE.judge.is_valid(data)
+    assert LANGUAGE.decoded(data) is None
 
 
 def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
@@ -222,7 +203,7 @@ def test_no_place_of_the_schema_is_missing_in_the_full_config() -> None:
         "WatcherRepository": FULL["repository"],
     }
 
-    assert FULL.keys() == schema()["properties"].keys()
-    assert objects.keys() == schema()["$defs"].keys()
+    assert FULL.keys() == LANGUAGE.schema["properties"].keys()
+    assert objects.keys() == LANGUAGE.schema["$defs"].keys()
     for name, data in objects.items():
-        assert data.keys() == schema()["$defs"][name]["properties"].keys()
+        assert data.keys() == LANGUAGE.schema["$defs"][name]["properties"].keys()

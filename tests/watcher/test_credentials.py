@@ -17,19 +17,6 @@ TOKEN = "hunter2-very-secret"  # noqa: S105 - a test's
 
 
 @pytest.fixture
-def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
-
-
-@pytest.fixture
-def web(remote: remotes.Remote) -> Iterator[servers.Web]:
-    """A web server that has it as remote.git."""
-    with servers.web(remote.path.parent) as found:
-        yield found
-
-
-@pytest.fixture
 def short() -> Iterator[Path]:
     """A folder in which gpg's agent finds room for its socket."""
     with servers.short_folder() as folder:

@@ -3,7 +3,6 @@
 import os
 import shutil
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,19 +11,6 @@ from tests.watcher import remotes, servers
 from watcher import children, git, gitwords
 
 OTHER_USER = 54_321  # in no /etc/passwd
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
-
-
-@pytest.fixture
-def web(remote: remotes.Remote) -> Iterator[servers.Web]:
-    """A web server that has it as remote.git."""
-    with servers.web(remote.path.parent) as found:
-        yield found
 
 
 def tool(folder: Path, url: str, timeout_s: float = 20) -> git.Git:

@@ -3,7 +3,6 @@
 import contextlib
 import multiprocessing
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,6 @@ from tests.watcher import remotes
 from watcher import git, gitwords, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
 
 
 def test_a_branch_that_appears_meanwhile_is_not_overwritten(

@@ -1,6 +1,5 @@
 """The inventory's file in real repositories: what is pushed, what is held back, and what never is."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +9,6 @@ from tests.watcher import remotes
 from watcher import git, gitwords, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
-
-
-@pytest.fixture
-def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
-    """A repository with a commit, in which fsck finds nothing at the end either."""
-    yield from remotes.sound(tmp_path)
 
 
 def test_a_fetch_gives_the_tip_and_the_bytes(remote: remotes.Remote, tmp_path: Path) -> None:

@@ -1,0 +1,21 @@
+"""Repositories as several tests want them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.watcher import remotes, servers
+
+
+@pytest.fixture
+def remote(tmp_path: Path) -> Iterator[remotes.Remote]:
+    """A repository with a commit, in which fsck finds nothing at the end either."""
+    yield from remotes.sound(tmp_path)
+
+
+@pytest.fixture
+def web(remote: remotes.Remote) -> Iterator[servers.Web]:
+    """A web server that has it as remote.git."""
+    with servers.web(remote.path.parent) as found:
+        yield found
