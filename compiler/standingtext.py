@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compiler import drift, report, rollout, standing, workloads
+from compiler import diagnostic_formats, drift, rollout, standing, workloads
 
 _NODES = 8
 """Nodes that are named for each problem; the JSON names all."""
@@ -26,7 +26,7 @@ AgeS = Callable[[str], int | None]
 
 def text(found: standing.Standing, age_s: AgeS) -> str:
     """The standing as lines."""
-    return "".join(f"{report.printable(line)}\n" if line else "\n" for line in _lines(found, age_s))
+    return "".join(f"{diagnostic_formats.printable(line)}\n" if line else "\n" for line in _lines(found, age_s))
 
 
 def age(seconds: int | None) -> str:

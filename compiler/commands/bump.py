@@ -10,7 +10,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, documents, edits, errors, files, load, names, parse, report, resources, schema
+from compiler import (
+    cli,
+    diagnostic_formats,
+    diagnostics,
+    documents,
+    edits,
+    errors,
+    files,
+    load,
+    names,
+    parse,
+    resources,
+    schema,
+)
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.schema import words
@@ -28,9 +41,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _bumped(arguments)
     except edits.RefusedError as refused:
-        sys.stderr.write(f"kae: {report.printable(refused.message)}\n")
+        sys.stderr.write(f"kae: {diagnostic_formats.printable(refused.message)}\n")
         if refused.hint:
-            sys.stderr.write(f"hint: {report.printable(refused.hint)}\n")
+            sys.stderr.write(f"hint: {diagnostic_formats.printable(refused.hint)}\n")
         return cli.WRONG
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cache, cli, diagnostics, errors, files, names, project, report, resources, survey, tree
+from compiler import cache, cli, diagnostic_formats, diagnostics, errors, files, names, project, resources, survey, tree
 from compiler.commands import findings
 
 if TYPE_CHECKING:
@@ -71,9 +71,11 @@ class _Run:
             return
         kept = dict(self.cache.clusters) if self.arguments.cluster else {}
         for item in outcomes:
-            records = tuple(report.to_record(note) for note in item.diagnostics)
+            records = tuple(diagnostic_formats.to_record(note) for note in item.diagnostics)
             kept[item.name] = cache.Record(key=item.key, diagnostics=records, index=item.index)
-        overall = cache.Record(key=self.overall, diagnostics=tuple(report.to_record(note) for note in found))
+        overall = cache.Record(
+            key=self.overall, diagnostics=tuple(diagnostic_formats.to_record(note) for note in found)
+        )
         self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept))
 
     def save(self, state: cache.Cache) -> None:
@@ -111,7 +113,7 @@ def _unchanged(this: _Run) -> int | None:
         return None
     if this.cache.digests.changed:
         this.save(this.cache)
-    found = tuple(report.from_record(record) for record in overall.diagnostics)
+    found = tuple(diagnostic_formats.from_record(record) for record in overall.diagnostics)
     return _end(this, found, [(name, "fine" if this.arguments.check else "unchanged") for name in wanted])
 
 
@@ -158,7 +160,7 @@ def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: 
         key = this.cluster_key(cluster.name)
         if cluster.name in current:
             record = this.cache.clusters[cluster.name]
-            notes = [report.from_record(found) for found in record.diagnostics]
+            notes = [diagnostic_formats.from_record(found) for found in record.diagnostics]
             outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=tuple(notes), index=record.index)
         else:
             view, notes = pipeline.view(fleet, cluster)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from compiler import cli, diagnostics, report
+from compiler import cli, diagnostic_formats, diagnostics
 
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
@@ -21,13 +21,13 @@ def show(
     if arguments.format == "text":
         sys.stdout.write(body)
         sys.stdout.flush()
-        sys.stderr.write(report.text(found, colour=colour(sys.stderr)))
+        sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr)))
     elif arguments.format == "json":
-        sys.stdout.write(report.json_text(found, **result))
+        sys.stdout.write(diagnostic_formats.json_text(found, **result))
     elif arguments.format == "github":
-        sys.stdout.write(report.github(found))
+        sys.stdout.write(diagnostic_formats.github(found))
     else:
-        sys.stdout.write(report.sarif(found))
+        sys.stdout.write(diagnostic_formats.sarif(found))
 
 
 def colour(stream: Any) -> bool:

@@ -7,7 +7,18 @@ from typing import Any
 
 import pydantic
 
-from compiler import cli, diagnostics, errors, files, load, names, operator_values, report, resources, schema
+from compiler import (
+    cli,
+    diagnostic_formats,
+    diagnostics,
+    errors,
+    files,
+    load,
+    names,
+    operator_values,
+    resources,
+    schema,
+)
 from compiler.commands import findings
 from compiler.model import base
 
@@ -27,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
         printed = operator_values.text(objects) if objects else ""
     sys.stdout.write(printed)
     sys.stdout.flush()
-    sys.stderr.write(report.text(diagnostics.merged(found), colour=findings.colour(sys.stderr)))
+    sys.stderr.write(diagnostic_formats.text(diagnostics.merged(found), colour=findings.colour(sys.stderr)))
     return cli.FINE if printed else cli.WRONG
 
 

@@ -8,6 +8,7 @@ from typing import TextIO
 
 from compiler import (
     cli,
+    diagnostic_formats,
     diagnostics,
     documents,
     errors,
@@ -19,7 +20,6 @@ from compiler import (
     names,
     parse,
     pipeline,
-    report,
     resources,
     schema,
 )
@@ -67,7 +67,7 @@ def _piped(name: str) -> documents.Inventory | None:
     for document in nodes:
         notes.extend(inventory.faults(document))
     shown = diagnostics.merged(notes)
-    sys.stderr.write(report.text(shown, colour=findings.colour(sys.stderr)))
+    sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:
         return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.

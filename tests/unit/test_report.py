@@ -7,7 +7,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import diagnostics, report
+from compiler import diagnostic_formats, diagnostics
 
 SPAN = diagnostics.Span(file="policies/tls.yaml", line=6, column=9, text="  name: tls")
 FOUND = diagnostics.Diagnostic(
@@ -23,7 +23,7 @@ def saying(words: str) -> diagnostics.Diagnostic:
 
 
 def test_people_see_the_place_the_line_and_a_mark_below_its_column() -> None:
-    assert report.text([FOUND, WARNING], colour=False) == (
+    assert diagnostic_formats.text([FOUND, WARNING], colour=False) == (
         "policies/tls.yaml:6:9: error[policy-overlap]: Two match.\n"
         "  6 |   name: tls\n"
         "    |         ^\n"
@@ -35,19 +35,19 @@ def test_people_see_the_place_the_line_and_a_mark_below_its_column() -> None:
 
 
 def test_colour_changes_no_word() -> None:
-    painted = report.text([FOUND], colour=True)
+    painted = diagnostic_formats.text([FOUND], colour=True)
 
     for code in ("\x1b[1;31m", "\x1b[1m", "\x1b[36m", "\x1b[0m"):
         assert code in painted
         painted = painted.replace(code, "")
-    assert painted == report.text([FOUND], colour=False)
+    assert painted == diagnostic_formats.text([FOUND], colour=False)
 
 
 def test_a_tab_before_the_column_moves_the_mark_no_further() -> None:
     span = diagnostics.Span(file="a.json", line=1, column=3, text="\t\tx")
     found = diagnostics.Diagnostic(code="json-syntax", span=span, message="Bad.")
 
-    lines = report.text([found], colour=False).splitlines()
+    lines = diagnostic_formats.text([found], colour=False).splitlines()
 
     assert (lines[1], lines[2]) == ("  1 |   x", "    |   ^")
 
@@ -55,7 +55,7 @@ def test_a_tab_before_the_column_moves_the_mark_no_further() -> None:
 @hypothesis.settings(max_examples=200)
 @hypothesis.given(st.text(min_size=1))
 def test_no_control_character_of_a_document_reaches_the_terminal(words: str) -> None:
-    shown = report.text([saying(words)], colour=False)
+    shown = diagnostic_formats.text([saying(words)], colour=False)
 
     assert all(character.isprintable() for character in shown.replace("\n", ""))
     assert shown.count("\n") == 5
@@ -63,11 +63,11 @@ def test_no_control_character_of_a_document_reaches_the_terminal(words: str) -> 
 
 @pytest.mark.parametrize("words", ["\x1b[2J", "\x9b2J", "\r", "\u202e", "\u2028", "\x07", "\ud800"])
 def test_what_could_repaint_the_terminal_is_escaped(words: str) -> None:
-    assert words not in report.text([saying(words)], colour=True)
+    assert words not in diagnostic_formats.text([saying(words)], colour=True)
 
 
 def test_a_finding_for_programs_has_exactly_its_fields() -> None:
-    assert report.as_json(FOUND) == {
+    assert diagnostic_formats.as_json(FOUND) == {
         "code": "policy-overlap",
         "severity": "error",
         "message": "Two match.",
@@ -81,21 +81,21 @@ def test_a_finding_for_programs_has_exactly_its_fields() -> None:
 
 def test_a_finding_comes_back_from_the_cache_as_it_was() -> None:
     for found in (FOUND, WARNING, saying("\x1b ö")):
-        record = json.loads(json.dumps(report.to_record(found)))
+        record = json.loads(json.dumps(diagnostic_formats.to_record(found)))
 
-        assert report.from_record(record) == found
+        assert diagnostic_formats.from_record(record) == found
 
 
 def test_the_json_object_of_a_command_holds_its_result_beside_the_findings() -> None:
-    assert json.loads(report.json_text([WARNING], clusters=[{"name": "east"}])) == {
+    assert json.loads(diagnostic_formats.json_text([WARNING], clusters=[{"name": "east"}])) == {
         "version": 1,
-        "diagnostics": [report.as_json(WARNING)],
+        "diagnostics": [diagnostic_formats.as_json(WARNING)],
         "clusters": [{"name": "east"}],
     }
 
 
 def test_github_is_told_the_place_and_every_sentence() -> None:
-    assert report.github([FOUND, WARNING]) == (
+    assert diagnostic_formats.github([FOUND, WARNING]) == (
         "::error file=policies/tls.yaml,title=policy-overlap,line=6,col=9::"
         "Two match.%0AOne fact.%0AAnother.%0ADo this.\n"
         "::warning file=inventory/east.json,title=node-unknown::So.\n"
@@ -106,14 +106,14 @@ def test_no_document_can_end_a_command_of_github_and_begin_another() -> None:
     span = diagnostics.Span(file="a,b:c%d.yaml", line=1, column=1)
     found = diagnostics.Diagnostic(code="unknown-field", span=span, message="100%\r\n::add-mask::x")
 
-    (line,) = report.github([found]).splitlines()
+    (line,) = diagnostic_formats.github([found]).splitlines()
 
     assert line == ("::error file=a%2Cb%3Ac%25d.yaml,title=unknown-field,line=1,col=1::100%25%0D%0A::add-mask::x")
 
 
 def sarif(*found: diagnostics.Diagnostic) -> Any:
     """The one run of a SARIF log."""
-    log = json.loads(report.sarif(found))
+    log = json.loads(diagnostic_formats.sarif(found))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
