@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, documents, files, load, pipeline, project, resources, schema
+from compiler import diagnostics, documents, files, pipeline, project, resources, schema
+from compiler.formats import decode
 
 
 def read(inventories: Sequence[str]) -> tuple[pipeline.Fleet, list[diagnostics.Diagnostic]]:
@@ -28,6 +29,6 @@ def of(
 def documents_of(found: Iterable[files.Input], notes: list[diagnostics.Diagnostic]) -> Iterator[documents.Document]:
     """The documents of these files one by one; what cannot be read is added to `notes`."""
     for item in found:
-        read_, faults = load.decode(item.name, files.read(item))
+        read_, faults = decode.decode(item.name, files.read(item))
         notes.extend(faults)
         yield from read_

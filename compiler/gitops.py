@@ -8,7 +8,8 @@ at once comes before it. No hooks, for the same reason.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import canonical, documents, ir
+from compiler import documents, ir
+from compiler.formats import canonical
 from compiler.model import gitops as engines
 
 _WORKLOADS = frozenset({"DaemonSet", "Deployment"})

@@ -12,7 +12,8 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from compiler import API_VERSION, canonical, devices, diagnostics, documents, repeats
+from compiler import API_VERSION, devices, diagnostics, documents, repeats
+from compiler.formats import canonical
 
 _LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 """Taints that come and go with a node's state; DaemonSet pods tolerate nearly all of them anyway."""

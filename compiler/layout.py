@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from compiler import canonical
+from compiler.formats import canonical
 
 COMPONENTS = (
     *("namespace", "crds", "nfd", "node-feature-rule", "guard"),

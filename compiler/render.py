@@ -9,7 +9,8 @@ from typing import Any
 
 import jinja2
 
-from compiler import canonical, ir, yamltext
+from compiler import ir
+from compiler.formats import canonical, yaml_text
 
 Templates = Mapping[str, str]
 """Template texts by name, `<component>/<template>`."""
@@ -33,7 +34,7 @@ def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None)
         if found is None:
             name = f"{manifest.component}/{manifest.template}"
             text = environment.get_template(name).render(it=manifest.value)
-            found = done[manifest] = yamltext.single(text, name)
+            found = done[manifest] = yaml_text.single(text, name)
         return found
 
     return render

@@ -6,19 +6,8 @@ from typing import Any
 
 import yaml
 
-from compiler import (
-    API_VERSION,
-    canonical,
-    diagnostics,
-    documents,
-    inventory,
-    load,
-    parse,
-    pipeline,
-    render,
-    resources,
-    schema,
-)
+from compiler import API_VERSION, diagnostics, documents, inventory, parse, pipeline, render, resources, schema
+from compiler.formats import canonical, decode
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
 """A policy's spec of which nothing has to be said."""
@@ -30,7 +19,7 @@ HPRE = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "
 def document(data: Any, file: str = "policies/test.yaml") -> documents.Document:
     """Data as it is read from a file that holds nothing else."""
     text = canonical.dump_json(data) if file.endswith(".json") else canonical.dump_yaml(data)
-    (found,), notes = load.decode(file, text.encode())
+    (found,), notes = decode.decode(file, text.encode())
     assert notes == []
     return found
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import devices, documents, images, lines, overrides
+from compiler import devices, documents, images, overrides
 from compiler.diagnostics import Diagnostic
+from compiler.formats import lines
 from compiler.schema import words
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import documents, governance, kernels, lines, overrides, pools
+from compiler import documents, governance, kernels, overrides, pools
 from compiler.diagnostics import Diagnostic
+from compiler.formats import lines
 
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
 

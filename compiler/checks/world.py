@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents, governance, lines, plan, pools, selectors
+from compiler import devices, documents, governance, plan, pools, selectors
 from compiler.checks import cluster
 from compiler.diagnostics import Diagnostic, Span
+from compiler.formats import lines
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
 _KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")

@@ -10,22 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import (
-    cli,
-    diagnostic_formats,
-    diagnostics,
-    documents,
-    edits,
-    errors,
-    files,
-    load,
-    names,
-    parse,
-    resources,
-    schema,
-)
+from compiler import cli, diagnostic_formats, diagnostics, documents, errors, files, names, parse, resources, schema
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
+from compiler.formats import decode, edits
 from compiler.schema import words
 
 _LISTS = {
@@ -94,7 +82,7 @@ def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]
     found = []
     for item in inputs:
         content = files.read(item)
-        read, faults = load.decode(item.name, content)
+        read, faults = decode.decode(item.name, content)
         notes.extend(faults)
         if not diagnostics.has_errors(faults):
             source = edits.Source(name=item.name, text=content.decode(), documents=tuple(read))

@@ -7,19 +7,9 @@ from typing import Any
 
 import pydantic
 
-from compiler import (
-    cli,
-    diagnostic_formats,
-    diagnostics,
-    errors,
-    files,
-    load,
-    names,
-    operator_values,
-    resources,
-    schema,
-)
+from compiler import cli, diagnostic_formats, diagnostics, errors, files, names, operator_values, resources, schema
 from compiler.commands import findings
+from compiler.formats import decode
 from compiler.model import base
 
 _NAMES = "Use lower-case letters, digits and '-'"
@@ -29,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints a KAEPolicy and a KAECluster, and says what of the source has no meaning here."""
     wanted = _wanted(arguments)
     file, content = _content(arguments.file)
-    read, found = load.decode(file, content)
+    read, found = decode.decode(file, content)
     printed = ""
     if read and not diagnostics.has_errors(found):
         judge = schema.Judge(resources.schemas())

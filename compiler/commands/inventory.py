@@ -16,7 +16,6 @@ from compiler import (
     fleet,
     inventory,
     live,
-    load,
     names,
     parse,
     pipeline,
@@ -24,6 +23,7 @@ from compiler import (
     schema,
 )
 from compiler.commands import findings
+from compiler.formats import decode
 from compiler.model import cluster
 
 _HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
@@ -59,7 +59,7 @@ def _piped(name: str) -> documents.Inventory | None:
     content = source.buffer.read()
     # kubectl prints JSON or YAML, and only the first byte that is no space tells.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
-    found, notes = load.decode(f"stdin.{kind}", content)
+    found, notes = decode.decode(f"stdin.{kind}", content)
     judge = schema.Judge(resources.schemas())
     nodes = [document for document in found if _is_nodes(judge, document, notes)]
     if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):

@@ -5,7 +5,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import canonical, cli, errors, languages
+from compiler import cli, errors, languages
+from compiler.formats import canonical
 
 
 def run(arguments: argparse.Namespace) -> int:

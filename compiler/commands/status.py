@@ -15,7 +15,6 @@ from compiler import (
     errors,
     inventory,
     live,
-    load,
     pipeline,
     project,
     render,
@@ -29,6 +28,7 @@ from compiler import (
 )
 from compiler import fleet as fleets
 from compiler.commands import findings
+from compiler.formats import decode
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -84,7 +84,7 @@ def _wanted(fleet: pipeline.Fleet, view: pipeline.ClusterView) -> _Wanted:
     objects: list[documents.Document] = []
     for path, text in compiled.files:
         if path.endswith(".yaml") and "/" in path and not path.startswith(_BOOTSTRAP):
-            objects.extend(load.decode(path, text.encode())[0])
+            objects.extend(decode.decode(path, text.encode())[0])
     return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=tuple(objects))
 
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, documents, load, parse
+from compiler import diagnostics, documents, parse
 from compiler.checks import cluster, policy
+from compiler.formats import decode
 from tests import builders, project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import manifests
@@ -136,7 +137,7 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
     for number in range(MUTANTS):
         content = _mutant(number, good)
         # What cannot be read as a document at all is no question of schemas.
-        for document in load.decode("policies/mutant.json", content)[0]:
+        for document in decode.decode("policies/mutant.json", content)[0]:
             kind, notes = builders.judge().judge(document)
             found = [note.message for note in notes]
             if kind in PLURALS and not _has_blind_spot(document.data, found):

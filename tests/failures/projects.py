@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from compiler import API_VERSION, load
+from compiler import API_VERSION
+from compiler.formats import decode
 from tests import project
 
 POLICY = """\
@@ -38,7 +39,7 @@ def _not_a_file(folder: Path) -> None:
 
 
 def _file_too_large(folder: Path) -> None:
-    size = load.YAML_BYTES + (1 << 20)
+    size = decode.YAML_BYTES + (1 << 20)
     project.write(folder, {"inventory/east.yaml": "apiVersion: v1\nkind: List\nitems:\n".ljust(size, "#")})
 
 

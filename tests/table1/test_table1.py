@@ -10,17 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import (
-    canonical,
-    diagnostics,
-    load,
-    operator_options,
-    operator_values,
-    pipeline,
-    render,
-    resources,
-    schema,
-)
+from compiler import diagnostics, operator_options, operator_values, pipeline, render, resources, schema
+from compiler.formats import canonical, decode
 
 TABLE: tuple[tuple[str, Any], ...] = (
     ("nfd.enabled", True),
@@ -84,7 +75,7 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
 def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]]:
     """What `kae import` prints for these options, and what it says."""
     text = json.dumps(nested(options))
-    read, found = load.decode("values.json", text.encode())
+    read, found = decode.decode("values.json", text.encode())
     assert found == []
     judge = schema.Judge(resources.schemas())
     objects, notes = operator_values.translated(read, operator_values.Names(cluster="east"), judge)
@@ -104,7 +95,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     policy, cluster = yaml.load_all(text, Loader=yaml.CSafeLoader)
     cluster["spec"]["gitops"] = {"engine": engine}
     text = f"{canonical.dump_yaml(policy)}---\n{canonical.dump_yaml(cluster)}"
-    read, found = load.decode("policies/imported.yaml", text.encode())
+    read, found = decode.decode("policies/imported.yaml", text.encode())
     fleet, notes = pipeline.read(read, schema.Judge(resources.schemas()))
     view, more = pipeline.view(fleet, fleet.clusters[0])
     assert not diagnostics.has_errors([*found, *notes, *more])

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import canonical, yamltext
+from compiler.formats import canonical, yaml_text
 from tests import kubernetes
 
 # Strings that some dumper leaves plain and some reader of Kubernetes takes for something else, and their kin.
@@ -86,7 +86,7 @@ def test_kustomize_reads_every_string_as_it_was_meant(tmp_path: Path) -> None:
 @settings(max_examples=150)
 def test_whatever_is_written_is_read_back(value: Any) -> None:
     written = canonical.dump_yaml({"value": value})
-    (document,), found = yamltext.documents(written, "written.yaml")
+    (document,), found = yaml_text.documents(written, "written.yaml")
 
     assert (document.data, found) == ({"value": value}, [])
     assert yaml.safe_load(written) == {"value": value}

@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import edits, load
+from compiler.formats import decode, edits
 
 VERSION = ("spec", "driver", "version")
 WAVE = ("spec", "driver", "rollout", "waves", 0, "version")
@@ -21,7 +21,7 @@ VERSIONS = st.sampled_from(
 
 def source(text: str, name: str = "policies/tls.yaml") -> edits.Source:
     """A file as the reader takes it."""
-    read, found = load.decode(name, text.encode())
+    read, found = decode.decode(name, text.encode())
     assert found == []
     return edits.Source(name=name, text=text, documents=tuple(read))
 

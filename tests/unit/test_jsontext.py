@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import diagnostics, documents, jsontext
+from compiler import diagnostics, documents
+from compiler.formats import json_text
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
     """What is wrong with a text, which then is no document."""
-    document, found = jsontext.document(text, "a.json")
+    document, found = json_text.document(text, "a.json")
     assert (document is None) == bool(found)
     return found
 
@@ -30,7 +31,7 @@ def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
 
 def read(text: str) -> documents.Document:
     """The document of a clean text."""
-    document, found = jsontext.document(text, "a.json")
+    document, found = json_text.document(text, "a.json")
     assert document is not None, found
     return document
 
@@ -157,8 +158,8 @@ def test_all_keys_that_stand_twice_are_found_with_their_first_places() -> None:
 def test_a_file_of_nothing_but_faults_is_not_searched_to_its_end() -> None:
     pairs = '{"a":1,"a":1},'
 
-    assert len(findings(f"[{pairs * 5000}0]")) <= jsontext.FINDINGS
-    assert len(findings(f"[{'NaN,' * 5000}0]")) == jsontext.FINDINGS
+    assert len(findings(f"[{pairs * 5000}0]")) <= json_text.FINDINGS
+    assert len(findings(f"[{'NaN,' * 5000}0]")) == json_text.FINDINGS
 
 
 @pytest.mark.parametrize("number", ["1" + "0" * 18, "-1" + "0" * 18, "9" * 5000])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import lines
+from compiler.formats import lines
 
 
 @given(st.lists(st.sampled_from(["a", "é", "\n", "\r", "\r\n", "b" * 33_000, "c" * 65_536]), max_size=12))

@@ -4,12 +4,13 @@ import codecs
 
 import pytest
 
-from compiler import diagnostics, load
+from compiler import diagnostics
+from compiler.formats import decode
 
 
 def findings(name: str, content: bytes) -> list[diagnostics.Diagnostic]:
     """What is wrong with a file."""
-    return load.decode(name, content)[1]
+    return decode.decode(name, content)[1]
 
 
 def only(name: str, content: bytes) -> diagnostics.Diagnostic:
@@ -32,13 +33,13 @@ def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
     ],
 )
 def test_a_yaml_file_holds_several_documents(name: str, content: bytes) -> None:
-    documents, found = load.decode(name, content)
+    documents, found = decode.decode(name, content)
 
     assert ([(each.file, each.data) for each in documents], found) == ([(name, {"a": 1}), (name, ["b"])], [])
 
 
 def test_a_json_file_holds_one_document_and_may_be_indented_with_tabs() -> None:
-    (document,), found = load.decode("nodes.json", b'{\r\n\t"a": [1e3, "y", "19e5"]\r\n}\r\n')
+    (document,), found = decode.decode("nodes.json", b'{\r\n\t"a": [1e3, "y", "19e5"]\r\n}\r\n')
 
     assert (document.file, document.data, found) == ("nodes.json", {"a": [1000.0, "y", "19e5"]}, [])
 
@@ -93,7 +94,7 @@ def test_what_yaml_readers_dispute_is_refused_in_yaml_alone(character: str) -> N
     content = f'["é", "b{character}"]'.encode()
 
     assert where(only("a.yaml", content)) == ("forbidden-character", 1, 9)
-    assert load.decode("a.json", content)[0][0].data == ["é", f"b{character}"]
+    assert decode.decode("a.json", content)[0][0].data == ["é", f"b{character}"]
 
 
 def test_utf_16_without_a_mark_is_refused() -> None:
@@ -114,14 +115,14 @@ def test_a_file_of_comments_is_empty() -> None:
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_line_ends_change_neither_data_nor_places(end: bytes) -> None:
-    (document,), _ = load.decode("a.yaml", end.join([b"a: |", b"  x", b"", b"  y", b"b:", b"- c", b""]))
+    (document,), _ = decode.decode("a.yaml", end.join([b"a: |", b"  x", b"", b"  y", b"b:", b"- c", b""]))
 
     assert document.data == {"a": "x\n\ny\n", "b": ["c"]}
     assert (str(document.span("b", 0)), document.span("b", 0).text) == ("a.yaml:6:3", "- c")
 
 
 def test_yaml_is_limited_in_size_and_json_is_not() -> None:
-    content = b'["' + b"a" * load.YAML_BYTES + b'"]'
+    content = b'["' + b"a" * decode.YAML_BYTES + b'"]'
 
     assert where(only("a.yaml", content)) == ("file-too-large", 0, 0)
     assert findings("a.json", content) == []

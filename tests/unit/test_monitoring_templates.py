@@ -10,7 +10,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from compiler import canonical, ir, render
+from compiler import ir, render
+from compiler.formats import canonical
 
 Rendered = Callable[[str, ir.Monitoring], Any]
 

@@ -8,7 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import diagnostics, load, operator_options, operator_values, pipeline, resources, schema
+from compiler import diagnostics, operator_options, operator_values, pipeline, resources, schema
+from compiler.formats import decode
 
 JUDGE = schema.Judge(resources.schemas())
 NAMES = operator_values.Names(cluster="east")
@@ -18,7 +19,7 @@ Found = list[diagnostics.Diagnostic]
 
 def translated(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """What becomes of a file's text."""
-    read, found = load.decode("values.yaml", text.encode())
+    read, found = decode.decode("values.yaml", text.encode())
     assert found == []
     return operator_values.translated(read, names, JUDGE)
 
@@ -225,7 +226,7 @@ def test_fractions_of_quantities_become_strings_as_kubernetes_writes_them() -> N
 
 
 def test_what_is_imported_is_left_as_it_was() -> None:
-    read, _ = load.decode("values.yaml", b"driver: {env: {A: b}}")
+    read, _ = decode.decode("values.yaml", b"driver: {env: {A: b}}")
     before = json.dumps(read[0].data)
 
     operator_values.translated(read, NAMES, JUDGE)
@@ -277,10 +278,10 @@ def test_whatever_the_chart_takes_is_read_again_as_what_it_means(options: dict[t
         for step in path[:-1]:
             section = section.setdefault(step, {})
         section[path[-1]] = value
-    read, _ = load.decode("values.json", json.dumps(values).encode())
+    read, _ = decode.decode("values.json", json.dumps(values).encode())
 
     objects, notes = operator_values.translated(read, NAMES, JUDGE)
-    again, found = load.decode("policies/imported.yaml", operator_values.text(objects).encode())
+    again, found = decode.decode("policies/imported.yaml", operator_values.text(objects).encode())
     fleet, faults = pipeline.read(again, JUDGE)
 
     assert not diagnostics.has_errors([*notes, *found, *faults])

@@ -7,17 +7,18 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import canonical, diagnostics, documents, yamlreader, yamltext
+from compiler import diagnostics, documents
+from compiler.formats import canonical, yaml_reader, yaml_text
 
 
 def read(text: str) -> Any:
     """The data of a clean text of one document."""
-    return yamltext.single(text, "text")
+    return yaml_text.single(text, "text")
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
     """What is wrong with a text."""
-    return yamltext.documents(text, "a.yaml")[1]
+    return yaml_text.documents(text, "a.yaml")[1]
 
 
 def only(text: str) -> diagnostics.Diagnostic:
@@ -33,7 +34,7 @@ def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
 
 def document(text: str) -> documents.Document:
     """The one document of a clean text."""
-    (only_one,), found = yamltext.documents(text, "a.yaml")
+    (only_one,), found = yaml_text.documents(text, "a.yaml")
     assert found == []
     return only_one
 
@@ -88,7 +89,7 @@ def test_all_traps_of_a_file_are_found() -> None:
 
 
 def test_a_file_of_nothing_but_faults_is_not_read_to_its_end() -> None:
-    assert len(findings("- y\n" * 5000)) == yamlreader.FINDINGS
+    assert len(findings("- y\n" * 5000)) == yaml_reader.FINDINGS
 
 
 def test_a_key_that_stands_twice_names_its_first_place() -> None:
@@ -103,7 +104,7 @@ def test_the_same_key_in_other_mappings_is_fine() -> None:
 
 
 def test_documents_come_in_their_order_without_empty_ones() -> None:
-    found = yamltext.documents("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
+    found = yaml_text.documents("# nothing\n---\n---\na: 1\n---\n# nothing\n---\n[b]\n...\n---\n", "a.yaml")
 
     assert ([each.data for each in found[0]], found[1]) == ([{"a": 1}, ["b"]], [])
 
@@ -115,7 +116,7 @@ def test_a_document_that_says_null_is_one() -> None:
 @pytest.mark.parametrize("text", ["", "a: 1\n---\nb: 2\n", "a: y\n", "a: [\n"])
 def test_a_text_of_our_own_is_exactly_one_clean_document(text: str) -> None:
     with pytest.raises(ValueError, match="template"):
-        yamltext.single(text, "template")
+        yaml_text.single(text, "template")
 
 
 def test_an_alias_repeats_what_its_anchor_names() -> None:
@@ -172,7 +173,7 @@ def test_aliases_that_multiply_are_counted_and_not_expanded() -> None:
 
 
 def test_many_values_without_aliases_are_no_explosion() -> None:
-    assert len(read("- a\n" * (yamlreader.ALIASED + 1))) == yamlreader.ALIASED + 1
+    assert len(read("- a\n" * (yaml_reader.ALIASED + 1))) == yaml_reader.ALIASED + 1
 
 
 def test_anchors_of_one_document_do_not_reach_into_the_next() -> None:
@@ -340,7 +341,7 @@ def test_a_place_is_where_its_value_was_written(value: Any) -> None:
 @given(st.text("ab:-?{}[],&*!|>'\"%@` \n\t#<=~y1.0_e", max_size=40))
 @settings(max_examples=400)
 def test_what_is_accepted_reads_the_same_in_python(text: str) -> None:
-    read_documents, found = yamltext.documents(text, "a.yaml")
+    read_documents, found = yaml_text.documents(text, "a.yaml")
 
     if not found and "<<" not in text:
         expected = [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each is not None]

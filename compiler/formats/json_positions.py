@@ -4,7 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from compiler import diagnostics, documents, lines
+from compiler import diagnostics, documents
+from compiler.formats import lines
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import diagnostics, documents, jsonplaces, lines, scalars
+from compiler import diagnostics, documents
+from compiler.formats import json_positions, lines, scalars
 
 DEPTH = 64
 """How deep a document may nest, as in the rule of nesting-too-deep."""
@@ -44,7 +45,7 @@ def document(text: str, file: str) -> Reading:
         found += _first(_numbers(where))
     if "\\u" in text:
         found += _first(_halves(where))
-    return (None, found) if found else (documents.Document(file, data, jsonplaces.Places(where)), [])
+    return (None, found) if found else (documents.Document(file, data, json_positions.Places(where)), [])
 
 
 class _Oddities:
@@ -120,10 +121,10 @@ def _too_deep(where: lines.Lines) -> diagnostics.Diagnostic:
 def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diagnostic]:
     """Each key that its object already has; only values that hold such a key are looked into."""
     text = where.text
-    search = [jsonplaces.top(text)]
+    search = [json_positions.top(text)]
     for branch in search:  # It grows on the way.
         first: dict[str | int, int] = {}
-        for step, key_at, at in jsonplaces.members(text, branch):
+        for step, key_at, at in json_positions.members(text, branch):
             earlier = first.setdefault(step, key_at)
             if earlier != key_at:
                 yield diagnostics.Diagnostic(
@@ -196,13 +197,13 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
     message, hint = next(
         (entry[1:] for entry in _SYNTAX if error.msg.startswith(entry[0])), ("The file is not JSON.", "")
     )
-    start = jsonplaces.top(text)
+    start = json_positions.top(text)
     comma = _trailing_comma(text, position)
     if comma is not None:
         message, hint, position = "A ',' stands before a closing bracket.", "Remove it.", comma
     elif position == start and not text.startswith(("{", "["), start):
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
-    elif jsonplaces.passed(text, position) == len(text):
+    elif json_positions.passed(text, position) == len(text):
         message, hint = "The file ends before its JSON value does.", ""
     elif text[position] in "/#":
         hint = "JSON has no comments."
@@ -217,6 +218,6 @@ def _trailing_comma(text: str, position: int) -> int | None:
             comma -= 1
     else:
         comma = position
-        if not text.startswith(("]", "}"), jsonplaces.passed(text, min(position + 1, len(text)))):
+        if not text.startswith(("]", "}"), json_positions.passed(text, min(position + 1, len(text)))):
             return None
     return comma if text.startswith(",", comma) else None

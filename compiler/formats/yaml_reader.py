@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from compiler import canonical, diagnostics, documents, lines, scalars, yamlplaces
+from compiler import diagnostics, documents
+from compiler.formats import canonical, lines, scalars, yaml_positions
 
 _EVENTS = yaml.CSafeLoader  # libyaml's events; where PyYAML lacks it this fails, as its own parser differs.
 
@@ -30,7 +31,7 @@ class _Value:
 
     __slots__ = ("data", "height", "place", "size")
 
-    def __init__(self, data: Any, place: yamlplaces.Place, size: int = 1, height: int = 0) -> None:
+    def __init__(self, data: Any, place: yaml_positions.Place, size: int = 1, height: int = 0) -> None:
         self.data = data
         self.place = place
         self.size = size
@@ -68,7 +69,7 @@ class _Open:
                 if key not in self.data:
                     self.data[key] = item
                     self.inside[key] = inside[key]
-        return _Value(self.data, yamlplaces.Branch(self.at, self.inside), self.size, self.height)
+        return _Value(self.data, yaml_positions.Branch(self.at, self.inside), self.size, self.height)
 
 
 class _StopError(Exception):
@@ -115,7 +116,7 @@ class Reader:
     def _document_end(self) -> None:
         (top,) = self.open
         if top.data:  # An empty document leaves nothing.
-            places = yamlplaces.Places(self.lines, top.inside[0])
+            places = yaml_positions.Places(self.lines, top.inside[0])
             self.documents.append(documents.Document(self.lines.file, top.data[0], places))
 
     def _scalar(self, event: Any) -> None:
@@ -210,17 +211,17 @@ class Reader:
         top.key = None
 
     def _merge(self, top: _Open, value: _Value) -> None:
-        if isinstance(value.data, list) and isinstance(value.place, yamlplaces.Branch):
+        if isinstance(value.data, list) and isinstance(value.place, yaml_positions.Branch):
             pairs = list(zip(value.data, value.place.inside, strict=True))
         else:
             pairs = [(value.data, value.place)]
         top.merged = [
             (data, place.inside)
             for data, place in pairs
-            if isinstance(data, dict) and isinstance(place, yamlplaces.Branch)
+            if isinstance(data, dict) and isinstance(place, yaml_positions.Branch)
         ]
         if len(top.merged) < len(pairs):
-            at = yamlplaces.start(value.place)
+            at = yaml_positions.start(value.place)
             self._report("yaml-syntax", at, "The merge key '<<' takes mappings only.")
 
     def _alias(self, event: Any) -> None:
@@ -244,7 +245,9 @@ class Reader:
             self._report("yaml-syntax", at, "The merge key '<<' takes an alias of a mapping, not of a list.")
             raise _StopError
         if not self.open[-1].wants_key():
-            place = yamlplaces.Branch(at, value.place.inside) if isinstance(value.place, yamlplaces.Branch) else at
+            place = (
+                yaml_positions.Branch(at, value.place.inside) if isinstance(value.place, yaml_positions.Branch) else at
+            )
             self._add(_Value(value.data, place, value.size, value.height))
         elif isinstance(value.data, str):
             self._set_key(value.data, at)

@@ -1,6 +1,7 @@
 """Where the values of a YAML document stand: a tree beside the data, of positions in the text."""
 
-from compiler import diagnostics, documents, lines
+from compiler import diagnostics, documents
+from compiler.formats import lines
 
 
 class Branch:

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml
 
-from compiler import canonical, documents, errors, jsonplaces, load, yamltext
+from compiler import documents, errors
+from compiler.formats import canonical, decode, json_positions, yaml_text
 from compiler.schema import words
 
 _LOADER = yaml.CSafeLoader  # libyaml, as in yamlreader: its marks count characters, and CR LF as two.
@@ -52,7 +53,7 @@ def written(source: Source, index: int, path: documents.Path, value: str) -> Sou
         splice = _Yaml(source, index, place).splice(path, value)
     start, end, piece = splice
     text = source.text[:start] + piece + source.text[end:]
-    after, found = load.decode(source.name, text.encode())
+    after, found = decode.decode(source.name, text.encode())
     if found or _plain_data(after) != _wanted(source, index, path, value):
         raise _misfit(place)
     return Source(name=source.name, text=text, documents=tuple(after))
@@ -78,9 +79,9 @@ def _wanted(source: Source, index: int, path: documents.Path, value: str) -> lis
 
 
 def _json_splice(text: str, path: documents.Path, value: str) -> Splice:
-    at = jsonplaces.top(text)
+    at = json_positions.top(text)
     for depth, step in enumerate(path):
-        members = {name: (key_at, value_at) for name, key_at, value_at in jsonplaces.members(text, at)}
+        members = {name: (key_at, value_at) for name, key_at, value_at in json_positions.members(text, at)}
         if step not in members:
             return _json_addition(text, at, members, _nested(path[depth:], json.dumps(value)))
         at = members[step][1]
@@ -261,6 +262,6 @@ def _own(node: Any, key: str) -> tuple[Any, Any]:
 def _scalar(value: str, *, is_flow: bool) -> str:
     """A string as a new scalar: plain where the compiler's reader takes it for this very string."""
     form = "{{k: {}}}" if is_flow else "k: {}"
-    read, found = yamltext.documents(form.format(value), "")
+    read, found = yaml_text.documents(form.format(value), "")
     is_plain = not found and [document.data for document in read] == [{"k": value}]
     return value if is_plain else canonical.quoted(value)

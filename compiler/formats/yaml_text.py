@@ -4,7 +4,8 @@ from typing import Any
 
 import yaml
 
-from compiler import diagnostics, lines, yamlreader
+from compiler import diagnostics
+from compiler.formats import lines, yaml_reader
 
 _QUOTE = "Put the value in quotes."
 _SPACES = "Indent with spaces."
@@ -61,9 +62,9 @@ _SYNTAX: dict[str, tuple[str, str]] = {
 _OPENS = ("found unexpected end of stream", "found unexpected document indicator")
 
 
-def documents(text: str, file: str) -> yamlreader.Reading:
+def documents(text: str, file: str) -> yaml_reader.Reading:
     """A file's documents in their order, without empty ones, and everything that is wrong with them."""
-    reader = yamlreader.Reader(lines.Lines(file, text))
+    reader = yaml_reader.Reader(lines.Lines(file, text))
     try:
         reader.read()
     except yaml.YAMLError as error:

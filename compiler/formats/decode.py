@@ -3,7 +3,8 @@
 import codecs
 import re
 
-from compiler import diagnostics, documents, jsontext, lines, yamltext
+from compiler import diagnostics, documents
+from compiler.formats import json_text, lines, yaml_text
 
 YAML_BYTES = 32 * 1024 * 1024
 """The size of the largest YAML file; kubectl's answer for more nodes is read, more quickly, as JSON."""
@@ -43,7 +44,7 @@ def decode(name: str, content: bytes) -> Reading:
 def _json(text: str, name: str) -> Reading:
     if not text or text.isspace():
         return [], [_empty(name)]
-    document, found = jsontext.document(text, name)
+    document, found = json_text.document(text, name)
     # JSON refuses raw controls by itself; they only have to be named where something is wrong.
     forbidden = _CONTROL.search(text) if found else None
     if forbidden:
@@ -55,7 +56,7 @@ def _yaml(text: str, name: str) -> Reading:
     forbidden = _NOT_YAML.search(text)
     if forbidden:
         return [], [_forbidden(lines.Lines(name, text), forbidden)]
-    read, found = yamltext.documents(text, name)
+    read, found = yaml_text.documents(text, name)
     return read, found if read or found else [_empty(name)]
 
 
