@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 from compiler import errors as compiler_errors
-from compiler import live
+from compiler.kube import reader
 from runtime import configfile, errors, logs, signals, termination
 from watcher import config, credentials, feed, git, program, repository, standing
 
@@ -47,7 +47,7 @@ def _serve(options: argparse.Namespace, settings: config.Config, stop: threading
 
             registry = measures.registry_of(shown, settings.interval_seconds)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        cluster = stack.enter_context(contextlib.closing(live.Cluster(options.kubeconfig, agent=_AGENT)))
+        cluster = stack.enter_context(contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)))
         running = program.Program(settings, store, shown)
         nodes = stack.enter_context(
             contextlib.closing(feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running))
@@ -74,7 +74,7 @@ def _follow(nodes: feed.Feed, stop: threading.Event, fallen: threading.Event) ->
 def _once(options: argparse.Namespace, settings: config.Config, stop: threading.Event) -> int:
     shown = standing.Standing()
     running = program.Program(settings, _store(options, settings, stop), shown)
-    with contextlib.closing(live.Cluster(options.kubeconfig, agent=_AGENT)) as cluster:
+    with contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)) as cluster:
         _list(feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running), stop)
     pushed = running.publish(all_of_it=True)
     if shown.held:

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from compiler import connection, documents, errors, inventory, live, watch
+from compiler import documents, errors, inventory
+from compiler.kube import client, node_watch, reader
 
 LOG = logging.getLogger(__name__)
 
@@ -63,7 +64,7 @@ class Feed:
 
     def __init__(
         self,
-        cluster: live.Cluster,
+        cluster: reader.Cluster,
         ignored: Sequence[str],
         interval_s: float,
         sink: Sink,
@@ -80,7 +81,7 @@ class Feed:
         self._marks: dict[str, int] = {}
         """What each node's metadata was like, for telling a heartbeat from a change."""
         self._stopped = threading.Event()
-        self._watch: watch.Watch | None = None
+        self._watch: node_watch.Watch | None = None
         self._listing: _Listing | None = None
 
     def run(self) -> None:
@@ -94,7 +95,7 @@ class Feed:
                 since_s = self._clock()
                 self._follow(version)
                 return
-            except connection.Gone as error:
+            except client.Gone as error:
                 before_s, forgotten_s = forgotten_s, self._clock()
                 if forgotten_s - before_s >= _FORGOTTEN_S:
                     LOG.info("The state that was gone on from is forgotten; the nodes are listed anew.")
@@ -143,7 +144,7 @@ class Feed:
                     self._listing.dropped = True
                 self._listing = self._watch = None
 
-    def _watched(self, version: str, until_s: float) -> watch.Watch | None:
+    def _watched(self, version: str, until_s: float) -> node_watch.Watch | None:
         """The next watch, which ends by itself when a list is due; None where it was closed meanwhile."""
         with self._lock:
             if self._listing is not None and self._listing.ended and not self._listing.handed_on:
@@ -151,7 +152,7 @@ class Feed:
             if self._stopped.is_set():
                 return None
             left_s = until_s - self._clock()
-            self._watch = self._cluster.watch(version, max(1, min(int(left_s), watch.WATCH_S)))
+            self._watch = self._cluster.watch(version, max(1, min(int(left_s), node_watch.WATCH_S)))
             return self._watch
 
     def _list_beside(self) -> None:
@@ -193,7 +194,7 @@ class Feed:
                 self._sink.listed(nodes, listing.newer)
         return version
 
-    def _heard(self, event: watch.Event) -> None:
+    def _heard(self, event: node_watch.Event) -> None:
         name = event.object["metadata"]["name"] if event.type != "BOOKMARK" else ""
         if event.type == "DELETED":
             with self._lock:

@@ -15,7 +15,6 @@ from compiler import (
     files,
     fleet,
     inventory,
-    live,
     names,
     parse,
     pipeline,
@@ -24,6 +23,7 @@ from compiler import (
 )
 from compiler.commands import findings
 from compiler.formats import decode
+from compiler.kube import reader
 from compiler.model import cluster
 
 _HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _live(arguments: argparse.Namespace) -> documents.Inventory:
     """The inventory of the nodes that the API server lists."""
-    cluster = live.Cluster(Path(arguments.kubeconfig), arguments.context)
+    cluster = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
     reducer = inventory.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
     return documents.Inventory(cluster=documents.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))

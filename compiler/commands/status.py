@@ -14,7 +14,6 @@ from compiler import (
     drift,
     errors,
     inventory,
-    live,
     pipeline,
     project,
     render,
@@ -29,6 +28,7 @@ from compiler import (
 from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.formats import decode
+from compiler.kube import reader
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
     wanted = _wanted(fleet, view)
-    asked = live.Cluster(Path(arguments.kubeconfig), arguments.context)
+    asked = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
     result, of_now = _Look(asked, wanted).taken(Path(arguments.output))
     found = diagnostics.merged([*notes, *of_now])
     as_json = arguments.format == "json"
@@ -98,7 +98,7 @@ def _age_s(time: str) -> int | None:
 class _Look:
     """One look at the cluster: what is wanted of it, and what it answers."""
 
-    def __init__(self, cluster: live.Cluster, wanted: _Wanted) -> None:
+    def __init__(self, cluster: reader.Cluster, wanted: _Wanted) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._found: dict[standing.Ref, Mapping[str, Any] | None] = {}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler import access, connection, errors, live
+from compiler import errors
+from compiler.kube import client, credentials, reader
 from tests import builders
 from tests.cli import apiserver
 
@@ -31,14 +32,14 @@ def secure(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
         yield running
 
 
-def cluster_of(server: apiserver.ApiServer) -> live.Cluster:
-    return live.Cluster(server.kubeconfig)
+def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
+    return reader.Cluster(server.kubeconfig)
 
 
 def failure(server: apiserver.ApiServer, context: str | None = None) -> errors.WorldError:
     """What keeps a cluster from being asked for a node."""
     with pytest.raises(errors.WorldError) as caught:
-        live.Cluster(server.kubeconfig, context).node("a")
+        reader.Cluster(server.kubeconfig, context).node("a")
     return caught.value
 
 
@@ -48,33 +49,33 @@ def test_a_server_that_is_not_there_is_unreachable(server: apiserver.ApiServer) 
     found = failure(server)
     server.up()
 
-    assert isinstance(found, connection.Unreachable)
+    assert isinstance(found, client.Unreachable)
     assert str(found) == f"the API server at {server.address} cannot be asked: Connection refused."
 
 
 def test_a_server_that_never_answers_is_unreachable(
     server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "READ_S", 0.2)
+    monkeypatch.setattr(client, "READ_S", 0.2)
     server.state.deaf = True
 
     found = failure(server)
 
-    assert isinstance(found, connection.Unreachable)
+    assert isinstance(found, client.Unreachable)
     assert "does not answer in time" in str(found)
 
 
 def test_an_answer_that_takes_too_long_is_none(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "ANSWER_S", -1)
+    monkeypatch.setattr(client, "ANSWER_S", -1)
 
-    with pytest.raises(connection.Unreachable, match="takes longer"):
+    with pytest.raises(client.Unreachable, match="takes longer"):
         list(cluster_of(server).pages())
 
 
 def test_a_denial_names_the_verb_and_the_resource(server: apiserver.ApiServer) -> None:
     server.state.forbidden.add("list nodes")
 
-    with pytest.raises(connection.Denied, match="does not let us list nodes: nodes is forbidden: ") as caught:
+    with pytest.raises(client.Denied, match="does not let us list nodes: nodes is forbidden: ") as caught:
         list(cluster_of(server).pages())
 
     assert caught.value.status == 403
@@ -86,7 +87,7 @@ def test_credentials_that_are_not_known_are_denied(server: apiserver.ApiServer) 
 
     found = failure(server)
 
-    assert isinstance(found, connection.Denied)
+    assert isinstance(found, client.Denied)
     assert str(found) == f"the API server at {server.address} does not know who asks: Unauthorized."
 
 
@@ -116,7 +117,7 @@ def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(secure.port))
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     secure.state.token = FIRST
-    cluster = live.Cluster(service_account=account)
+    cluster = reader.Cluster(service_account=account)
     before = cluster.node("node-000")
     (account / "token").write_text(SECOND)
     secure.state.token = SECOND
@@ -129,8 +130,8 @@ def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
 def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
-    with pytest.raises(access.NoAccess, match="the pod's service account cannot be used"):
-        live.Cluster(service_account=tmp_path).node("a")
+    with pytest.raises(credentials.NoAccess, match="the pod's service account cannot be used"):
+        reader.Cluster(service_account=tmp_path).node("a")
 
 
 def test_a_certificate_of_another_authority_is_not_trusted_until_it_is_named(
@@ -150,7 +151,7 @@ def test_a_certificate_of_another_authority_is_not_trusted_until_it_is_named(
         cluster = cluster_of(secure)
 
         with pytest.raises(
-            connection.Untrusted, match=r"certificate of https://127\.0\.0\.1:.* is not trusted: self-signed"
+            client.Untrusted, match=r"certificate of https://127\.0\.0\.1:.* is not trusted: self-signed"
         ):
             cluster.node("a")
         named.write_bytes(right)
@@ -200,7 +201,7 @@ def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, m
 
     found = failure(server)
 
-    assert isinstance(found, access.NoClient)
+    assert isinstance(found, credentials.NoClient)
     assert found.hint == "Run: pip install 'kae-compiler[live]'"
 
 
@@ -210,7 +211,7 @@ def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, m
 def test_a_context_can_be_chosen(server: apiserver.ApiServer) -> None:
     found = failure(server, "bare")
 
-    assert isinstance(found, access.NoAccess)
+    assert isinstance(found, credentials.NoAccess)
     assert str(found) == f"the cluster of context 'bare' of '{server.kubeconfig}' names no server."
 
 
@@ -255,7 +256,7 @@ def test_what_is_no_kubeconfig_is_named(text: str | None, words: str, server: ap
 
     found = failure(server)
 
-    assert isinstance(found, access.NoAccess)
+    assert isinstance(found, credentials.NoAccess)
     assert f"'{server.kubeconfig}'" in str(found)
     assert words in str(found)
 
@@ -265,7 +266,7 @@ def test_a_file_that_a_kubeconfig_names_and_that_is_not_there_is_named(server: a
 
     found = failure(server)
 
-    assert isinstance(found, access.NoAccess)
+    assert isinstance(found, credentials.NoAccess)
     assert f"'{server.kubeconfig.parent}/nowhere', which '{server.kubeconfig}' names" in str(found)
 
 

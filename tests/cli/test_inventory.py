@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compiler import inventory, live
+from compiler import inventory
+from compiler.kube import reader
 from tests import builders, project
 from tests.cli import apiserver, fleet
 
@@ -114,7 +115,7 @@ def test_nobody_is_left_waiting_at_a_terminal(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "PAGE", 4)
+    monkeypatch.setattr(reader, "PAGE", 4)
     with apiserver.serving(tmp_path) as server:
         server.put(*reversed(fleet.NODES))
         answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
@@ -153,7 +154,7 @@ def test_a_cluster_that_cannot_be_asked_prints_nothing_and_says_why(
 
 
 def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "PAGE", 4)
+    monkeypatch.setattr(reader, "PAGE", 4)
     with apiserver.serving(tmp_path) as server:
         server.put(*fleet.NODES)
         server.state.when_asked = lambda _: server.state.forbidden.update(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler import connection, live, watch
+from compiler.kube import client, node_watch, reader
 from tests import builders
 from tests.cli import apiserver
 
@@ -19,8 +19,8 @@ def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
         yield running
 
 
-def cluster_of(server: apiserver.ApiServer) -> live.Cluster:
-    return live.Cluster(server.kubeconfig)
+def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
+    return reader.Cluster(server.kubeconfig)
 
 
 def fill(server: apiserver.ApiServer, count: int) -> None:
@@ -31,7 +31,7 @@ def version(server: apiserver.ApiServer) -> str:
     return str(server.state.version)
 
 
-def told(event: watch.Event) -> tuple[str, str]:
+def told(event: node_watch.Event) -> tuple[str, str]:
     return event.type, event.object["metadata"].get("name", "")
 
 
@@ -62,12 +62,12 @@ def test_a_moment_that_is_forgotten_is_told_apart_from_other_refusals(server: ap
     next(pages)
     server.forget()
 
-    with pytest.raises(connection.Gone, match=r"did not list nodes \(410\)"):
+    with pytest.raises(client.Gone, match=r"did not list nodes \(410\)"):
         next(pages)
 
 
 def test_a_snapshot_begins_again_where_its_moment_is_forgotten(server: apiserver.ApiServer) -> None:
-    fill(server, live.PAGE + 1)
+    fill(server, reader.PAGE + 1)
     forgets = iter((server.forget,))
 
     def names(raw: object) -> str:
@@ -78,13 +78,13 @@ def test_a_snapshot_begins_again_where_its_moment_is_forgotten(server: apiserver
 
     found = cluster_of(server).snapshot(names)
 
-    assert sorted(found) == [f"node-{number:03}" for number in range(live.PAGE + 1)]
+    assert sorted(found) == [f"node-{number:03}" for number in range(reader.PAGE + 1)]
 
 
 def test_a_snapshot_is_given_up_when_every_moment_is_forgotten(server: apiserver.ApiServer) -> None:
-    fill(server, live.PAGE + 1)
+    fill(server, reader.PAGE + 1)
 
-    with pytest.raises(connection.Gone):
+    with pytest.raises(client.Gone):
         cluster_of(server).snapshot(lambda _: server.forget())
 
 
@@ -96,7 +96,7 @@ def test_a_cluster_without_nodes_has_one_empty_page(server: apiserver.ApiServer)
 def test_what_is_no_list_is_not_taken_for_an_empty_one(text: str, server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(200, text, {})]
 
-    with pytest.raises(connection.Refused, match="is no list"):
+    with pytest.raises(client.Refused, match="is no list"):
         list(cluster_of(server).pages())
 
 
@@ -138,7 +138,7 @@ def test_an_object_of_a_kind_that_the_cluster_does_not_know_is_not_there(
 def test_the_404_of_something_on_the_way_is_not_taken_for_an_object_that_is_gone(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes/a"] = [(404, "no such page", {})]
 
-    with pytest.raises(connection.Refused, match=r"did not get the node a \(404\): no such page\."):
+    with pytest.raises(client.Refused, match=r"did not get the node a \(404\): no such page\."):
         cluster_of(server).node("a")
 
 
@@ -182,7 +182,7 @@ def test_a_watch_from_a_forgotten_state_says_so(server: apiserver.ApiServer) -> 
     old = version(server)
     server.forget()
 
-    with pytest.raises(connection.Gone, match=r"did not watch nodes \(410\): too old resource version\."):
+    with pytest.raises(client.Gone, match=r"did not watch nodes \(410\): too old resource version\."):
         list(cluster_of(server).watch(old))
 
 
@@ -191,7 +191,7 @@ def test_a_watch_that_is_told_by_an_event_that_its_state_is_forgotten_says_so_to
     line = json.dumps({"type": "ERROR", "object": status})
     server.state.answers["/api/v1/nodes"] = [(200, f"{line}\n", {})]
 
-    with pytest.raises(connection.Gone, match="go on to watch nodes"):
+    with pytest.raises(client.Gone, match="go on to watch nodes"):
         list(cluster_of(server).watch("1"))
 
 
@@ -199,17 +199,17 @@ def test_another_error_in_a_watch_is_a_refusal(server: apiserver.ApiServer) -> N
     line = json.dumps({"type": "ERROR", "object": {"kind": "Status", "code": 500, "message": "etcd is unwell"}})
     server.state.answers["/api/v1/nodes"] = [(200, f"{line}\n", {})]
 
-    with pytest.raises(connection.Refused, match=r"\(500\): etcd is unwell\.") as caught:
+    with pytest.raises(client.Refused, match=r"\(500\): etcd is unwell\.") as caught:
         list(cluster_of(server).watch("1"))
 
-    assert (type(caught.value), caught.value.status) == (connection.Refused, 500)
+    assert (type(caught.value), caught.value.status) == (client.Refused, 500)
 
 
 @pytest.mark.parametrize("text", ["no event\n", '{"type": "ADDED"}\n', '{"type": "ADDED", "obj'])
 def test_what_is_no_event_breaks_a_watch(text: str, server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(200, text, {})]
 
-    with pytest.raises(connection.Unreachable):
+    with pytest.raises(client.Unreachable):
         list(cluster_of(server).watch("1"))
 
 
@@ -218,7 +218,7 @@ def test_a_connection_that_breaks_off_in_the_middle_of_an_event_is_no_end(server
     seen = cluster_of(server).watch(version(server))
     server.tick()
 
-    with pytest.raises(connection.Unreachable):
+    with pytest.raises(client.Unreachable):
         list(seen)
 
 
@@ -226,7 +226,7 @@ def test_a_server_that_ends_in_the_middle_of_a_watch_can_be_watched_again(server
     cluster, start = cluster_of(server), version(server)
     seen = cluster.watch(start)
     ending = later(server.down)
-    with pytest.raises(connection.Unreachable):
+    with pytest.raises(client.Unreachable):
         list(seen)
     ending.join()
 
@@ -258,8 +258,8 @@ def test_a_watch_that_is_closed_before_it_begins_asks_nobody(server: apiserver.A
 
 
 def test_a_server_that_falls_silent_is_noticed(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "MARGIN_S", 0)
+    monkeypatch.setattr(node_watch, "MARGIN_S", 0)
     server.state.deaf = True
 
-    with pytest.raises(connection.Unreachable, match="does not answer in time"):
+    with pytest.raises(client.Unreachable, match="does not answer in time"):
         list(cluster_of(server).watch("1", timeout_s=1))

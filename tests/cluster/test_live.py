@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import connection, live
+from compiler.kube import client
+from compiler.kube import reader as reader_module
 from tests import builders, project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import waiting
@@ -55,8 +56,8 @@ def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, 
 
 
 @pytest.fixture
-def cluster(control_plane: control_planes.ControlPlane) -> Iterator[live.Cluster]:
-    with contextlib.closing(live.Cluster(control_plane.kubeconfig)) as opened:
+def cluster(control_plane: control_planes.ControlPlane) -> Iterator[reader_module.Cluster]:
+    with contextlib.closing(reader_module.Cluster(control_plane.kubeconfig)) as opened:
         yield opened
 
 
@@ -67,7 +68,7 @@ def nodes(control_plane: control_planes.ControlPlane) -> Iterator[None]:
         yield
 
 
-def start_of(cluster: live.Cluster) -> str:
+def start_of(cluster: reader_module.Cluster) -> str:
     """The state of a list, from which to watch."""
     return next(cluster.pages()).resource_version
 
@@ -79,11 +80,11 @@ def label(plane: control_planes.ControlPlane, node: str, value: str | None) -> N
 
 def test_the_inventory_is_that_of_kubectls_answer(
     control_plane: control_planes.ControlPlane,
-    cluster: live.Cluster,
+    cluster: reader_module.Cluster,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(live, "PAGE", SIZE)
+    monkeypatch.setattr(reader_module, "PAGE", SIZE)
     names = [f"kp920-{number:02}" for number in range(MANY)]
     made = [builders.kubernetes_node(name, builders.HPRE | {"zone": name[-1]}) for name in names]
     taint = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
@@ -109,7 +110,7 @@ def test_the_inventory_is_that_of_kubectls_answer(
 
 @pytest.mark.usefixtures("nodes")
 def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
-    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+    control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
     seen = cluster.watch(start_of(cluster), timeout_s=15)
     label(control_plane, "a", "tls")
@@ -129,7 +130,7 @@ def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
 
 
 @pytest.mark.usefixtures("nodes")
-def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: live.Cluster) -> None:
+def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster) -> None:
     found = cluster.node("a")
     ask(control_plane, "DELETE", "/api/v1/nodes/a")
 
@@ -138,7 +139,7 @@ def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, clu
     assert cluster.node("a") is None
 
 
-def test_another_thread_can_close_a_watch_that_waits(cluster: live.Cluster) -> None:
+def test_another_thread_can_close_a_watch_that_waits(cluster: reader_module.Cluster) -> None:
     seen = cluster.watch(start_of(cluster), timeout_s=60)
     threading.Timer(0.5, seen.close).start()
     began_s = time.monotonic()
@@ -149,7 +150,7 @@ def test_another_thread_can_close_a_watch_that_waits(cluster: live.Cluster) -> N
 
 @pytest.mark.usefixtures("nodes")
 def test_a_state_that_the_api_server_has_forgotten_is_told(
-    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+    control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
     old = start_of(cluster)
     label(control_plane, "a", "tls")
@@ -157,13 +158,13 @@ def test_a_state_that_the_api_server_has_forgotten_is_told(
     # What it remembers by itself, beside etcd, goes with it.
     restart(control_plane)
 
-    with pytest.raises(connection.Gone, match=r"\(410\): .*too old resource version"):
+    with pytest.raises(client.Gone, match=r"\(410\): .*too old resource version"):
         list(cluster.watch(old, timeout_s=15))
 
 
 @pytest.mark.usefixtures("nodes")
 def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
-    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+    control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
     pages = cluster.pages(1)
     first = next(pages)
@@ -171,7 +172,7 @@ def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
     compact(control_plane, start_of(cluster))
     restart(control_plane)
 
-    with pytest.raises(connection.Gone, match="did not list nodes"):
+    with pytest.raises(client.Gone, match="did not list nodes"):
         list(pages)
 
     assert len(first.items) == 1
@@ -180,12 +181,12 @@ def test_a_list_goes_on_from_a_page_or_says_that_it_cannot(
 
 @pytest.mark.usefixtures("nodes")
 def test_a_restart_of_the_api_server_is_survived(
-    control_plane: control_planes.ControlPlane, cluster: live.Cluster
+    control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster
 ) -> None:
     seen = cluster.watch(start_of(cluster))
     waiting_for_it = threading.Timer(1, lambda: restart(control_plane))
     waiting_for_it.start()
-    with contextlib.suppress(connection.Unreachable):  # It may find the time to say goodbye.
+    with contextlib.suppress(client.Unreachable):  # It may find the time to say goodbye.
         list(seen)
     waiting_for_it.join()
     label(control_plane, "c", "web")
@@ -243,9 +244,9 @@ def token_of(plane: control_planes.ControlPlane, account: str) -> str:
 
 
 def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.ControlPlane, tmp_path: Path) -> None:
-    cluster = live.Cluster(kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default")))
+    cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default")))
 
-    with pytest.raises(connection.Denied) as caught:
+    with pytest.raises(client.Denied) as caught:
         list(cluster.pages())
 
     assert str(caught.value) == (
@@ -260,13 +261,13 @@ def test_a_token_that_is_not_known_is_denied_until_the_file_holds_another(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("nobody's")
-    cluster = live.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
-    with pytest.raises(connection.Denied, match="does not know who asks: Unauthorized"):
+    cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
+    with pytest.raises(client.Denied, match="does not know who asks: Unauthorized"):
         cluster.node("a")
 
     token.write_text(token_of(control_plane, "default"))
 
-    with pytest.raises(connection.Denied, match="does not let us get the node a: "):
+    with pytest.raises(client.Denied, match="does not let us get the node a: "):
         cluster.node("a")
 
 
@@ -284,8 +285,8 @@ def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
     path = tmp_path / "kubeconfig"
     path.write_text(yaml.safe_dump(config))
 
-    with pytest.raises(connection.Untrusted, match="is not trusted: unable to get local issuer certificate"):
-        live.Cluster(path).node("a")
+    with pytest.raises(client.Untrusted, match="is not trusted: unable to get local issuer certificate"):
+        reader_module.Cluster(path).node("a")
 
 
 # Status

@@ -24,7 +24,7 @@ GAP = test_docs_drivers.GAP
 
 WATCHER = sorted(ROOT.glob("watcher/*.py"))
 TALK = [ROOT / f"compiler/{name}.py" for name in ("connection", "live", "watch")]
-PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/access.py"]
+PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py"]
 
 _KINDS = {kind.__name__ for kind in gitwords.Failed.__subclasses__()} - {"Cancelled"}
 _FAILURES = {"Failure", "ConfigError", "Failed", "Untrusted", *_KINDS}

@@ -5,16 +5,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compiler import connection, documents, live, watch
+from compiler import documents
+from compiler.kube import client, node_watch, reader
 from watcher import feed
 
 INTERVAL_S = 600.0
-ERROR = connection.Unreachable("the API server at https://east:6443 cannot be asked: Connection refused.")
-GONE = connection.Gone("the API server at https://east:6443 did not watch nodes (410): Expired.", status=410)
+ERROR = client.Unreachable("the API server at https://east:6443 cannot be asked: Connection refused.")
+GONE = client.Gone("the API server at https://east:6443 did not watch nodes (410): Expired.", status=410)
 WITHIN_S = 10
 """For what another thread does at once."""
 
-Step = list[watch.Event] | Exception
+Step = list[node_watch.Event] | Exception
 
 
 class Clock:
@@ -31,9 +32,9 @@ def raw(name: str, **labels: str) -> dict[str, Any]:
     return {"metadata": {"name": name, "labels": labels, "annotations": {}, "resourceVersion": "7"}, "spec": {}}
 
 
-def event(kind: str, item: Mapping[str, Any]) -> watch.Event:
+def event(kind: str, item: Mapping[str, Any]) -> node_watch.Event:
     """What is told of it: its metadata."""
-    return watch.Event(kind, {"metadata": item["metadata"]})
+    return node_watch.Event(kind, {"metadata": item["metadata"]})
 
 
 @dataclass
@@ -45,7 +46,7 @@ class Watch:
     resource_version: str
     closed: threading.Event = field(default_factory=threading.Event)
 
-    def __iter__(self) -> Iterator[watch.Event]:
+    def __iter__(self) -> Iterator[node_watch.Event]:
         if isinstance(self.step, Exception):
             raise self.step
         for told in self.step or ():
@@ -77,7 +78,7 @@ class Cluster:
     """Called before a page is told, with the list's number."""
     listings: int = 0
 
-    def pages(self) -> Iterator[live.Page]:
+    def pages(self) -> Iterator[reader.Page]:
         self.asked.append("list")
         self.listings += 1
         number = self.listings
@@ -89,7 +90,7 @@ class Cluster:
             if self.broken and start:
                 raise ERROR
             self.at_page(number)
-            yield live.Page(items=items[start : start + 2], resource_version="50")
+            yield reader.Page(items=items[start : start + 2], resource_version="50")
 
     def node(self, name: str) -> Mapping[str, Any] | None:
         self.asked.append(f"get {name}")
@@ -137,7 +138,7 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.feed = feed.Feed(cast(live.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
+        self.feed = feed.Feed(cast(reader.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
         self.cluster.at_end.append(self.feed.close)
 
     def run(self) -> None:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from compiler import access, connection, live, watch
+from compiler.kube import client, credentials, node_watch, reader
 from runtime import configfile, metrics, state
 from watcher import cli, feed, program
 
@@ -32,9 +32,9 @@ _HURRY: tuple[tuple[Any, str, object], ...] = (
     (program, "_AGAIN_S", (0.05, 0.2)),
     (feed, "_AGAIN_S", (0.05, 0.2)),
     (feed, "_FORGOTTEN_S", 0.1),
-    (connection, "_BUSY_PAUSES_S", (0.05, 0.05)),
-    (watch, "MARGIN_S", 0.3),
-    (live, "PAGE", 3),
+    (client, "_BUSY_PAUSES_S", (0.05, 0.05)),
+    (node_watch, "MARGIN_S", 0.3),
+    (reader, "PAGE", 3),
 )
 """Pauses, and a page's size, for ten nodes that change all the time."""
 
@@ -122,7 +122,7 @@ def nursery(folder: Path) -> Iterator[Nursery]:
 
 def main(log: str, clock: str) -> None:
     """Forks for each line of stdin, and says which children ended; ends with its input."""
-    list(map(access.library, _CLIENT))
+    list(map(credentials.library, _CLIENT))
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     heard, told = os.pipe()
     os.set_blocking(told, False)

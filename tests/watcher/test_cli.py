@@ -275,7 +275,7 @@ def test_once_a_snapshot_that_loses_too_much_is_held_back_with_4(bench: Bench, h
 def test_once_a_page_that_is_forgotten_in_the_middle_commits_nothing(
     bench: Bench, here: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compiler.live.PAGE", 1)
+    monkeypatch.setattr("compiler.kube.reader.PAGE", 1)
     bench.server.put(builders.kubernetes_node("a"), builders.kubernetes_node("b"))
     bench.server.state.when_asked = lambda _: bench.server.forget()
 

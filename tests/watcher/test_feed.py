@@ -6,13 +6,14 @@ from typing import Any, cast
 
 import pytest
 
-from compiler import errors, inventory, live, watch
+from compiler import errors, inventory
+from compiler.kube import node_watch, reader
 from tests.watcher import feeds
 from watcher import cli, feed
 
 
 def told(
-    *events: watch.Event, nodes: Sequence[dict[str, Any]] = (), listed: Sequence[dict[str, Any]] = ()
+    *events: node_watch.Event, nodes: Sequence[dict[str, Any]] = (), listed: Sequence[dict[str, Any]] = ()
 ) -> feeds.Bench:
     """A bench on which a list and one watch with these events have been heard."""
     bench = feeds.Bench(feeds.Cluster([listed], [list(events)], {item["metadata"]["name"]: item for item in nodes}))
@@ -42,7 +43,7 @@ def test_labels_that_are_ignored_do_not_arrive() -> None:
     cluster = feeds.Cluster([[feeds.raw("a", pool="tls", **{"example.com/x": "1"})]])
     heard = feeds.Heard()
 
-    feed.Feed(cast(live.Cluster, cluster), ("example.com/*",), feeds.INTERVAL_S, heard).list()
+    feed.Feed(cast(reader.Cluster, cluster), ("example.com/*",), feeds.INTERVAL_S, heard).list()
 
     assert heard.nodes["a"].labels == {"pool": "tls"}
 
@@ -122,7 +123,7 @@ def test_a_node_that_comes_back_as_it_was_is_seen_again() -> None:
 
 
 def test_a_bookmark_is_nobody_and_the_next_watch_goes_on_from_it() -> None:
-    bookmark = watch.Event("BOOKMARK", {"metadata": {"resourceVersion": "90"}})
+    bookmark = node_watch.Event("BOOKMARK", {"metadata": {"resourceVersion": "90"}})
     bench = feeds.Bench(feeds.Cluster([[feeds.raw("a")]], [[bookmark], None]))
     bench.cluster.at_end.insert(0, bench.clock)
     thread = threading.Thread(target=bench.feed.run, daemon=True)

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from compiler import watch
+from compiler.kube import node_watch
 from tests.watcher import feeds
 from watcher import feed
 
 
 def test_after_the_interval_the_nodes_are_listed_anew_and_the_watch_goes_on() -> None:
-    bookmark = watch.Event("BOOKMARK", {"metadata": {"resourceVersion": "90"}})
+    bookmark = node_watch.Event("BOOKMARK", {"metadata": {"resourceVersion": "90"}})
 
     bench = beside([feeds.raw("a")], [feeds.raw("a"), feeds.raw("b")], told_before=[bookmark])
 
@@ -149,7 +149,7 @@ def beside(
     before: Sequence[dict[str, Any]],
     listed: Sequence[dict[str, Any]],
     nodes: Sequence[dict[str, Any]] = (),
-    **told: Sequence[watch.Event],
+    **told: Sequence[node_watch.Event],
 ) -> feeds.Bench:
     """A bench on which all nodes were listed twice, with what was `told_before`, `told` during and `told_after` it."""
     steps: list[feeds.Step | None] = [list(told.pop(name, ())) for name in ("told_before", "told", "told_after")]

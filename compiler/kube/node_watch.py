@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from compiler import connection
+from compiler.kube import client
 
 NODES = "/api/v1/nodes"
 
@@ -35,7 +35,7 @@ class Watch:
     connection breaks, and `connection.Refused` otherwise. It can be iterated once.
     """
 
-    def __init__(self, way: connection.Connection, resource_version: str, timeout_s: int) -> None:
+    def __init__(self, way: client.Connection, resource_version: str, timeout_s: int) -> None:
         self.resource_version = resource_version
         """The state up to which everything was handed out, and the next event was asked for."""
         self._connection = way
@@ -60,19 +60,19 @@ class Watch:
             "resourceVersion": self.resource_version,
             "timeoutSeconds": str(self._timeout_s),
         }
-        question = connection.Question(wish="watch nodes", path=NODES, query=query, accept=_METADATA)
+        question = client.Question(wish="watch nodes", path=NODES, query=query, accept=_METADATA)
         try:
             for line in self._lines(question):
                 event = self._event(line)
                 yield event
                 metadata = event.object.get("metadata") or {}
                 self.resource_version = metadata.get("resourceVersion") or self.resource_version
-        except connection.Unreachable:
+        except client.Unreachable:
             # To break the connection is how it is closed.
             if not self._closed.is_set():
                 raise
 
-    def _lines(self, question: connection.Question) -> Iterator[bytes]:
+    def _lines(self, question: client.Question) -> Iterator[bytes]:
         if self._closed.is_set():
             return
         with self._connection.opened(question, self._timeout_s + MARGIN_S) as answer:
@@ -100,13 +100,13 @@ class Watch:
                 yield line
         if rest and not self._closed.is_set():
             host = self._connection.host
-            raise connection.Unreachable(f"the API server at {host} broke off in the middle of an event.")
+            raise client.Unreachable(f"the API server at {host} broke off in the middle of an event.")
 
     def _event(self, line: bytes) -> Event:
-        body = connection.parsed(line) or {}
+        body = client.parsed(line) or {}
         kind, item = body.get("type"), body.get("object")
         if not isinstance(kind, str) or not isinstance(item, dict):
-            raise connection.Unreachable(f"what answers at {self._connection.host} does not tell events.")
+            raise client.Unreachable(f"what answers at {self._connection.host} does not tell events.")
         if kind == "ERROR":
             raise self._connection.refusal("go on to watch nodes", json.dumps(item).encode(), _status(item))
         return Event(kind, item)

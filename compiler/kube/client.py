@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler import access, errors
+from compiler import errors
+from compiler.kube import credentials
 
 CONNECT_S = 10
 """For a connection, its TLS included."""
@@ -78,7 +79,7 @@ class Question:
 class Connection:
     """The way to one API server. Threads may share it; connections are opened as they are needed."""
 
-    def __init__(self, load: access.Load, agent: str) -> None:
+    def __init__(self, load: credentials.Load, agent: str) -> None:
         """Asks nobody yet; `agent` is how it calls itself."""
         self._load = load
         self._agent = agent
@@ -178,10 +179,12 @@ class Connection:
     def _connected(self) -> Any:
         with self._lock:
             if self._client is None:
-                module = access.library("client")
+                module = credentials.library("client")
                 settings = module.Configuration()
                 settings.retries = False  # Whoever asks knows whether to ask again.
-                settings.socket_options = access.library("utils.keepalive").tcp_keepalive_socket_options(**_KEEPALIVE)
+                settings.socket_options = credentials.library("utils.keepalive").tcp_keepalive_socket_options(
+                    **_KEEPALIVE
+                )
                 self._load(settings)
                 self._client = module.ApiClient(settings)
                 self._client.user_agent = self._agent
@@ -191,13 +194,13 @@ class Connection:
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
         """What the client raises where the world fails becomes Unreachable, in words."""
-        library = access.library("client.exceptions")
+        library = credentials.library("client.exceptions")
         transport = importlib.import_module("urllib3.exceptions")  # what the client stands on
-        unusable = access.library("config.config_exception").ConfigException
+        unusable = credentials.library("config.config_exception").ConfigException
         try:
             yield
         except unusable as error:
-            raise access.NoAccess(f"the credentials cannot be read: {_said(str(error))}") from error
+            raise credentials.NoAccess(f"the credentials cannot be read: {_said(str(error))}") from error
         except (OSError, transport.HTTPError, library.ApiException) as error:
             host = self.host
             causes = tuple(_causes(error))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compiler import access, connection, watch
+from compiler.kube import client, credentials, node_watch
 
 PAGE = 100
 """Items of a page: 100 real nodes are some megabytes."""
@@ -39,12 +39,12 @@ class Cluster:
         kubeconfig: Path | None = None,
         context: str | None = None,
         *,
-        service_account: Path = access.SERVICE_ACCOUNT,
+        service_account: Path = credentials.SERVICE_ACCOUNT,
         agent: str = "kae",
     ) -> None:
         """Asks nobody yet."""
-        load = access.of_pod(service_account) if kubeconfig is None else access.of_file(kubeconfig, context)
-        self._connection = connection.Connection(load, agent)
+        load = credentials.of_pod(service_account) if kubeconfig is None else credentials.of_file(kubeconfig, context)
+        self._connection = client.Connection(load, agent)
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
 
     @property
@@ -62,7 +62,7 @@ class Cluster:
         Raises:
             connection.Gone: The moment is forgotten in the middle of it: what came is of no use, begin again.
         """
-        question = connection.Question(wish="list nodes", path=watch.NODES)
+        question = client.Question(wish="list nodes", path=node_watch.NODES)
         return self._pages(question, size or PAGE)
 
     def snapshot(self, reduce: Callable[[Mapping[str, Any]], T]) -> tuple[T, ...]:
@@ -74,21 +74,21 @@ class Cluster:
         for last in (False, False, True):
             try:
                 return tuple(reduce(item) for page in self.pages() for item in page.items)
-            except connection.Gone:
+            except client.Gone:
                 if last:
                     raise
         raise AssertionError("the last try ends it")
 
     def node(self, name: str) -> Mapping[str, Any] | None:
         """A Node as it is now; None where it is gone."""
-        question = connection.Question(
-            wish=f"get the node {name}", path=f"{watch.NODES}/{{name}}", names={"name": name}
+        question = client.Question(
+            wish=f"get the node {name}", path=f"{node_watch.NODES}/{{name}}", names={"name": name}
         )
         return self._object(question)
 
-    def watch(self, resource_version: str, timeout_s: int = watch.WATCH_S) -> watch.Watch:
+    def watch(self, resource_version: str, timeout_s: int = node_watch.WATCH_S) -> node_watch.Watch:
         """What happens to Nodes after that state, as metadata only; nobody is asked before the first is taken."""
-        return watch.Watch(self._connection, resource_version, timeout_s)
+        return node_watch.Watch(self._connection, resource_version, timeout_s)
 
     def object(self, api_version: str, kind: str, name: str, namespace: str = "") -> Mapping[str, Any] | None:
         """An object as it is now; None where there is none, or where the cluster does not know its kind."""
@@ -117,7 +117,7 @@ class Cluster:
 
     def _question(
         self, verb: str, api_version: str, kind: str, namespace: str, name: str = "", **more: Any
-    ) -> connection.Question | None:
+    ) -> client.Question | None:
         found = self._known(api_version).get(kind)
         if found is None:
             return None
@@ -126,7 +126,7 @@ class Cluster:
         group = api_version.partition("/")[0] if "/" in api_version else ""
         resource = f"{plural}.{group}" if group else plural
         where = f" in namespace {namespace}" if namespaced and namespace else ""
-        return connection.Question(
+        return client.Question(
             wish=f"{verb} {resource}{f' {name}' if name else ''}{where}",
             path=f"{_root(api_version)}/{inside}{'/{name}' if name else ''}",
             names={"namespace": namespace, "name": name},
@@ -136,10 +136,10 @@ class Cluster:
     def _known(self, api_version: str) -> Mapping[str, tuple[str, bool]]:
         """Plural, and whether it is namespaced, by kind; empty for a group or version that the cluster has not."""
         if api_version not in self._kinds:
-            question = connection.Question(wish=f"tell the kinds of {api_version}", path=_root(api_version))
+            question = client.Question(wish=f"tell the kinds of {api_version}", path=_root(api_version))
             try:
                 found = self._connection.get(question).get("resources") or ()
-            except connection.Refused as error:
+            except client.Refused as error:
                 if error.status != http.HTTPStatus.NOT_FOUND:
                     raise
                 found = ()
@@ -148,17 +148,17 @@ class Cluster:
             }
         return self._kinds[api_version]
 
-    def _object(self, question: connection.Question) -> Mapping[str, Any] | None:
+    def _object(self, question: client.Question) -> Mapping[str, Any] | None:
         try:
             return self._connection.get(question)
-        except connection.Missing:
+        except client.Missing:
             return None
 
-    def _pages(self, question: connection.Question, size: int) -> Iterator[Page]:
+    def _pages(self, question: client.Question, size: int) -> Iterator[Page]:
         token = version = ""
         while True:
             query = {**question.query, "limit": str(size), **({"continue": token} if token else {})}
-            asked = connection.Question(
+            asked = client.Question(
                 wish=question.wish, path=question.path, names=question.names, query=query, accept=question.accept
             )
             page, token = self._page(asked)
@@ -168,11 +168,11 @@ class Cluster:
             if not token:
                 return
 
-    def _page(self, question: connection.Question) -> tuple[Page, str]:
+    def _page(self, question: client.Question) -> tuple[Page, str]:
         body = self._connection.get(question)
         metadata, items = body.get("metadata"), body.get("items") or ()
         if not isinstance(metadata, dict) or "items" not in body or not all(map(_is_named, items)):
-            raise connection.Refused(f"what {self.host} answers to the wish to {question.wish} is no list.", status=200)
+            raise client.Refused(f"what {self.host} answers to the wish to {question.wish} is no list.", status=200)
         version = str(metadata.get("resourceVersion") or "")
         return Page(items=items, resource_version=version), str(metadata.get("continue") or "")
 
