@@ -23,7 +23,7 @@ TROUBLES = ROOT / "docs/troubleshooting.md"
 GAP = test_docs_drivers.GAP
 
 WATCHER = sorted(ROOT.glob("watcher/*.py"))
-TALK = [ROOT / f"compiler/{name}.py" for name in ("connection", "live", "watch")]
+TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
 PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py"]
 
 _KINDS = {kind.__name__ for kind in gitwords.Failed.__subclasses__()} - {"Cancelled"}
