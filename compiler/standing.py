@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents, drift, manifests, plan, rollout, selectors, steps, workloads
+from compiler import documents, drift, manifests, plan, rollout, selectors, workloads
 from compiler.model import base
+from compiler.output import diff
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "ConfigMap"),
@@ -89,7 +90,7 @@ class Standing:
 
     cluster: str
     server: str
-    output: steps.Kind
+    output: diff.Kind
     """How output/<cluster>/ compares with what the documents compile to."""
     nodes: tuple[workloads.NodeState, ...]
     unknown: tuple[str, ...]

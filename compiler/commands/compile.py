@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cache, cli, diagnostic_formats, diagnostics, errors, files, names, project, resources, survey, tree
+from compiler import cli, diagnostic_formats, diagnostics, errors, files, names, project, resources
 from compiler.commands import findings
+from compiler.output import cache, scan, tree
 
 if TYPE_CHECKING:
     from compiler import pipeline
@@ -109,7 +110,7 @@ def _unchanged(this: _Run) -> int | None:
     wanted = sorted(this.arguments.cluster or this.cache.clusters)
     if overall is None or overall.key != this.overall or not all(map(this.is_current, wanted)):
         return None
-    if not this.arguments.cluster and survey.stale_clusters(this.output, wanted):
+    if not this.arguments.cluster and scan.stale_clusters(this.output, wanted):
         return None
     if this.cache.digests.changed:
         this.save(this.cache)
@@ -124,11 +125,11 @@ def _compiled(this: _Run) -> int:
     project.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
     outcomes = _outcomes(this, fleet, set(current.values()), sound=not diagnostics.has_errors(notes))
     declared = [cluster.name for cluster in fleet.clusters]
-    stale = () if this.arguments.cluster else survey.stale_clusters(this.output, declared)
+    stale = () if this.arguments.cluster else scan.stale_clusters(this.output, declared)
     notes.extend(_removed(this, stale))
     found = diagnostics.merged([*notes, *(note for item in outcomes for note in item.diagnostics)])
     # What output/ held before is told once, and not remembered.
-    left = [note for item in outcomes if item.tree for note in survey.left_drivers(this.output, item.tree)]
+    left = [note for item in outcomes if item.tree for note in scan.left_drivers(this.output, item.tree)]
     shown = diagnostics.merged([*found, *left])
     if findings.concluded(this.arguments, shown):
         findings.show(this.arguments, shown, clusters=[])
@@ -202,7 +203,7 @@ class _Done(NamedTuple):
 
 
 def _write(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
-    from compiler import write  # noqa: PLC0415 - a check has no use for it
+    from compiler.output import write  # noqa: PLC0415 - a check has no use for it
 
     trees = [item.tree for item in outcomes if item.tree]
     written = write.write_trees(this.output, trees, removed=stale)
@@ -221,7 +222,7 @@ def _write(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done
 
 
 def _check(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
-    from compiler import steps  # noqa: PLC0415 - only a check compares
+    from compiler.output import diff as output_diff  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
     foreign: list[diagnostics.Diagnostic] = []
@@ -230,10 +231,10 @@ def _check(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done
         if item.tree is None:
             rows.append((item.name, "fine"))
             continue
-        state = survey.state(this.output, item.tree)
+        state = scan.state(this.output, item.tree)
         folder = this.output / item.name
-        foreign.extend(survey.foreign_files(folder, state.foreign))
-        diffs.extend(steps.unified(str(folder), difference) for difference in state.differences)
+        foreign.extend(scan.foreign_files(folder, state.foreign))
+        diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
     rows.extend((name, "removed") for name in stale)
     return _Done(rows, tuple(foreign), "".join(diffs))

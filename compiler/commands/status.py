@@ -21,14 +21,13 @@ from compiler import (
     rollout,
     standing,
     standingtext,
-    survey,
-    tree,
     workloads,
 )
 from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.kube import reader
+from compiler.output import scan, tree
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -106,7 +105,7 @@ class _Look:
     def taken(self, output: Path) -> tuple[standing.Standing, list[diagnostics.Diagnostic]]:
         """How the cluster stands, and what is to be said of its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
-        compared = survey.state(output, wanted.compiled)
+        compared = scan.state(output, wanted.compiled)
         reducer = inventory.Reducer(cluster.spec.watcher.ignoreLabels)
         pairs = sorted(
             self._cluster.snapshot(lambda raw: (reducer.node(raw), workloads.node_state(raw))),

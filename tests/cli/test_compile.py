@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from compiler import cache
+from compiler.output import cache
 from tests import project
 from tests.cli import fleet
 

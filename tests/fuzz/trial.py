@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from compiler import diagnostics, tree
+from compiler import diagnostics
+from compiler.output import tree
 from tests import outside, project
 from tests.fuzz import mutants, warmth
 

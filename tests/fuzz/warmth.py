@@ -5,7 +5,8 @@ import unittest.mock
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from compiler import cache, cli, render, schema
+from compiler import cli, render, schema
+from compiler.output import cache
 
 
 class Warmth:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler import survey, tree, write
+from compiler.output import scan, tree, write
 
 OLD = tree.Tree.of(
     "east",
@@ -112,24 +112,24 @@ def ours(output: Path) -> dict[str, str]:
 
 def named_rightly(output: Path, before: tree.Tree, after: tree.Tree) -> str:
     """The state as a check names it, once it is proved that the name fits what lies there."""
-    kind = survey.state(output, after).kind
+    kind = scan.state(output, after).kind
     lies = ours(output)
     if kind == "fine":
         assert lies == dict(after.files)
     elif kind == "old":
         assert lies == dict(before.files)
-        assert survey.state(output, before).kind in ("fine", "old")
+        assert scan.state(output, before).kind in ("fine", "old")
     else:
         assert kind == "incomplete"
         assert lies.items() <= set(before.files) | set(after.files)
-        assert survey.state(output, before).kind == "incomplete"
+        assert scan.state(output, before).kind == "incomplete"
     return kind
 
 
 def assert_healed(output: Path, wanted: tree.Tree, foreign: dict[str, str]) -> None:
     """The next compile ends with exactly the wanted tree."""
     write.write_trees(output, [wanted])
-    assert survey.state(output, wanted).kind == "fine"
+    assert scan.state(output, wanted).kind == "fine"
     assert contents(output) == {**dict(wanted.files), **foreign}
 
 
@@ -154,7 +154,7 @@ def test_a_rewrite_that_is_killed_at_any_operation_is_seen_and_healed(output: Pa
     changed = set(NEW.files) - set(OLD.files)
     assert len(kinds) > 3 * (len(changed) + 2)  # before a write, in its midst, before the rename
     assert [kind for kind, following in itertools.pairwise(kinds) if kind != following] == ["old"]
-    assert survey.state(output, NEW).kind == "fine"
+    assert scan.state(output, NEW).kind == "fine"
     assert contents(output) == {**dict(NEW.files), **FOREIGN}
 
 
@@ -177,8 +177,8 @@ def test_a_removal_that_is_killed_at_any_operation_is_ended_by_the_next(tmp_path
     again()
     moments = 0
     for _ in deaths(lambda disk: write.write_trees(tmp_path, [], removed=["east"], disk=disk), again):
-        assert survey.stale_clusters(tmp_path, []) == ("east",) or contents(tmp_path) == {}
-        assert survey.state(tmp_path, SMALL).kind in ("fine", "old", "incomplete")
+        assert scan.stale_clusters(tmp_path, []) == ("east",) or contents(tmp_path) == {}
+        assert scan.state(tmp_path, SMALL).kind in ("fine", "old", "incomplete")
         write.write_trees(tmp_path, [], removed=["east"])
         assert contents(tmp_path) == {}
         moments += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler import cache, tree, write
+from compiler.output import cache, tree, write
 
 EAST = tree.Tree.of("east", {"images.txt": "x\n", "driver/a.yaml": "a\n"})
 LATER_NS = 10_000_000_000

@@ -2,16 +2,16 @@
 
 import pytest
 
-from compiler import steps, tree
+from compiler.output import diff, tree
 
 OLD = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "old\n", "gone/x.yaml": "x\n"})
 NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "added/y.yaml": "y\n"})
 
 
-def on_disk(wanted: tree.Tree, *, complete: bool = True) -> steps.Observed:
+def on_disk(wanted: tree.Tree, *, complete: bool = True) -> diff.Observed:
     """A disk that holds a tree, and an index that says so."""
     index = tree.Index(tree.index_of(wanted).files, complete)
-    return steps.Observed(
+    return diff.Observed(
         index=tree.index_text(index).encode(),
         recorded=index,
         files=wanted.contents(),
@@ -19,23 +19,23 @@ def on_disk(wanted: tree.Tree, *, complete: bool = True) -> steps.Observed:
     )
 
 
-def with_file(seen: steps.Observed, path: str, content: bytes | None) -> steps.Observed:
+def with_file(seen: diff.Observed, path: str, content: bytes | None) -> diff.Observed:
     """The same disk, where somebody wrote, or removed, a file."""
     files = {name: value for name, value in seen.files.items() if name != path}
     if content is not None:
         files[path] = content
-    return steps.Observed(index=seen.index, recorded=seen.recorded, files=files, folders=seen.folders)
+    return diff.Observed(index=seen.index, recorded=seen.recorded, files=files, folders=seen.folders)
 
 
 def test_nothing_is_to_be_done_where_nothing_differs() -> None:
-    found = steps.rewrite(OLD, on_disk(OLD))
+    found = diff.rewrite(OLD, on_disk(OLD))
 
     assert (found.interim, found.ends) == (None, False)
     assert (found.new_folders, found.writes, found.removals, found.old_folders) == ((), (), (), ())
 
 
 def test_the_interim_index_is_incomplete_and_names_the_files_of_both_trees() -> None:
-    found = steps.rewrite(NEW, on_disk(OLD))
+    found = diff.rewrite(NEW, on_disk(OLD))
 
     assert found.interim is not None
     interim = tree.parse_index(found.interim)
@@ -43,7 +43,7 @@ def test_the_interim_index_is_incomplete_and_names_the_files_of_both_trees() -> 
 
 
 def test_only_what_changed_is_written_and_only_what_went_is_removed() -> None:
-    found = steps.rewrite(NEW, on_disk(OLD))
+    found = diff.rewrite(NEW, on_disk(OLD))
 
     assert found.writes == (("added/y.yaml", b"y\n"), ("changed.yaml", b"new\n"))
     assert found.removals == ("gone/x.yaml",)
@@ -51,13 +51,13 @@ def test_only_what_changed_is_written_and_only_what_went_is_removed() -> None:
 
 
 def test_an_index_that_alone_differs_is_replaced_at_once() -> None:
-    found = steps.rewrite(OLD, on_disk(OLD, complete=False))
+    found = diff.rewrite(OLD, on_disk(OLD, complete=False))
 
     assert (found.interim, found.writes, found.ends) == (None, (), True)
 
 
 def test_a_removal_without_a_readable_index_removes_nothing() -> None:
-    found = steps.removal(steps.Observed(index=b"damaged", folders={""}))
+    found = diff.removal(diff.Observed(index=b"damaged", folders={""}))
 
     assert (found.removals, found.ends) == ((), False)
 
@@ -67,36 +67,36 @@ def test_a_removal_without_a_readable_index_removes_nothing() -> None:
     [
         (on_disk(NEW), "fine"),
         (on_disk(OLD), "old"),
-        (steps.Observed(), "old"),
+        (diff.Observed(), "old"),
         (on_disk(NEW, complete=False), "incomplete"),
         (on_disk(OLD, complete=False), "incomplete"),
         (with_file(on_disk(NEW), "kept.yaml", b"edited"), "edited"),
         (with_file(on_disk(NEW), "kept.yaml", None), "edited"),
         (with_file(on_disk(OLD), "gone/x.yaml", None), "edited"),
-        (steps.Observed(index=b"damaged", files=NEW.contents()), "edited"),
+        (diff.Observed(index=b"damaged", files=NEW.contents()), "edited"),
     ],
 )
-def test_a_state_has_the_name_of_what_happened(seen: steps.Observed, kind: str) -> None:
-    assert steps.compare(NEW, seen).kind == kind
+def test_a_state_has_the_name_of_what_happened(seen: diff.Observed, kind: str) -> None:
+    assert diff.compare(NEW, seen).kind == kind
 
 
 def test_an_index_in_another_layout_is_an_edited_one() -> None:
     seen = on_disk(NEW)
     assert seen.index is not None
-    crlf = steps.Observed(index=seen.index.replace(b"\n", b"\r\n"), recorded=seen.recorded, files=seen.files)
+    crlf = diff.Observed(index=seen.index.replace(b"\n", b"\r\n"), recorded=seen.recorded, files=seen.files)
 
-    found = steps.compare(NEW, crlf)
+    found = diff.compare(NEW, crlf)
 
     assert (found.kind, [difference.path for difference in found.differences]) == ("edited", ["index.json"])
 
 
 def test_every_file_that_is_not_as_compiled_is_a_difference() -> None:
-    found = steps.compare(NEW, on_disk(OLD))
+    found = diff.compare(NEW, on_disk(OLD))
 
     assert found.differences == (
-        steps.Difference("added/y.yaml", None, b"y\n"),
-        steps.Difference("changed.yaml", b"old\n", b"new\n"),
-        steps.Difference("gone/x.yaml", b"x\n", None),
+        diff.Difference("added/y.yaml", None, b"y\n"),
+        diff.Difference("changed.yaml", b"old\n", b"new\n"),
+        diff.Difference("gone/x.yaml", b"x\n", None),
     )
 
 
@@ -118,4 +118,4 @@ def test_every_file_that_is_not_as_compiled_is_a_difference() -> None:
     ],
 )
 def test_a_difference_reads_as_a_unified_diff(old: bytes | None, new: bytes | None, text: str) -> None:
-    assert steps.unified("o", steps.Difference("x", old, new)) == text
+    assert diff.unified("o", diff.Difference("x", old, new)) == text

@@ -4,7 +4,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import tree
+from compiler.output import tree
 
 PARTS = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,5}", fullmatch=True)
 PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join).filter(tree.is_path)

@@ -11,7 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import errors, survey, tree, write
+from compiler import errors
+from compiler.output import scan, tree, write
 
 OLD = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "old\n", "gone/x.yaml": "x\n"})
 NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "added/y.yaml": "y\n"})
@@ -33,7 +34,7 @@ def test_a_tree_is_written_with_its_index(tmp_path: Path) -> None:
 
     assert texts(tmp_path / "output/east") == dict(NEW.files)
     assert (tmp_path / "output/east/index.json").read_text() == tree.index_text(tree.index_of(NEW))
-    assert survey.state(tmp_path / "output", NEW).kind == "fine"
+    assert scan.state(tmp_path / "output", NEW).kind == "fine"
 
 
 def test_a_second_tree_replaces_the_first_and_leaves_no_empty_folder(tmp_path: Path) -> None:
@@ -73,21 +74,21 @@ def test_files_are_readable_for_all_whatever_the_umask(tmp_path: Path) -> None:
 def test_a_state_changes_nothing(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [OLD])
     before = shape(tmp_path)
-    found = survey.state(tmp_path, NEW)
+    found = scan.state(tmp_path, NEW)
 
     assert (found.kind, shape(tmp_path)) == ("old", before)
-    assert survey.state(tmp_path / "absent", NEW).kind == "old"
+    assert scan.state(tmp_path / "absent", NEW).kind == "old"
     assert not (tmp_path / "absent").exists()
 
 
 def test_an_edited_file_is_seen_and_written_again(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [NEW])
     (tmp_path / "east/kept.yaml").write_text("edited\n")
-    found = survey.state(tmp_path, NEW)
+    found = scan.state(tmp_path, NEW)
     write.write_trees(tmp_path, [NEW])
 
     assert [difference.path for difference in found.differences] == ["kept.yaml"]
-    assert (found.kind, survey.state(tmp_path, NEW).kind) == ("edited", "fine")
+    assert (found.kind, scan.state(tmp_path, NEW).kind) == ("edited", "fine")
 
 
 def test_an_edited_file_that_is_no_longer_wanted_is_removed_all_the_same(tmp_path: Path) -> None:
@@ -113,7 +114,7 @@ def test_foreign_files_are_reported_and_never_touched(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {found.code for found in done.foreign} == {"foreign-file"}
     assert texts(folder) == {**dict(NEW.files), **foreign}
-    assert survey.state(tmp_path, NEW).foreign == ("gone/", "notes.md", "own/")
+    assert scan.state(tmp_path, NEW).foreign == ("gone/", "notes.md", "own/")
 
 
 def test_the_name_of_a_foreign_file_can_always_be_printed(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_the_name_of_a_foreign_file_can_always_be_printed(tmp_path: Path) -> Non
     (tmp_path / "east" / os.fsdecode(b"\xff")).touch()
     (tmp_path / "east" / "a\x1b[2J\n").touch()
 
-    assert survey.state(tmp_path, NEW).foreign == ("\\xff", "a\\x1b[2J\\n")
+    assert scan.state(tmp_path, NEW).foreign == ("\\xff", "a\\x1b[2J\\n")
 
 
 def test_a_foreign_file_in_the_way_stops_the_compile_before_anything_is_written(tmp_path: Path) -> None:
@@ -134,17 +135,17 @@ def test_a_foreign_file_in_the_way_stops_the_compile_before_anything_is_written(
     with pytest.raises(errors.WorldError, match=r"added/y\.yaml' stands in the way"):
         write.write_trees(tmp_path, [west, NEW])
     assert shape(tmp_path) == before
-    assert survey.state(tmp_path, NEW).foreign == ("added/y.yaml",)
+    assert scan.state(tmp_path, NEW).foreign == ("added/y.yaml",)
 
 
 def test_a_foreign_file_of_the_wanted_content_is_adopted(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [OLD])
     (tmp_path / "east/added").mkdir()
     (tmp_path / "east/added/y.yaml").write_text("y\n")
-    before = survey.state(tmp_path, NEW)
+    before = scan.state(tmp_path, NEW)
     (done,) = write.write_trees(tmp_path, [NEW])
 
-    assert (before.foreign, done.written, survey.state(tmp_path, NEW).kind) == ((), ("changed.yaml",), "fine")
+    assert (before.foreign, done.written, scan.state(tmp_path, NEW).kind) == ((), ("changed.yaml",), "fine")
 
 
 @pytest.mark.parametrize("damage", [None, b"", b"<<<<<<< HEAD\n{}\n"])
@@ -154,12 +155,12 @@ def test_without_a_readable_index_only_equal_files_are_taken_for_ours(tmp_path: 
     if damage is not None:
         (tmp_path / "east/index.json").write_bytes(damage)
 
-    assert survey.state(tmp_path, OLD).kind == ("old" if damage is None else "edited")
+    assert scan.state(tmp_path, OLD).kind == ("old" if damage is None else "edited")
     with pytest.raises(errors.WorldError) as caught:
         write.write_trees(tmp_path, [NEW])
     assert "restore it from git" in caught.value.hint
     write.write_trees(tmp_path, [OLD])
-    assert survey.state(tmp_path, OLD).kind == "fine"
+    assert scan.state(tmp_path, OLD).kind == "fine"
 
 
 def test_an_index_that_points_out_of_its_folder_is_never_followed(tmp_path: Path) -> None:
@@ -169,7 +170,7 @@ def test_an_index_that_points_out_of_its_folder_is_never_followed(tmp_path: Path
         (output / "east").mkdir(parents=True, exist_ok=True)
         (output / "east/index.json").write_text(tree.index_text(tree.Index({path: tree.digest(b"x\n")})))
 
-        for act in (lambda: write.write_trees(output, [NEW]), lambda: survey.state(output, NEW)):
+        for act in (lambda: write.write_trees(output, [NEW]), lambda: scan.state(output, NEW)):
             with pytest.raises(errors.WorldError, match="which the compiler never writes"):
                 act()
         with pytest.raises(errors.WorldError, match="which the compiler never writes"):
@@ -194,10 +195,10 @@ def test_a_linked_file_of_ours_gives_way_and_its_target_stays(tmp_path: Path) ->
     outside.write_text("kept\n")
     (output / "east/kept.yaml").unlink()
     (output / "east/kept.yaml").symlink_to(outside)
-    before = survey.state(output, NEW)
+    before = scan.state(output, NEW)
     write.write_trees(output, [NEW])
 
-    assert (before.kind, survey.state(output, NEW).kind) == ("edited", "fine")
+    assert (before.kind, scan.state(output, NEW).kind) == ("edited", "fine")
     assert not (output / "east/kept.yaml").is_symlink()
     assert outside.read_text() == "kept\n"
 
@@ -284,7 +285,7 @@ def test_a_disk_that_refuses_is_named_and_the_next_compile_heals(tmp_path: Path,
         except errors.WorldError as error:
             assert str(output) in str(error)
             assert os.strerror(code) in str(error)
-            assert survey.state(output, NEW).kind in ("old", "incomplete")
+            assert scan.state(output, NEW).kind in ("old", "incomplete")
             assert not list(output.rglob("*.kae-tmp"))
         else:
             break
@@ -338,8 +339,8 @@ def test_clusters_that_are_not_declared_any_more_are_found_by_their_index(tmp_pa
     (tmp_path / "linked").symlink_to("west")
     (tmp_path / "README.md").touch()
 
-    assert survey.stale_clusters(tmp_path, ["east"]) == ("north", "west")
-    assert survey.stale_clusters(tmp_path / "absent", []) == ()
+    assert scan.stale_clusters(tmp_path, ["east"]) == ("north", "west")
+    assert scan.stale_clusters(tmp_path / "absent", []) == ()
 
 
 def test_removing_a_cluster_leaves_only_what_is_not_ours(tmp_path: Path) -> None:
@@ -351,7 +352,7 @@ def test_removing_a_cluster_leaves_only_what_is_not_ours(tmp_path: Path) -> None
         "west", "west/added", "west/added/notes.md",
     ]  # fmt: skip
     assert [len(one.foreign) for one in done] == [0, 1]
-    assert survey.stale_clusters(tmp_path, []) == ()
+    assert scan.stale_clusters(tmp_path, []) == ()
 
 
 def test_removing_a_cluster_without_a_readable_index_touches_nothing(tmp_path: Path) -> None:
@@ -396,4 +397,4 @@ def test_whatever_lay_there_the_new_tree_and_the_foreign_files_lie_there_afterwa
     write.write_trees(output, [after])
 
     assert texts(output / "east") == {**new, **kept}
-    assert survey.state(output, after).kind == "fine"
+    assert scan.state(output, after).kind == "fine"

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors, steps, survey, tree
+from compiler import diagnostics, errors
+from compiler.output import diff, scan, tree
 
 # What flock says on file systems without locks (some network mounts): there, people see to it that one
 # compile runs at a time.
@@ -72,7 +73,7 @@ def write_trees(
     if not wanted and not removed:
         return ()
     disk = disk or Disk()
-    with survey.refusals("written", output):
+    with scan.refusals("written", output):
         output.mkdir(parents=True, exist_ok=True)
         with _locked(output):
             plans = [_planned(output, one) for one in wanted]
@@ -83,13 +84,13 @@ def write_trees(
 @dataclass(frozen=True, slots=True)
 class _Plan:
     cluster: str
-    steps: steps.Steps
+    steps: diff.Steps
     foreign: tuple[str, ...]
 
 
 def _planned(output: Path, wanted: tree.Tree) -> _Plan:
-    seen = survey.look(output, wanted.cluster, (path for path, _ in wanted.files))
-    blocked = steps.blocked(wanted, seen)
+    seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files))
+    blocked = diff.blocked(wanted, seen)
     if blocked:
         folder = output / wanted.cluster
         more = f" {len(blocked) - 1} more files are like it." if blocked[1:] else ""
@@ -99,14 +100,14 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
             if seen.recorded
             else f"'{folder}/{tree.INDEX}' is missing or damaged: restore it from git, or delete '{folder}'.",
         )
-    return _Plan(wanted.cluster, steps.rewrite(wanted, seen), seen.foreign)
+    return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
 
 
 def _planned_removal(output: Path, cluster: str) -> _Plan:
     if not tree.is_name(cluster):
         raise ValueError(f"no name of a cluster: {cluster!r}")
-    seen = survey.look(output, cluster, ())
-    return _Plan(cluster, steps.removal(seen), seen.foreign)
+    seen = scan.look(output, cluster, ())
+    return _Plan(cluster, diff.removal(seen), seen.foreign)
 
 
 def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
@@ -133,7 +134,7 @@ def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
         disk.remove(index)
         _remove_if_empty(folder, disk)
     written = tuple(path for path, _ in todo.writes)
-    return Written(plan.cluster, written, todo.removals, survey.foreign_files(folder, plan.foreign))
+    return Written(plan.cluster, written, todo.removals, scan.foreign_files(folder, plan.foreign))
 
 
 def _put(path: Path, content: bytes, disk: Disk) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import compiler
-from compiler import tree
+from compiler.output import tree
 
 FOLDER = ".kae_cache"
 """The cache's folder in the project's root; it hides itself from git and from backups."""

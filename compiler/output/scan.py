@@ -7,12 +7,13 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from compiler import diagnostics, errors, steps, tree
+from compiler import diagnostics, errors
+from compiler.output import diff, tree
 
 
-def state(output: Path, wanted: tree.Tree) -> steps.State:
+def state(output: Path, wanted: tree.Tree) -> diff.State:
     """How output/<cluster>/ compares with what was compiled; changes nothing. Raises WorldError."""
-    return steps.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
+    return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
 
 
 def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
@@ -81,7 +82,7 @@ def _installs(path: Path) -> bool:
         return False
 
 
-def look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:
+def look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
     """What lies in output/<cluster>/, where files of the `wanted` paths shall lie. Raises WorldError."""
     with refusals("read", output):
         return _look(output, cluster, wanted)
@@ -99,12 +100,12 @@ def refusals(verb: str, output: Path) -> Iterator[None]:
         ) from error
 
 
-def _look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:
+def _look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
     folder = output / cluster
     try:
         mode = folder.lstat().st_mode
     except FileNotFoundError:
-        return steps.Observed()
+        return diff.Observed()
     if not stat.S_ISDIR(mode):
         raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
     index = _index(folder)
@@ -117,7 +118,7 @@ def _look(output: Path, cluster: str, wanted: Iterable[str]) -> steps.Observed:
             )
     survey = _Survey({*wanted, *(recorded.files if recorded else ())})
     survey.visit(folder, "")
-    return steps.Observed(
+    return diff.Observed(
         index=index,
         recorded=recorded,
         files=survey.files,

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from compiler import tree
+from compiler.output import tree
 
 Kind = Literal["fine", "old", "incomplete", "edited"]
 """fine: as compiled. old: whole, but of other input. incomplete: a rewrite died. edited: not as recorded."""
