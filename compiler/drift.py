@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import quantities
+from compiler.model import quantities
 
 _KEYS = ("name", "mountPath", "path", "key")
 """By which the items of a list are told apart, where every item has it and no two share it: the first that is so."""

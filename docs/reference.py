@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from compiler import devices, diagnostics, languages
-from compiler.model import base
+from compiler import devices, diagnostics
+from compiler.model import base, json_schemas
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = HERE / "policy-reference.md"
@@ -34,7 +34,7 @@ Schema = Mapping[str, Any]
 
 def policy_reference() -> str:
     """The text of docs/policy-reference.md."""
-    schemas = languages.schemas()
+    schemas = json_schemas.schemas()
     kinds = (("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"]))
     return _HEAD + "".join(_kind(name, schema) for name, schema in kinds) + _devices()
 

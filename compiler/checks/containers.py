@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from compiler import documents, quantities, repeats
+from compiler import documents, repeats
 from compiler.diagnostics import Diagnostic
-from compiler.model import base
+from compiler.model import base, quantities
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in integers of 64 bits (MilliValue in apimachinery's pkg/api/resource)."""

@@ -5,18 +5,19 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import cli, errors, languages
+from compiler import cli, errors
 from compiler.formats import canonical
+from compiler.model import json_schemas
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints, or writes, the schemas that the models give."""
     if arguments.crd:
-        sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in languages.crd()))
+        sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in json_schemas.crd()))
         return cli.FINE
-    found = languages.schemas()
+    found = json_schemas.schemas()
     if arguments.write is not None:
-        _write(Path(arguments.write), {f"{name}.json": languages.text(schema) for name, schema in found.items()})
+        _write(Path(arguments.write), {f"{name}.json": json_schemas.text(schema) for name, schema in found.items()})
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
@@ -24,7 +25,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.name not in found:
         known = ", ".join(sorted(found))
         raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=f"Known are {known}.")
-    sys.stdout.write(languages.text(found[arguments.name]))
+    sys.stdout.write(json_schemas.text(found[arguments.name]))
     return cli.FINE
 
 

@@ -10,12 +10,12 @@ import jsonschema
 import kubernetes_validate
 import pytest
 
-from compiler import API_VERSION, languages
-from compiler.model import base, rules
+from compiler import API_VERSION
+from compiler.model import base, cel_rules, json_schemas
 
 FOLDER = pathlib.Path(__file__).parents[2] / "schemas"
-SCHEMAS = languages.schemas()
-DEFINITIONS = languages.crd()
+SCHEMAS = json_schemas.schemas()
+DEFINITIONS = json_schemas.crd()
 
 # What a structural schema may hold, beside properties, items and additionalProperties:
 # https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
@@ -80,7 +80,7 @@ def broken_rules(schema: dict[str, Any]) -> list[str]:
 def test_the_checked_in_schemas_are_those_of_the_models() -> None:
     written = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.json")}
 
-    assert written == {stem: languages.text(schema) for stem, schema in SCHEMAS.items()}
+    assert written == {stem: json_schemas.text(schema) for stem, schema in SCHEMAS.items()}
 
 
 @pytest.mark.parametrize("stem", SCHEMAS)
@@ -140,8 +140,8 @@ def test_a_field_bears_its_name_in_documents() -> None:
 
 
 def test_text_is_the_same_whatever_the_order_of_keys() -> None:
-    assert languages.text({"b": "…", "a": {}}) == '{\n  "a": {},\n  "b": "…"\n}\n'
-    assert languages.text({"a": {}, "b": "…"}) == languages.text({"b": "…", "a": {}})
+    assert json_schemas.text({"b": "…", "a": {}}) == '{\n  "a": {},\n  "b": "…"\n}\n'
+    assert json_schemas.text({"a": {}, "b": "…"}) == json_schemas.text({"b": "…", "a": {}})
 
 
 @pytest.mark.parametrize("release", ["1.25", "1.30", "1.37"])
@@ -208,7 +208,7 @@ def test_a_quantity_of_a_definition_is_an_integer_or_a_string() -> None:
 def test_every_rule_between_fields_stands_on_an_object_of_a_definition() -> None:
     messages = {rule["message"] for found in DEFINITIONS for rule in validations(root(found))}
 
-    assert messages == {rule.message for found in rules.RULES.values() for rule in found}
+    assert messages == {rule.message for found in cel_rules.RULES.values() for rule in found}
 
 
 def test_every_list_of_named_items_holds_a_name_once() -> None:

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cluster, config, driver, gitops, inventory, policy, rules
+from compiler.model import base, cel_rules, cluster, config, driver, gitops, inventory, policy
 
 Schema = dict[str, Any]
 
@@ -196,8 +196,10 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
         found["enum"] = [schema["const"]]
     if description := _description(schema):
         found["description"] = description
-    if model in rules.RULES:
-        found["x-kubernetes-validations"] = [{"rule": rule.cel, "message": rule.message} for rule in rules.RULES[model]]
+    if model in cel_rules.RULES:
+        found["x-kubernetes-validations"] = [
+            {"rule": rule.cel, "message": rule.message} for rule in cel_rules.RULES[model]
+        ]
     if "items" in schema:
         found["items"] = _structural(schema["items"], definitions)
         found |= _keyed(schema["items"])
@@ -210,7 +212,7 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
 
 def _keyed(item: Schema) -> Schema:
     """How a list is merged, and that an item stands in it once, where its items have a key."""
-    key = rules.KEYS.get(item.get("$ref", "").removeprefix("#/$defs/"))
+    key = cel_rules.KEYS.get(item.get("$ref", "").removeprefix("#/$defs/"))
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else {}
 
 
