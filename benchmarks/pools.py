@@ -9,7 +9,8 @@ from pathlib import Path
 import tabulate
 
 from benchmarks.__main__ import KAE, RUNS, cold, measured
-from compiler import documents, inventory, names
+from compiler import documents, names
+from compiler.inventory import reduction
 
 POLICIES = 40
 KERNELS = tuple(
@@ -68,7 +69,7 @@ def project(folder: Path, count: int) -> Path:
         for number in range(count)
     )
     found = documents.Inventory(cluster=documents.ClusterName("large"), file="", nodes=nodes)
-    (folder / names.INVENTORY / "large.json").write_text(inventory.text(found))
+    (folder / names.INVENTORY / "large.json").write_text(reduction.text(found))
     return folder
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import diagnostics, documents, inventory, names
+from compiler import diagnostics, documents, names
+from compiler.inventory import reduction
 from compiler.model import cluster, policy
 
 
@@ -35,10 +36,10 @@ def inventory_cluster(document: documents.Document) -> str:
 def inventory_of(document: documents.Document, spec: cluster.KAEClusterSpec) -> documents.Inventory:
     """The inventory in a NodeInventory or a list of nodes that is sound."""
     if document.data["kind"] == "NodeInventory":
-        return inventory.of_document(document.file, document.data)
+        return reduction.of_document(document.file, document.data)
     name = documents.ClusterName(names.stem(document.file))
     ignored = spec.watcher.ignoreLabels
-    return inventory.of_kubernetes(name, document.file, document.data["items"], ignored)
+    return reduction.of_kubernetes(name, document.file, document.data["items"], ignored)
 
 
 def misplaced(document: documents.Document, kind: str | None) -> Iterator[diagnostics.Diagnostic]:

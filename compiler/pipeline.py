@@ -9,7 +9,6 @@ from compiler import (
     documents,
     gitops,
     governance,
-    inventory,
     ir,
     layout,
     manifests,
@@ -24,6 +23,7 @@ from compiler.checks import fleet as fleet_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks import pools as pool_checks
 from compiler.checks import world
+from compiler.inventory import reduction
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
@@ -74,7 +74,7 @@ def read(
         elif kind == "KAECluster":
             clusters.append(parse.cluster_of(document))
         else:
-            wrong = [*parse.misnamed_inventory(document), *inventory.faults(document)]
+            wrong = [*parse.misnamed_inventory(document), *reduction.faults(document)]
             notes.extend(wrong)
             if not wrong:
                 nodes.append(document)

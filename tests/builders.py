@@ -6,8 +6,9 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, documents, inventory, parse, pipeline, render, resources, schema
+from compiler import API_VERSION, diagnostics, documents, parse, pipeline, render, resources, schema
 from compiler.formats import canonical, decode
+from compiler.inventory import reduction
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
 """A policy's spec of which nothing has to be said."""
@@ -113,7 +114,7 @@ def kubernetes_node(
 
 def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> documents.Inventory:
     """The inventory of Nodes as the API server prints them."""
-    return inventory.of_kubernetes(documents.ClusterName("east"), "inventory/east.json", items, ignored)
+    return reduction.of_kubernetes(documents.ClusterName("east"), "inventory/east.json", items, ignored)
 
 
 @functools.cache

@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
-from compiler import documents, errors, inventory
+from compiler import documents, errors
+from compiler.inventory import reduction
 from compiler.kube import client, node_watch, reader
 
 LOG = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ class Feed:
     ) -> None:
         """Asks nobody yet."""
         self._cluster = cluster
-        self._reducer = inventory.Reducer(ignored)
+        self._reducer = reduction.Reducer(ignored)
         self._interval_s = interval_s
         self._sink = sink
         self._clock = clock
@@ -225,5 +226,5 @@ def _mark(item: Mapping[str, Any]) -> int:
     """Differs where labels, or what NFD notes of them, differ: heartbeats change neither."""
     metadata = item["metadata"]
     annotations = metadata.get("annotations") or {}
-    noted = annotations.get(inventory.NFD_ANNOTATION)
+    noted = annotations.get(reduction.NFD_ANNOTATION)
     return hash((frozenset((metadata.get("labels") or {}).items()), noted))

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
-from compiler import documents, inventory
+from compiler import documents
+from compiler.inventory import reduction
 from runtime import errors, state
 from watcher import config, gitwords, losses, picture, repository, standing, summary
 
@@ -184,7 +185,7 @@ class Program:
             old = self._picture.published
             new = self._picture.settled(self._clock(), all_of_it=all_of_it)
             self._shown.kept = 0 if all_of_it else self._picture.kept
-        content = inventory.text(self._inventory(new)).encode()
+        content = reduction.text(self._inventory(new)).encode()
         if content == fetched.content:
             return _Snapshot(nodes=new, content=content, message="", objection="")
         settings = self._settings
@@ -244,7 +245,7 @@ class Program:
             return ()
         try:
             data = json.loads(content)
-            return inventory.of_document("", data).nodes
+            return reduction.of_document("", data).nodes
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # Whoever broke it did not mean the cluster to have no nodes. A person has to look at it, or delete it.
             raise errors.Failure(

@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from compiler import __version__, cli, documents, errors, files, inventory, names, resources
+from compiler import __version__, cli, documents, errors, files, names, resources
+from compiler.inventory import reduction
 
 _SCHEMAS = ("kaecluster", "kaepolicy")
 """The languages of policies/, for editors."""
@@ -46,7 +47,7 @@ def texts(cluster: str) -> Mapping[str, str]:
         found[f"schemas/{stem}.json"] = (Path(resources.folder("schemas")) / f"{stem}.json").read_text(encoding="utf-8")
     name = documents.ClusterName(cluster)
     empty = documents.Inventory(cluster=name, file="", nodes=())
-    found[f"{names.INVENTORY}/{cluster}.json"] = inventory.text(empty)
+    found[f"{names.INVENTORY}/{cluster}.json"] = reduction.text(empty)
     return found
 
 

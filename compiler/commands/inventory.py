@@ -14,7 +14,6 @@ from compiler import (
     errors,
     files,
     fleet,
-    inventory,
     names,
     parse,
     pipeline,
@@ -23,6 +22,7 @@ from compiler import (
 )
 from compiler.commands import findings
 from compiler.formats import decode
+from compiler.inventory import reduction
 from compiler.kube import reader
 from compiler.model import cluster
 
@@ -39,14 +39,14 @@ def run(arguments: argparse.Namespace) -> int:
     found = _piped(name) if arguments.kubeconfig is None else _live(arguments)
     if found is None:
         return cli.WRONG
-    sys.stdout.write(inventory.text(found))
+    sys.stdout.write(reduction.text(found))
     return cli.FINE
 
 
 def _live(arguments: argparse.Namespace) -> documents.Inventory:
     """The inventory of the nodes that the API server lists."""
     cluster = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
-    reducer = inventory.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
+    reducer = reduction.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
     return documents.Inventory(cluster=documents.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
@@ -65,7 +65,7 @@ def _piped(name: str) -> documents.Inventory | None:
     if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
         raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     for document in nodes:
-        notes.extend(inventory.faults(document))
+        notes.extend(reduction.faults(document))
     shown = diagnostics.merged(notes)
     sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:

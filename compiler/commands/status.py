@@ -13,7 +13,6 @@ from compiler import (
     documents,
     drift,
     errors,
-    inventory,
     pipeline,
     project,
     render,
@@ -26,6 +25,7 @@ from compiler import (
 from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.formats import decode
+from compiler.inventory import reduction
 from compiler.kube import reader
 from compiler.output import scan, tree
 
@@ -106,7 +106,7 @@ class _Look:
         """How the cluster stands, and what is to be said of its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
-        reducer = inventory.Reducer(cluster.spec.watcher.ignoreLabels)
+        reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels)
         pairs = sorted(
             self._cluster.snapshot(lambda raw: (reducer.node(raw), workloads.node_state(raw))),
             key=lambda pair: pair[0].name,

@@ -7,7 +7,8 @@ import hypothesis
 import yaml
 from hypothesis import strategies as st
 
-from compiler import diagnostics, documents, governance, inventory, pipeline, plan
+from compiler import diagnostics, documents, governance, pipeline, plan
+from compiler.inventory import reduction
 from tests import builders
 from tests.property import daemonset_controller as controller
 
@@ -180,7 +181,7 @@ def test_kubectls_answer_and_its_canonical_form_come_to_the_same(
     chosen: list[documents.Policy], nodes: list[dict[str, Any]]
 ) -> None:
     raw = builders.reduced(*nodes)
-    canonical = inventory.of_document(raw.file, json.loads(inventory.text(raw)))
+    canonical = reduction.of_document(raw.file, json.loads(reduction.text(raw)))
 
     one, other = viewed(chosen, raw.nodes), viewed(chosen, canonical.nodes)
 

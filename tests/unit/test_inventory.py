@@ -11,7 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import documents, inventory, parse
+from compiler import documents, parse
+from compiler.inventory import reduction
 from tests import builders
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -20,7 +21,7 @@ LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 def reread(found: documents.Inventory) -> documents.Inventory:
     """The inventory that the canonical text of another one holds."""
-    return inventory.of_document(found.file, json.loads(inventory.text(found)))
+    return reduction.of_document(found.file, json.loads(reduction.text(found)))
 
 
 def only(**parts: Any) -> documents.Node:
@@ -83,7 +84,7 @@ def test_alike_nodes_share_a_profile_however_people_labelled_them() -> None:
 
 
 def test_nodes_that_are_reduced_one_by_one_share_what_they_have_in_common() -> None:
-    reducer = inventory.Reducer()
+    reducer = reduction.Reducer()
 
     a = reducer.node(builders.kubernetes_node("a", builders.HPRE | {"pool": "tls"}))
     b = reducer.node(json.loads(json.dumps(builders.kubernetes_node("b", builders.HPRE | {"pool": "tls"}))))
@@ -94,7 +95,7 @@ def test_nodes_that_are_reduced_one_by_one_share_what_they_have_in_common() -> N
 
 
 def test_a_profile_is_forgotten_with_the_last_node_that_has_it() -> None:
-    reducer = inventory.Reducer()
+    reducer = reduction.Reducer()
     a, b = (reducer.node(builders.kubernetes_node(name)) for name in "ab")
     profile = weakref.ref(a.profile)
 
@@ -109,9 +110,9 @@ def test_a_profile_is_forgotten_with_the_last_node_that_has_it() -> None:
 
 
 def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
-    reducer = inventory.Reducer(ignored=["gone.example.com/*"])
+    reducer = reduction.Reducer(ignored=["gone.example.com/*"])
 
-    for number in range(inventory._KEYS + 10):
+    for number in range(reduction._KEYS + 10):
         reducer.node(builders.kubernetes_node("a", {f"example.com/{number}": "x", "gone.example.com/x": "y"}))
 
     assert len(reducer._belongs) < 100
@@ -202,7 +203,7 @@ def test_the_hostname_is_written_where_it_is_not_the_nodes_name(hostname: str | 
         item["metadata"]["labels"][HOSTNAME] = hostname
     found = builders.reduced(item)
 
-    (line,) = json.loads(inventory.text(found))["spec"]["nodes"]
+    (line,) = json.loads(reduction.text(found))["spec"]["nodes"]
 
     assert {key: value for key, value in line.items() if key == "hostname"} == written
     assert found.nodes[0].label(HOSTNAME) == (hostname or None)
@@ -223,7 +224,7 @@ def test_volatile_facts_change_no_byte() -> None:
     other["status"]["images"] = []
     other["status"]["nodeInfo"]["bootID"] = "another-boot"
 
-    assert inventory.text(builders.reduced(one)) == inventory.text(builders.reduced(other))
+    assert reduction.text(builders.reduced(one)) == reduction.text(builders.reduced(other))
 
 
 def test_the_canonical_text_has_a_line_for_each_node_and_for_each_profile() -> None:
@@ -233,9 +234,9 @@ def test_the_canonical_text_has_a_line_for_each_node_and_for_each_profile() -> N
         builders.kubernetes_node("c", {}),
     )
 
-    lines = inventory.text(found).splitlines()
+    lines = reduction.text(found).splitlines()
 
-    ids = sorted(json.loads(inventory.text(found))["spec"]["profiles"])
+    ids = sorted(json.loads(reduction.text(found))["spec"]["profiles"])
     assert [line.partition('"name":')[2][:3] for line in lines[2:5]] == ['"a"', '"b"', '"c"']
     assert [line[1:9] for line in lines[7:9]] == ids
     assert [lines[1], *lines[5:7], lines[9]] == ['"spec":{"nodes":[', "],", '"profiles":{', "}}}"]
@@ -252,17 +253,17 @@ def test_a_profiles_id_follows_from_its_content_alone() -> None:
     alone = builders.reduced(builders.kubernetes_node("a"))
     among = builders.reduced(builders.kubernetes_node("a"), builders.kubernetes_node("z", {}))
 
-    (wanted,) = json.loads(inventory.text(alone))["spec"]["profiles"]
-    body = next(line for line in inventory.text(alone).splitlines() if line.startswith(f'"{wanted}":'))
+    (wanted,) = json.loads(reduction.text(alone))["spec"]["profiles"]
+    body = next(line for line in reduction.text(alone).splitlines() if line.startswith(f'"{wanted}":'))
 
-    assert wanted in json.loads(inventory.text(among))["spec"]["profiles"]
+    assert wanted in json.loads(reduction.text(among))["spec"]["profiles"]
     assert wanted == hashlib.sha256(body.partition(":")[2].encode()).hexdigest()[:8]
 
 
 def colliding(item: Any) -> tuple[str, str]:
     """Two kernel versions with which the profile of a node has the same first 8 hex digits: a birthday search."""
     item["status"]["nodeInfo"]["kernelVersion"] = "KERNEL"
-    lines = inventory.text(builders.reduced(item)).splitlines()
+    lines = reduction.text(builders.reduced(item)).splitlines()
     before, after = next(line for line in lines if "KERNEL" in line).partition(":")[2].split("KERNEL")
     head = hashlib.sha256(before.encode())
     seen: dict[bytes, str] = {}
@@ -282,11 +283,11 @@ def test_two_profiles_whose_ids_collide_get_two_ids() -> None:
         item["status"]["nodeInfo"]["kernelVersion"] = kernel
     found = builders.reduced(*nodes)
 
-    profiles = json.loads(inventory.text(found))["spec"]["profiles"]
+    profiles = json.loads(reduction.text(found))["spec"]["profiles"]
 
     assert len(profiles) == 2
     assert reread(found) == found
-    assert inventory.text(builders.reduced(*reversed(nodes))) == inventory.text(found)
+    assert reduction.text(builders.reduced(*reversed(nodes))) == reduction.text(found)
 
 
 LABELS = st.dictionaries(
@@ -327,7 +328,7 @@ def test_the_canonical_text_holds_the_whole_inventory(found: list[dict[str, Any]
     reduced = builders.reduced(*found)
 
     assert reread(reduced) == reduced
-    assert inventory.text(reread(reduced)) == inventory.text(reduced)
+    assert reduction.text(reread(reduced)) == reduction.text(reduced)
 
 
 @hypothesis.settings(max_examples=50)
@@ -336,25 +337,25 @@ def test_the_canonical_text_does_not_depend_on_the_order_of_nodes(found: list[di
     shuffled = list(found)
     random.shuffle(shuffled)
 
-    assert inventory.text(builders.reduced(*shuffled)) == inventory.text(builders.reduced(*found))
+    assert reduction.text(builders.reduced(*shuffled)) == reduction.text(builders.reduced(*found))
 
 
 @hypothesis.settings(max_examples=25)
 @hypothesis.given(items())
 def test_every_canonical_text_meets_its_schema(found: list[dict[str, Any]]) -> None:
-    text = inventory.text(builders.reduced(*found))
+    text = reduction.text(builders.reduced(*found))
 
     document = builders.document(json.loads(text), "inventory/east.json")
 
     assert builders.judge().judge(document) == ("NodeInventory", [])
     assert list(parse.misnamed_inventory(document)) == []
-    assert list(inventory.faults(document)) == []
+    assert list(reduction.faults(document)) == []
 
 
 def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
     data = {"apiVersion": "v1", "kind": "List", "items": [builders.kubernetes_node("a")] * 2}
 
-    (found,) = inventory.faults(builders.document(data, "inventory/east.yaml"))
+    (found,) = reduction.faults(builders.document(data, "inventory/east.yaml"))
 
     assert found.code == "duplicate-node"
     assert found.span.line > 20
@@ -363,6 +364,6 @@ def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
 def test_a_profile_that_is_not_there_is_reported() -> None:
     data = builders.raw("NodeInventory", "east", {"nodes": [{"name": "a", "profile": "00000000"}], "profiles": {}})
 
-    (found,) = inventory.faults(builders.document(data, "inventory/east.json"))
+    (found,) = reduction.faults(builders.document(data, "inventory/east.json"))
 
     assert found.code == "unknown-profile"

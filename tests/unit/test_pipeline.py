@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from compiler import diagnostics, documents, inventory, pipeline
+from compiler import diagnostics, documents, pipeline
+from compiler.inventory import reduction
 from tests import builders
 
 
@@ -114,7 +115,7 @@ def test_the_settings_of_a_cluster_say_which_labels_leave_its_list_of_nodes() ->
 
 def test_kubectls_answer_and_its_canonical_form_are_one_inventory() -> None:
     items = [builders.kubernetes_node(name, builders.HPRE | {"pool": name}) for name in ("b", "a")]
-    text = inventory.text(builders.reduced(*items))
+    text = reduction.text(builders.reduced(*items))
 
     raw, _ = read(nodes(*items))
     again, _ = read(builders.document(json.loads(text), "inventory/east.json"))

@@ -4,7 +4,8 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from compiler import documents, inventory
+from compiler import documents
+from compiler.inventory import reduction
 from tests.watcher import api, remotes
 
 AUTHOR = "kae-watcher-east"
@@ -33,7 +34,7 @@ class Chronicle:
         self._fleeting = fleeting
         self._remote = remote
         self._server = server
-        self._reducer = inventory.Reducer()
+        self._reducer = reduction.Reducer()
         self._reduced: dict[int, documents.Node] = {}
         self._lines = len(self._log())
         self._known = {remote.tip()}
@@ -51,7 +52,7 @@ class Chronicle:
         """The inventory of the cluster as it is now."""
         nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
         made = documents.Inventory(cluster=documents.ClusterName("east"), file="", nodes=nodes)
-        return inventory.text(made).encode()
+        return reduction.text(made).encode()
 
     def judge(self) -> None:
         """Reads what has come to the branch, also what has gone from it since; raises AssertionError."""
@@ -147,4 +148,4 @@ def _version(node: api.Node) -> int:
 
 
 def _parsed(content: bytes) -> Nodes:
-    return {node.name: node for node in inventory.of_document("", json.loads(content)).nodes}
+    return {node.name: node for node in reduction.of_document("", json.loads(content)).nodes}

@@ -6,7 +6,8 @@ from typing import Any, cast
 
 import pytest
 
-from compiler import errors, inventory
+from compiler import errors
+from compiler.inventory import reduction
 from compiler.kube import node_watch, reader
 from tests.watcher import feeds
 from watcher import cli, feed
@@ -81,7 +82,7 @@ def test_a_node_with_other_labels_is_read_once() -> None:
 
 def test_a_node_that_nfd_noted_is_read_although_its_labels_are_the_same() -> None:
     noted = feeds.raw("a")
-    noted["metadata"]["annotations"] = {inventory.NFD_ANNOTATION: "cpu-cpuid.FP"}
+    noted["metadata"]["annotations"] = {reduction.NFD_ANNOTATION: "cpu-cpuid.FP"}
 
     bench = told(feeds.event("MODIFIED", noted), listed=[feeds.raw("a")], nodes=[noted])
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import diagnostics, inventory, pipeline
+from compiler import diagnostics, pipeline
+from compiler.inventory import reduction
 from compiler.model import driver
 from tests import builders
 from tests.property import daemonset_controller as controller
@@ -82,7 +83,7 @@ def viewed(fleet: fleets.Fleet) -> tuple[pipeline.ClusterView, list[diagnostics.
     ]
     found, notes = pipeline.read(read, builders.judge())
     (cluster,) = found.clusters
-    nodes = inventory.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
+    nodes = reduction.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
     view, more = pipeline.view(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
     return view, [note for note in (*notes, *more) if diagnostics.has_errors([note])]
 
