@@ -6,9 +6,10 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, documents, parse, pipeline, render, resources, schema
+from compiler import API_VERSION, diagnostics, documents, parse, pipeline, render, schema
 from compiler.formats import canonical, decode
 from compiler.inventory import reduction
+from compiler.project import package_data
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
 """A policy's spec of which nothing has to be said."""
@@ -120,13 +121,13 @@ def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> documents
 @functools.cache
 def renderer() -> pipeline.Render:
     """The templates, which render equal values once."""
-    return render.renderer(resources.templates())
+    return render.renderer(package_data.templates())
 
 
 @functools.cache
 def judge() -> schema.Judge:
     """The schemas of the documents."""
-    return schema.Judge(resources.schemas())
+    return schema.Judge(package_data.schemas())
 
 
 def view(

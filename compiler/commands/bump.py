@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostic_formats, diagnostics, documents, errors, files, names, parse, resources, schema
+from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, parse, schema
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.formats import decode, edits
+from compiler.project import document_files, package_data
 from compiler.schema import words
 
 _LISTS = {
@@ -40,7 +41,7 @@ def _bumped(arguments: argparse.Namespace) -> int:
     if diagnostics.has_errors(notes):
         return _wrong(arguments, notes)
     file, source, index = _policy(found, arguments.policy)
-    judge = schema.Judge(resources.schemas())
+    judge = schema.Judge(package_data.schemas())
     notes.extend(judge.judge(source.documents[index], lists=False)[1])
     if diagnostics.has_errors(notes):
         return _wrong(arguments, notes)
@@ -65,23 +66,23 @@ def _wrong(arguments: argparse.Namespace, notes: Iterable[diagnostics.Diagnostic
     return cli.WRONG
 
 
-_Read = tuple[files.Input, edits.Source]
+_Read = tuple[document_files.Input, edits.Source]
 
 
 def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
     """The files of policies/, or only the one that was named."""
-    inputs, notes = files.find([names.POLICIES])
+    inputs, notes = document_files.find([names.POLICIES])
     if wanted is not None:
-        name = files.name_of(wanted)
+        name = document_files.name_of(wanted)
         inputs, notes = [item for item in inputs if item.name == name], []
         if not inputs:
             raise errors.WorldError(
-                f"'{files.shown(wanted)}' is no document file of {names.POLICIES}/.",
+                f"'{document_files.shown(wanted)}' is no document file of {names.POLICIES}/.",
                 hint="Name a .yaml, .yml or .json file below it.",
             )
     found = []
     for item in inputs:
-        content = files.read(item)
+        content = document_files.read(item)
         read, faults = decode.decode(item.name, content)
         notes.extend(faults)
         if not diagnostics.has_errors(faults):
@@ -90,9 +91,9 @@ def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]
     return found, notes
 
 
-def _policy(found: Iterable[_Read], wanted: str) -> tuple[files.Input, edits.Source, int]:
+def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, edits.Source, int]:
     """The one document of a policy; raises RefusedError where there is none, or more than one."""
-    known: dict[str, list[tuple[files.Input, edits.Source, int]]] = {}
+    known: dict[str, list[tuple[document_files.Input, edits.Source, int]]] = {}
     for item, source in found:
         for index, name in _policies(source.documents):
             known.setdefault(name, []).append((item, source, index))
@@ -169,7 +170,7 @@ def _brought(
             yield fault
 
 
-def _write(file: files.Input, text: str) -> None:
+def _write(file: document_files.Input, text: str) -> None:
     """Put the file's new text in its place at once, with the mode that it had; a link stays a link."""
     try:
         target = file.path.resolve(strict=True)

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, files, names, project, resources
+from compiler import cli, diagnostic_formats, diagnostics, errors, names
 from compiler.commands import findings
 from compiler.output import cache, scan, tree
+from compiler.project import discovery, document_files, package_data
 
 if TYPE_CHECKING:
     from compiler import pipeline
@@ -37,20 +38,20 @@ class _Run:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
         self.output = _output(arguments)
-        self.inputs, self.notes = project.inputs(arguments.inventory)
+        self.inputs, self.notes = discovery.inputs(arguments.inventory)
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
         digests = self.cache.digests
         self.sums = self._sums()
-        code = (resources.HERE, resources.folder("templates"), resources.folder("schemas"))
+        code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
         self.base = cache.key(cache.fingerprint(digests, code), arguments.output, arguments.inventory)
         self.overall = cache.key(self.base, self.sums, sorted(arguments.cluster), [n.code for n in self.notes])
-        folders = tuple(f"{files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
+        folders = tuple(f"{document_files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
         self.shared = cache.key(self.base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
 
     def _sums(self) -> dict[str, str]:
-        return {item.name: files.digest(item, self.cache.digests.of) for item in self.inputs}
+        return {item.name: document_files.digest(item, self.cache.digests.of) for item in self.inputs}
 
     def cluster_key(self, name: str) -> str:
         """What a cluster's output follows from: all documents but the inventories of other clusters."""
@@ -122,7 +123,7 @@ def _compiled(this: _Run) -> int:
     """The answer for documents that have to be read, at least some of them."""
     current = {item.name: names.stem(item.name) for item in this.inventories if this.is_current(names.stem(item.name))}
     fleet, notes = _read(this, current)
-    project.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
+    discovery.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
     outcomes = _outcomes(this, fleet, set(current.values()), sound=not diagnostics.has_errors(notes))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if this.arguments.cluster else scan.stale_clusters(this.output, declared)
@@ -142,18 +143,19 @@ def _compiled(this: _Run) -> int:
 
 def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
     """The fleet, without the inventories that the cache vouches for."""
-    from compiler import fleet, schema  # noqa: PLC0415 - only here is there something to compile
+    from compiler import schema  # noqa: PLC0415 - only here is there something to compile
+    from compiler.project import load
 
     notes = list(this.notes)
     wanted = [item for item in this.inputs if item.name not in current]
-    return fleet.of(wanted, notes, schema.Judge(resources.schemas()), current), notes
+    return load.of(wanted, notes, schema.Judge(package_data.schemas()), current), notes
 
 
 def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
     """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
     from compiler import pipeline, render  # noqa: PLC0415 - only here is there something to compile
 
-    rendered = render.renderer(resources.templates(), resources.bytecode())
+    rendered = render.renderer(package_data.templates(), package_data.bytecode())
     chosen = pipeline.selected(fleet.clusters, this.arguments.cluster)
     outcomes = []
     for number, cluster in enumerate(chosen, 1):

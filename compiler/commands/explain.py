@@ -5,23 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import (
-    cli,
-    devices,
-    diagnostics,
-    documents,
-    errors,
-    governance,
-    pipeline,
-    plan,
-    pools,
-    project,
-    selectors,
-)
-from compiler import fleet as fleets
+from compiler import cli, devices, diagnostics, documents, errors, governance, pipeline, plan, pools, selectors
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
 from compiler.model import base
+from compiler.project import discovery
+from compiler.project import load as fleets
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[documents.Cluster, str]:
     """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
-    project.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
+    discovery.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
     matches = [
         cluster
         for cluster in pipeline.selected(fleet.clusters, chosen)

@@ -7,10 +7,11 @@ from typing import Any
 
 import pydantic
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, files, names, operator_values, resources, schema
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, operator_values, schema
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.model import base
+from compiler.project import document_files, package_data
 
 _NAMES = "Use lower-case letters, digits and '-'"
 
@@ -22,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     read, found = decode.decode(file, content)
     printed = ""
     if read and not diagnostics.has_errors(found):
-        judge = schema.Judge(resources.schemas())
+        judge = schema.Judge(package_data.schemas())
         objects, more = operator_values.translated(read, wanted, judge)
         found = [*found, *more]
         printed = operator_values.text(objects) if objects else ""
@@ -51,6 +52,6 @@ def _require(form: Any, name: str | None, what: str, hint: str) -> None:
 def _content(name: str) -> tuple[str, bytes]:
     """The source's name and bytes. Of what comes from a pipe, only the first byte that is no space tells JSON."""
     if name != "-":
-        return name, files.read(files.Input(name, Path(name)))
+        return name, document_files.read(document_files.Input(name, Path(name)))
     content = sys.stdin.buffer.read()
     return ("stdin.json" if content.lstrip()[:1] == b"{" else "stdin.yaml"), content

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from compiler import __version__, cli, documents, errors, files, names, resources
+from compiler import __version__, cli, documents, errors, names
 from compiler.inventory import reduction
+from compiler.project import document_files, package_data
 
 _SCHEMAS = ("kaecluster", "kaepolicy")
 """The languages of policies/, for editors."""
@@ -28,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
             _write(folder / name, text)
     except OSError as error:
         raise errors.WorldError(
-            f"'{files.shown(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
+            f"'{document_files.shown(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
         ) from error
     sys.stdout.write(_said(folder, cluster, sorted(wanted)))
     return cli.FINE
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def texts(cluster: str) -> Mapping[str, str]:
     """Every file of a new repository by its path, for a first cluster of this name."""
-    top = Path(resources.folder("templates")) / "init"
+    top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
         if path.is_file():
@@ -44,7 +45,9 @@ def texts(cluster: str) -> Mapping[str, str]:
             text = text.replace("@CLUSTER@", cluster).replace("@VERSION@", __version__)
             found[path.relative_to(top).as_posix()] = text
     for stem in _SCHEMAS:
-        found[f"schemas/{stem}.json"] = (Path(resources.folder("schemas")) / f"{stem}.json").read_text(encoding="utf-8")
+        found[f"schemas/{stem}.json"] = (Path(package_data.folder("schemas")) / f"{stem}.json").read_text(
+            encoding="utf-8"
+        )
     name = documents.ClusterName(cluster)
     empty = documents.Inventory(cluster=name, file="", nodes=())
     found[f"{names.INVENTORY}/{cluster}.json"] = reduction.text(empty)
@@ -57,7 +60,7 @@ def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
     if present:
         more = f" and {len(present) - 1} more" if present[1:] else ""
         raise errors.WorldError(
-            f"'{files.shown(str(folder / present[0]))}'{more} would be overwritten; nothing was written.",
+            f"'{document_files.shown(str(folder / present[0]))}'{more} would be overwritten; nothing was written.",
             hint="Name a new folder, or move these files away.",
         )
 
@@ -71,9 +74,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _said(folder: Path, cluster: str, made: Iterable[str]) -> str:
-    lines = [f"Made in {files.shown(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
+    lines = [f"Made in {document_files.shown(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
     if folder.resolve() != Path().resolve():
-        lines.append(f"  cd {files.shown(str(folder))}")
+        lines.append(f"  cd {document_files.shown(str(folder))}")
     if not (folder / ".git").exists():
         lines.append("  git init --initial-branch=main")
     inventory_file = f"{names.INVENTORY}/{cluster}.json"

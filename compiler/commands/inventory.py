@@ -6,25 +6,13 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from compiler import (
-    cli,
-    diagnostic_formats,
-    diagnostics,
-    documents,
-    errors,
-    files,
-    fleet,
-    names,
-    parse,
-    pipeline,
-    resources,
-    schema,
-)
+from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, parse, pipeline, schema
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.inventory import reduction
 from compiler.kube import reader
 from compiler.model import cluster
+from compiler.project import document_files, load, package_data
 
 _HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
 
@@ -60,7 +48,7 @@ def _piped(name: str) -> documents.Inventory | None:
     # kubectl prints JSON or YAML, and only the first byte that is no space tells.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
     found, notes = decode.decode(f"stdin.{kind}", content)
-    judge = schema.Judge(resources.schemas())
+    judge = schema.Judge(package_data.schemas())
     nodes = [document for document in found if _is_nodes(judge, document, notes)]
     if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
         raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
@@ -85,6 +73,6 @@ def _is_nodes(judge: schema.Judge, document: documents.Document, notes: list[dia
 
 def _spec(name: str) -> cluster.KAEClusterSpec:
     """The cluster's settings where the current folder declares it; they say which labels are left out."""
-    found, notes = files.find([names.POLICIES])
-    declared, _ = pipeline.read(fleet.documents_of(found, notes), schema.Judge(resources.schemas()))
+    found, notes = document_files.find([names.POLICIES])
+    declared, _ = pipeline.read(load.documents_of(found, notes), schema.Judge(package_data.schemas()))
     return next((item.spec for item in declared.clusters if item.name == name), parse.default_cluster(name).spec)

@@ -5,15 +5,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from compiler import diagnostics, groups, images, matrix, pipeline, plan, project
-from compiler import fleet as fleets
+from compiler import diagnostics, groups, images, matrix, pipeline, plan
 from compiler.commands import findings
+from compiler.project import discovery
+from compiler.project import load as fleets
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints the plan of every cluster, or of those that were asked for."""
     fleet, notes = fleets.read(arguments.inventory)
-    project.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
+    discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
     views = []
     for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
         view, more = pipeline.view(fleet, cluster)

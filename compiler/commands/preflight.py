@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import cli, diagnostics, pipeline, preflight, project
-from compiler import fleet as fleets
+from compiler import cli, diagnostics, pipeline, preflight
 from compiler.checks import world
 from compiler.commands import findings
+from compiler.project import discovery
+from compiler.project import load as fleets
 
 Answers = tuple[preflight.Answer, ...]
 
@@ -15,7 +16,7 @@ Answers = tuple[preflight.Answer, ...]
 def run(arguments: argparse.Namespace) -> int:
     """Prints what each policy would do for the kernel; fails where none would serve it."""
     fleet, notes = fleets.read(arguments.inventory)
-    project.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
+    discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
     answered: list[tuple[str, Answers]] = []
     for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
         view, more = pipeline.view(fleet, cluster)

@@ -14,20 +14,19 @@ from compiler import (
     drift,
     errors,
     pipeline,
-    project,
     render,
-    resources,
     rollout,
     standing,
     standingtext,
     workloads,
 )
-from compiler import fleet as fleets
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.inventory import reduction
 from compiler.kube import reader
 from compiler.output import scan, tree
+from compiler.project import discovery, package_data
+from compiler.project import load as fleets
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -67,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> documents.Cluster:
     """The one cluster that a kubeconfig can lead to."""
     known = [cluster.name for cluster in fleet.clusters]
-    project.require_clusters(names, known)
+    discovery.require_clusters(names, known)
     chosen = pipeline.selected(fleet.clusters, names)
     if not chosen:
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
@@ -78,7 +77,7 @@ def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> documents.Cluster:
 
 
 def _wanted(fleet: pipeline.Fleet, view: pipeline.ClusterView) -> _Wanted:
-    rendered = render.renderer(resources.templates(), resources.bytecode())
+    rendered = render.renderer(package_data.templates(), package_data.bytecode())
     compiled = tree.Tree(view.cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
     objects: list[documents.Document] = []
     for path, text in compiled.files:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 import compiler
-from compiler import resources
+from compiler.project import package_data
 from tests import project
 
 NODE = {
@@ -189,7 +189,7 @@ def test_editors_get_the_languages_that_the_documents_name(tmp_path: Path) -> No
         first, second, *_ = (tmp_path / f"policies/{name}.yaml").read_text(encoding="utf-8").splitlines()
         assert first == "# +argocd:skip-file-rendering"
         assert second == f"# yaml-language-server: $schema=../schemas/{schema}.json"
-        assert json.loads((tmp_path / f"schemas/{schema}.json").read_text()) == resources.schemas()[schema]
+        assert json.loads((tmp_path / f"schemas/{schema}.json").read_text()) == package_data.schemas()[schema]
 
 
 def test_the_scripts_may_be_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import resources
+from compiler.project import package_data
 from compiler.schema import judge
 from tests.fuzz import words
 
@@ -103,7 +103,7 @@ def of(data: Any) -> Language | None:
     """The language of a document, None for one that is none of ours."""
     kind = data.get("kind") if isinstance(data, dict) else None
     stem = _STEMS.get(kind) if isinstance(kind, str) else None
-    return Language(resources.schemas()[stem]) if stem else None
+    return Language(package_data.schemas()[stem]) if stem else None
 
 
 def members(value: Any) -> list[tuple[Any, Any]]:

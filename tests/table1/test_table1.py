@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, operator_options, operator_values, pipeline, render, resources, schema
+from compiler import diagnostics, operator_options, operator_values, pipeline, render, schema
 from compiler.formats import canonical, decode
+from compiler.project import package_data
 
 TABLE: tuple[tuple[str, Any], ...] = (
     ("nfd.enabled", True),
@@ -57,7 +58,7 @@ Objects = dict[str, Any]
 @functools.cache
 def renderer() -> pipeline.Render:
     """The templates, which render equal values once."""
-    return render.renderer(resources.templates())
+    return render.renderer(package_data.templates())
 
 
 def nested(options: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +78,7 @@ def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]
     text = json.dumps(nested(options))
     read, found = decode.decode("values.json", text.encode())
     assert found == []
-    judge = schema.Judge(resources.schemas())
+    judge = schema.Judge(package_data.schemas())
     objects, notes = operator_values.translated(read, operator_values.Names(cluster="east"), judge)
     return operator_values.text(objects), notes
 
@@ -96,7 +97,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     cluster["spec"]["gitops"] = {"engine": engine}
     text = f"{canonical.dump_yaml(policy)}---\n{canonical.dump_yaml(cluster)}"
     read, found = decode.decode("policies/imported.yaml", text.encode())
-    fleet, notes = pipeline.read(read, schema.Judge(resources.schemas()))
+    fleet, notes = pipeline.read(read, schema.Judge(package_data.schemas()))
     view, more = pipeline.view(fleet, fleet.clusters[0])
     assert not diagnostics.has_errors([*found, *notes, *more])
     files = pipeline.files(pipeline.cluster_plan(view), renderer())

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler import diagnostics, errors, files
+from compiler import diagnostics, errors
+from compiler.project import document_files
 
 
 def write(root: Path, *names: str) -> None:
@@ -21,14 +22,14 @@ def write(root: Path, *names: str) -> None:
 
 def names(root: Path, *folders: str) -> list[str]:
     """The names of the files that are found, where nothing is wrong."""
-    found, notes = files.find(folders or ("policies",), root)
+    found, notes = document_files.find(folders or ("policies",), root)
     assert notes == []
     return [each.name for each in found]
 
 
 def refused(root: Path) -> list[diagnostics.Diagnostic]:
     """What is wrong below policies/."""
-    return files.find(("policies",), root)[1]
+    return document_files.find(("policies",), root)[1]
 
 
 def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: Path) -> None:
@@ -52,9 +53,9 @@ def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
 
 def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (found,), _ = files.find(("policies",), tmp_path)
+    (found,), _ = document_files.find(("policies",), tmp_path)
 
-    assert files.read(found) == b"policies/a.yaml"
+    assert document_files.read(found) == b"policies/a.yaml"
 
 
 def test_a_folder_elsewhere_keeps_the_name_it_was_given(tmp_path: Path) -> None:
@@ -167,19 +168,19 @@ def test_a_folder_that_is_a_broken_link_is_a_failure(tmp_path: Path) -> None:
 
 def test_a_folder_that_was_asked_for_has_to_be_there(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    files.require_folder("there", tmp_path)
+    document_files.require_folder("there", tmp_path)
 
     with pytest.raises(errors.WorldError, match="'absent' is not a folder"):
-        files.require_folder("absent", tmp_path)
+        document_files.require_folder("absent", tmp_path)
 
 
 def test_a_file_that_is_gone_when_it_is_read_is_a_failure(tmp_path: Path) -> None:
     write(tmp_path, "policies/a.yaml")
-    (found,), _ = files.find(("policies",), tmp_path)
+    (found,), _ = document_files.find(("policies",), tmp_path)
     found.path.unlink()
 
     with pytest.raises(errors.WorldError, match=r"'policies/a\.yaml' cannot be read") as raised:
-        files.read(found)
+        document_files.read(found)
     assert isinstance(raised.value.__cause__, FileNotFoundError)
 
 
@@ -188,7 +189,7 @@ def test_a_digest_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
         raise PermissionError(path)
 
     with pytest.raises(errors.WorldError, match=r"'a\.yaml' may not be read"):
-        files.digest(files.Input("a.yaml", tmp_path / "a.yaml"), refuse)
+        document_files.digest(document_files.Input("a.yaml", tmp_path / "a.yaml"), refuse)
 
 
 def test_finding_files_needs_nothing_heavy() -> None:

@@ -8,10 +8,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import diagnostics, operator_options, operator_values, pipeline, resources, schema
+from compiler import diagnostics, operator_options, operator_values, pipeline, schema
 from compiler.formats import decode
+from compiler.project import package_data
 
-JUDGE = schema.Judge(resources.schemas())
+JUDGE = schema.Judge(package_data.schemas())
 NAMES = operator_values.Names(cluster="east")
 
 Found = list[diagnostics.Diagnostic]

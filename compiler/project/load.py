@@ -3,18 +3,19 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, documents, files, pipeline, project, resources, schema
+from compiler import diagnostics, documents, pipeline, schema
 from compiler.formats import decode
+from compiler.project import discovery, document_files, package_data
 
 
 def read(inventories: Sequence[str]) -> tuple[pipeline.Fleet, list[diagnostics.Diagnostic]]:
     """Everything that the project's documents say."""
-    found, notes = project.inputs(inventories)
-    return of(found, notes, schema.Judge(resources.schemas())), notes
+    found, notes = discovery.inputs(inventories)
+    return of(found, notes, schema.Judge(package_data.schemas())), notes
 
 
 def of(
-    found: Iterable[files.Input],
+    found: Iterable[document_files.Input],
     notes: list[diagnostics.Diagnostic],
     judge: schema.Judge,
     known: Mapping[str, str] | None = None,
@@ -26,9 +27,11 @@ def of(
     return dataclasses.replace(result, sound=not diagnostics.has_errors(notes))
 
 
-def documents_of(found: Iterable[files.Input], notes: list[diagnostics.Diagnostic]) -> Iterator[documents.Document]:
+def documents_of(
+    found: Iterable[document_files.Input], notes: list[diagnostics.Diagnostic]
+) -> Iterator[documents.Document]:
     """The documents of these files one by one; what cannot be read is added to `notes`."""
     for item in found:
-        read_, faults = decode.decode(item.name, files.read(item))
+        read_, faults = decode.decode(item.name, document_files.read(item))
         notes.extend(faults)
         yield from read_

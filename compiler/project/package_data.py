@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import jinja2
 
-HERE = Path(__file__).resolve().parent
-"""The package's own folder."""
+HERE = Path(__file__).resolve().parents[1]
+"""The folder of the package compiler."""
 
 
 def folder(name: str) -> Path:

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 
-from compiler import diagnostics, errors, files, names
+from compiler import diagnostics, errors, names
+from compiler.project import document_files
 
 
-def inputs(inventories: Sequence[str]) -> tuple[list[files.Input], list[diagnostics.Diagnostic]]:
+def inputs(inventories: Sequence[str]) -> tuple[list[document_files.Input], list[diagnostics.Diagnostic]]:
     """The document files of the project; `inventories` are folders that stand in for inventory/."""
     for folder in inventories:
-        files.require_folder(folder)
-    found, notes = files.find([names.POLICIES, *(inventories or [names.INVENTORY])])
+        document_files.require_folder(folder)
+    found, notes = document_files.find([names.POLICIES, *(inventories or [names.INVENTORY])])
     if not found and not notes:
         raise errors.WorldError(
             "there are no documents: neither policies/ nor inventory/ holds a .yaml, .yml or .json file.",
