@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from compiler import devices, documents, governance, images, pools
+from compiler import devices, documents, images, pools
+from compiler.fleet import assignment
 from compiler.model import base, cluster, config
 from compiler.model import driver as drivers
 
@@ -54,7 +55,7 @@ def driver(
 def device_plugin(item: documents.Policy, *, cluster_name: str) -> str:
     """The device plugin's config of a policy."""
     spec = item.spec.devicePlugin
-    served = governance.enabled_kinds(item)
+    served = assignment.enabled_kinds(item)
     return _text(
         config.DevicePluginConfig(
             cluster=cluster_name,

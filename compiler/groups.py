@@ -4,7 +4,8 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler import documents, names, selectors
+from compiler import documents, names
+from compiler.fleet import selectors
 from compiler.model import driver as drivers
 
 REST = "rest"

@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import configs, devices, documents, governance, images, ir, plan, pools, rules, selectors
+from compiler import configs, devices, documents, images, ir, plan, pools, rules
 from compiler.checks import cluster as cluster_checks
+from compiler.fleet import assignment, selectors
 from compiler.model import base, config
 
 WATCHER_METRICS_PORT = 9512
@@ -148,7 +149,7 @@ def _device_plugins(item: documents.Cluster, governed: Sequence[pools.Division])
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
 
 
-def _pod(item: documents.Cluster, entry: governance.Governed, component: base.Component, name: str) -> dict[str, Any]:
+def _pod(item: documents.Cluster, entry: assignment.Governed, component: base.Component, name: str) -> dict[str, Any]:
     pods = entry.policy.spec.daemonSets
     return {
         "namespace": item.spec.namespace,

@@ -4,25 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import (
-    diagnostics,
-    documents,
-    gitops,
-    governance,
-    ir,
-    layout,
-    manifests,
-    names,
-    parse,
-    plan,
-    pools,
-    schema,
-)
+from compiler import diagnostics, documents, gitops, ir, layout, manifests, names, plan, pools, schema
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks import pools as pool_checks
 from compiler.checks import world
+from compiler.fleet import assignment, parse
 from compiler.inventory import reduction
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
@@ -111,9 +99,9 @@ def _cluster_of(document: documents.Document) -> documents.ClusterName:
 def view(fleet: Fleet, cluster: documents.Cluster) -> tuple[ClusterView, list[diagnostics.Diagnostic]]:
     """A cluster's policies on its nodes, with all that is to be said of both."""
     found = fleet.inventory(cluster)
-    chosen = governance.in_cluster(fleet.policies, cluster.name)
-    entries, notes = governance.governed(chosen, found)
-    shares = governance.shares(entries, found.nodes, plan.relevant_labels())
+    chosen = assignment.in_cluster(fleet.policies, cluster.name)
+    entries, notes = assignment.governed(chosen, found)
+    shares = assignment.shares(entries, found.nodes, plan.relevant_labels())
     # By entry rather than by name: two policies of one name are reported, and judged as two.
     own: dict[int, list[documents.Node]] = {}
     for entry, nodes in shares:

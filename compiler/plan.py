@@ -7,7 +7,8 @@ DaemonSet controller will do. Nodes that no selector can tell apart are judged o
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler import devices, documents, governance, images, pools, selectors
+from compiler import devices, documents, images, pools
+from compiler.fleet import assignment, selectors
 from compiler.model import base, cluster
 from compiler.model import driver as drivers
 
@@ -48,7 +49,7 @@ class Verdict:
 
 
 def serving_terms(
-    governed: governance.Governed, opt_out: str, pool: tuple[str, str] | None = None
+    governed: assignment.Governed, opt_out: str, pool: tuple[str, str] | None = None
 ) -> tuple[selectors.Term, ...]:
     """The node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms.
 
@@ -62,7 +63,7 @@ def serving_terms(
             *more,
             *term,
         )
-        for kind in governance.enabled_kinds(governed.policy)
+        for kind in assignment.enabled_kinds(governed.policy)
         for term in governed.terms
     )
 
@@ -141,7 +142,7 @@ def _verdict(
     )
 
 
-def _why(found: governance.Governed, node: documents.Node) -> str:
+def _why(found: assignment.Governed, node: documents.Node) -> str:
     if found.policy.spec.default:
         return f"policy '{found.policy.name}' is the default, and no other policy matches"
     term = next(term for term in found.terms if selectors.term_matches(term, node.label))
@@ -159,7 +160,7 @@ def _driver_landing(
 
 
 def _landing(
-    governed: governance.Governed,
+    governed: assignment.Governed,
     node: documents.Node,
     spec: cluster.KAEClusterSpec,
     component: base.Component,
@@ -177,12 +178,12 @@ def _landing(
         said = ", ".join(taint_text(taint) for taint in barred)
         return Landing(image=None, reason=f"nothing tolerates the taint {said}")
     image = images.of(component, spec.images.mirrors)
-    present = ", ".join(kind.name for kind in governance.enabled_kinds(policy) if node.label(kind.present) == "true")
+    present = ", ".join(kind.name for kind in assignment.enabled_kinds(policy) if node.label(kind.present) == "true")
     return Landing(image=image, reason=f"it has devices of {present}")
 
 
 def _obstacle(policy: documents.Policy, node: documents.Node, opt_out: str) -> str:
-    kinds = governance.enabled_kinds(policy)
+    kinds = assignment.enabled_kinds(policy)
     if not node.profile.discovered:
         return "NFD has not labelled the node yet: its devices are unknown"
     if not any(node.label(kind.present) == "true" for kind in kinds):
@@ -218,7 +219,7 @@ def resources(
     if driven is not None and driven.state == "Absent":
         return ()
     found = []
-    for kind in governance.enabled_kinds(policy):
+    for kind in assignment.enabled_kinds(policy):
         pf, vf = functions(kind, node)
         wanted = getattr(driven.sriov, kind.name) if driven is not None else None
         count = pf * (wanted or 1) if pf and wanted is not None else vf or pf

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import devices, documents, governance, kernels, overrides
+from compiler import devices, documents, kernels, overrides
 from compiler import groups as grouping
+from compiler.fleet import assignment
 from compiler.model import driver as drivers
 
 DIGITS = 8
@@ -49,7 +50,7 @@ class Pool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Division(governance.Governed):
+class Division(assignment.Governed):
     """A policy in a cluster, with the pools that it falls into there."""
 
     groups: tuple[grouping.Group, ...]
@@ -116,7 +117,7 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
-def divided(entry: governance.Governed, cluster: documents.ClusterName, nodes: Sequence[documents.Node]) -> Division:
+def divided(entry: assignment.Governed, cluster: documents.ClusterName, nodes: Sequence[documents.Node]) -> Division:
     """A policy's pools in a cluster, where these are the nodes that it governs; none where it installs no driver."""
     policy = entry.policy
     if not policy.spec.driver.enabled:
@@ -146,7 +147,7 @@ def pool_of(policy: documents.Policy, group: grouping.Group | None, found: Kerne
 
 def _is_driven(policy: documents.Policy, classes: Sequence[KernelClass], node: documents.Node) -> bool:
     """Whether a driver would come to the node: a canary that none comes to would show nothing."""
-    if not governance.is_served(policy, node):
+    if not assignment.is_served(policy, node):
         return False
     return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
 
@@ -179,5 +180,5 @@ def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
 
 def _seen(policy: documents.Policy, nodes: Iterable[documents.Node]) -> frozenset[str]:
     """The kernels that the policy's nodes run, as NFD reports them."""
-    versions = {node.profile.kernel_version for node in nodes if governance.is_served(policy, node)}
+    versions = {node.profile.kernel_version for node in nodes if assignment.is_served(policy, node)}
     return frozenset(kernels.cleaned(version) for version in versions if version)

@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from compiler import images, kernels, overlap, overrides, pools, selectors
+from compiler import images, kernels, overrides, pools
+from compiler.fleet import overlap, selectors
 from compiler.model import cluster
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"

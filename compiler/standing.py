@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents, drift, manifests, plan, rollout, selectors, workloads
+from compiler import documents, drift, manifests, plan, rollout, workloads
+from compiler.fleet import selectors
 from compiler.model import base
 from compiler.output import diff
 

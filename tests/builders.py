@@ -6,7 +6,8 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, documents, parse, pipeline, render, schema
+from compiler import API_VERSION, diagnostics, documents, pipeline, render, schema
+from compiler.fleet import parse
 from compiler.formats import canonical, decode
 from compiler.inventory import reduction
 from compiler.project import package_data

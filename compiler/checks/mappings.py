@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import documents, governance, kernels, overrides, pools
+from compiler import documents, kernels, overrides, pools
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import assignment
 from compiler.formats import lines
 
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
@@ -118,11 +119,11 @@ def uncovered(
         return
     found: dict[str, list[str]] = {}
     for node in own:
-        if node.profile.discovered and governance.is_served(division.policy, node):
+        if node.profile.discovered and assignment.is_served(division.policy, node):
             found.setdefault(kernels.cleaned(node.profile.kernel_version), []).append(node.name)
     for kernel, nodes in sorted(found.items()):
         if division.kernel_class(kernel) is None:
-            yield _uncovered(division.policy, kernel, f"{governance.listed(nodes)} of cluster '{inventory.cluster}'")
+            yield _uncovered(division.policy, kernel, f"{assignment.listed(nodes)} of cluster '{inventory.cluster}'")
 
 
 def _uncovered(policy: documents.Policy, kernel: str, where: str) -> Diagnostic:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics, documents, governance, overlap, selectors
+from compiler import devices, diagnostics, documents
 from compiler.checks import containers, driver, images, pools
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import assignment, overlap, selectors
 from compiler.model import base
 
 _OWN_LABELS = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
@@ -32,7 +33,7 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
 
 def no_kind_enabled(item: documents.Policy) -> Iterator[Diagnostic]:
     """A policy serves at least one kind of device."""
-    if not governance.enabled_kinds(item):
+    if not assignment.enabled_kinds(item):
         yield Diagnostic(
             code="no-kind-enabled",
             span=item.source.place("spec", "operator"),

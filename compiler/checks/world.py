@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents, governance, plan, pools, selectors
+from compiler import devices, documents, plan, pools
 from compiler.checks import cluster
 from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import assignment, selectors
 from compiler.formats import lines
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
@@ -123,7 +124,7 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
         yield Diagnostic(
             code="nfd-already-running",
             span=_cluster_span(item, place, "spec", "nfd", "enabled"),
-            message=f"NFD already labels {governance.listed(labelled)} of cluster '{item.name}', "
+            message=f"NFD already labels {assignment.listed(labelled)} of cluster '{item.name}', "
             "without the rules of this compiler.",
             notes=("Two NFDs in one cluster fight over the nodes' labels.",),
             hint="If NFD is deployed by somebody else, set nfd.enabled: false and nfd.nodefeaturerules: true.",
@@ -153,7 +154,7 @@ def unknown_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[Dia
         yield Diagnostic(
             code="node-unknown",
             span=place,
-            message=f"NFD has not labelled {governance.listed(nodes)} yet.",
+            message=f"NFD has not labelled {assignment.listed(nodes)} yet.",
             notes=("Whether they have KAE devices is unknown; nothing runs on them until then.",),
             hint="If NFD's worker runs on them, take a new inventory; if not, find out what keeps it away.",
         )
@@ -166,7 +167,7 @@ def ungoverned_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[
         yield Diagnostic(
             code="node-without-policy",
             span=place,
-            message=f"No policy governs {governance.listed(nodes)}, though KAE devices are there.",
+            message=f"No policy governs {assignment.listed(nodes)}, though KAE devices are there.",
             hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
         )
 
@@ -203,7 +204,7 @@ def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan
     tolerations = policy.spec.daemonSets.tolerations
     taints: dict[str, list[plan.Verdict]] = {}
     for verdict in own:
-        if any(verdict.node.label(kind.present) == "true" for kind in governance.enabled_kinds(policy)):
+        if any(verdict.node.label(kind.present) == "true" for kind in assignment.enabled_kinds(policy)):
             for taint in plan.untolerated(tolerations, verdict.node.profile.taints):
                 taints.setdefault(plan.taint_text(taint), []).append(verdict)
     for text, verdicts in sorted(taints.items()):
@@ -249,7 +250,7 @@ def guests_without_driver(
     driver = policy.spec.driver
 
     def lacks(verdict: plan.Verdict) -> bool:
-        counts = [plan.functions(kind, verdict.node) for kind in governance.enabled_kinds(policy)]
+        counts = [plan.functions(kind, verdict.node) for kind in assignment.enabled_kinds(policy)]
         guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
         served = verdict.pool is not None and verdict.pool.driver.state == "Present"
         return guest and driver.enabled and verdict.device_plugin.image is not None and not served
@@ -289,7 +290,7 @@ def _is_odd(node: documents.Node, key: str) -> bool:
 
 
 def _said(item: documents.Cluster, nodes: Sequence[str]) -> str:
-    return f"{governance.listed(nodes)} of cluster '{item.name}'"
+    return f"{assignment.listed(nodes)} of cluster '{item.name}'"
 
 
 def _nodes(verdicts: Iterable[plan.Verdict], holds: Callable[[plan.Verdict], bool] | None = None) -> list[str]:

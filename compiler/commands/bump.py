@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, parse, schema
+from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, schema
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
+from compiler.fleet import parse
 from compiler.formats import decode, edits
 from compiler.project import document_files, package_data
 from compiler.schema import words

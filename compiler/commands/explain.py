@@ -5,9 +5,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, documents, errors, governance, pipeline, plan, pools, selectors
+from compiler import cli, devices, diagnostics, documents, errors, pipeline, plan, pools
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
+from compiler.fleet import assignment, selectors
 from compiler.model import base
 from compiler.project import discovery
 from compiler.project import load as fleets
@@ -132,7 +133,7 @@ def _pool(division: pools.Division | None, node: documents.Node) -> dict[str, An
     return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}
 
 
-def _policy(entry: governance.Governed, node: documents.Node) -> dict[str, Any]:
+def _policy(entry: assignment.Governed, node: documents.Node) -> dict[str, Any]:
     failing = [selectors.failing(term, node.label) for term in entry.terms]
     return {
         "name": entry.policy.name,

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, parse, pipeline, schema
+from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, pipeline, schema
 from compiler.commands import findings
+from compiler.fleet import parse
 from compiler.formats import decode
 from compiler.inventory import reduction
 from compiler.kube import reader

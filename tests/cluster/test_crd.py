@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, documents, parse
+from compiler import diagnostics, documents
 from compiler.checks import cluster, policy
+from compiler.fleet import parse
 from compiler.formats import decode
 from tests import builders, project
 from tests.cluster import control_plane as control_planes

@@ -7,7 +7,8 @@ import hypothesis
 import yaml
 from hypothesis import strategies as st
 
-from compiler import diagnostics, documents, governance, pipeline, plan
+from compiler import diagnostics, documents, pipeline, plan
+from compiler.fleet import assignment
 from compiler.inventory import reduction
 from tests import builders
 from tests.property import daemonset_controller as controller
@@ -204,7 +205,7 @@ def written(seen: pipeline.ClusterView) -> tuple[tuple[str, str], ...]:
 @hypothesis.settings(max_examples=80)
 @hypothesis.given(policies(), st.dictionaries(st.sampled_from(KEYS), st.sampled_from((*VALUES, "x"))))
 def test_no_node_is_governed_by_two_policies(chosen: list[documents.Policy], labels: dict[str, str]) -> None:
-    governed, notes = governance.governed(chosen, builders.nodes_of())
+    governed, notes = assignment.governed(chosen, builders.nodes_of())
     hypothesis.assume(not diagnostics.has_errors(notes))
 
     assert len([item for item in governed if item.governs(labels.get)]) <= 1

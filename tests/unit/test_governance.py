@@ -2,18 +2,19 @@
 
 import pytest
 
-from compiler import diagnostics, documents, governance
+from compiler import diagnostics, documents
+from compiler.fleet import assignment
 from tests import builders
 
 
 def judged(*policies: documents.Policy) -> list[str]:
     """The codes that these policies of one cluster earn."""
-    return builders.codes(governance.governed(policies, builders.nodes_of())[1])
+    return builders.codes(assignment.governed(policies, builders.nodes_of())[1])
 
 
 def governor(policies: list[documents.Policy], **labels: str) -> list[str]:
     """The policies that govern a node with these labels."""
-    found, _ = governance.governed(policies, builders.nodes_of())
+    found, _ = assignment.governed(policies, builders.nodes_of())
     return [item.policy.name for item in found if item.governs(labels.get)]
 
 
@@ -31,30 +32,30 @@ def governor(policies: list[documents.Policy], **labels: str) -> list[str]:
     ],
 )
 def test_a_policy_names_its_clusters_by_name_or_glob(glob: str, cluster: str, holds: bool) -> None:
-    assert governance.holds_in(builders.policy(clusters=["other", glob]), cluster) is holds
+    assert assignment.holds_in(builders.policy(clusters=["other", glob]), cluster) is holds
 
 
 def test_a_policy_without_clusters_holds_everywhere() -> None:
-    assert governance.holds_in(builders.policy(), "anywhere")
+    assert assignment.holds_in(builders.policy(), "anywhere")
 
 
 def test_the_policies_of_a_cluster_come_by_name() -> None:
     policies = [builders.policy("b"), builders.policy("a"), builders.policy("c", clusters=["west"])]
 
-    assert [policy.name for policy in governance.in_cluster(policies, "east")] == ["a", "b"]
+    assert [policy.name for policy in assignment.in_cluster(policies, "east")] == ["a", "b"]
 
 
 def test_a_name_may_return_in_clusters_that_are_not_shared() -> None:
     policies = [builders.policy("tls", clusters=["east"]), builders.policy("tls", clusters=["west"])]
 
     for cluster in ("east", "west"):
-        assert judged(*governance.in_cluster(policies, cluster)) == []
+        assert judged(*assignment.in_cluster(policies, cluster)) == []
 
 
 def test_a_name_that_returns_in_a_shared_cluster_is_reported_once_and_not_as_an_overlap() -> None:
     policies = [builders.policy("tls", clusters=["east"]), builders.policy("tls", clusters=["*"])]
 
-    assert judged(*governance.in_cluster(policies, "east")) == ["duplicate-policy"]
+    assert judged(*assignment.in_cluster(policies, "east")) == ["duplicate-policy"]
 
 
 def test_every_further_default_is_reported() -> None:
@@ -71,7 +72,7 @@ def test_an_overlap_shows_a_node_that_both_would_match_and_those_that_do_today()
     one, other = builders.selecting("a", pool="tls"), builders.selecting("b", zone="1")
     nodes = [builders.node("both", {"pool": "tls", "zone": "1"}), builders.node("one", {"pool": "tls"})]
 
-    (found,) = governance.governed([one, other], builders.nodes_of(*nodes))[1]
+    (found,) = assignment.governed([one, other], builders.nodes_of(*nodes))[1]
 
     assert any("pool=tls, zone=1" in note for note in found.notes)
     assert any("both" in note and "one" not in note for note in found.notes)
@@ -92,7 +93,7 @@ def test_the_default_takes_exactly_the_nodes_that_nobody_else_matches() -> None:
 
 
 def test_a_default_alone_takes_every_node() -> None:
-    (found,), notes = governance.governed([builders.policy("rest", default=True)], builders.nodes_of())
+    (found,), notes = assignment.governed([builders.policy("rest", default=True)], builders.nodes_of())
 
     assert (found.terms, notes) == (((),), [])
 
@@ -116,7 +117,7 @@ def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -
         for team in range(4)
     ]
 
-    found, notes = governance.governed([*others, builders.policy("rest", default=True)], builders.nodes_of())
+    found, notes = assignment.governed([*others, builders.policy("rest", default=True)], builders.nodes_of())
 
     assert builders.codes(notes) == ["default-too-complex"]
     assert [item.policy.name for item in found] == [f"team-{team}" for team in range(4)]
@@ -141,10 +142,10 @@ def test_a_label_that_is_no_integer_belongs_neither_to_a_comparison_nor_to_its_n
     ],
 )
 def test_nodes_are_named_in_order_the_first_few_of_them(nodes: list[str], text: str) -> None:
-    assert governance.listed(nodes) == text
+    assert assignment.listed(nodes) == text
 
 
 def test_every_finding_about_two_policies_is_an_error() -> None:
-    found = governance.governed([builders.policy("a"), builders.policy("b")], builders.nodes_of())[1]
+    found = assignment.governed([builders.policy("a"), builders.policy("b")], builders.nodes_of())[1]
 
     assert diagnostics.has_errors(found)

@@ -11,7 +11,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import documents, parse
+from compiler import documents
+from compiler.fleet import parse
 from compiler.inventory import reduction
 from tests import builders
 

@@ -8,8 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import overlap, selectors
-from compiler.selectors import Requirement
+from compiler.fleet import overlap, selectors
+from compiler.fleet.selectors import Requirement
 
 LABELS = (None, "", "x", "0", "3", "5", "05", "6", "12", "9223372036854775807", "9223372036854775808")
 """A small world of what a label can be, with integers, words and a number beyond 64 bits."""

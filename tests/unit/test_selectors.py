@@ -7,9 +7,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import selectors
+from compiler.fleet import selectors
+from compiler.fleet.selectors import Requirement
 from compiler.model import base
-from compiler.selectors import Requirement
 
 LABELS = (
     *(None, "", "a", "b", "a5", "1.5", "0", "00", "1", "5", "05", "6", "007"),

@@ -4,7 +4,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, diagnostics, documents, names, overlap, repeats, selectors
+from compiler import devices, diagnostics, documents, names, repeats
+from compiler.fleet import overlap, selectors
 
 _MOST_OVERLAPS = 50
 """Overlaps of a cluster that are shown: one selector that is too wide makes hundreds."""

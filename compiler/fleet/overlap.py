@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 
-from compiler import selectors
+from compiler.fleet import selectors
 
 MOST_TERMS = 64
 """As many terms as people can still review in the node affinity of one policy."""
