@@ -9,10 +9,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from compiler import devices, documents, images, pools
+from compiler import devices, documents
 from compiler.fleet import assignment
 from compiler.model import base, cluster, config
 from compiler.model import driver as drivers
+from compiler.planning import images, pools
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 

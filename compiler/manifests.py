@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import configs, devices, documents, images, ir, plan, pools, rules
+from compiler import configs, devices, documents, ir, rules
 from compiler.checks import cluster as cluster_checks
 from compiler.fleet import assignment, selectors
 from compiler.model import base, config
+from compiler.planning import images, plan, pools
 
 WATCHER_METRICS_PORT = 9512
 _GRACE_SECONDS = 120

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import devices, documents, ir, kernels, pools
+from compiler import devices, documents, ir
+from compiler.planning import kernels, pools
 
 
 def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:

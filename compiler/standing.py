@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents, drift, manifests, plan, rollout, workloads
+from compiler import documents, drift, manifests, rollout, workloads
 from compiler.fleet import selectors
 from compiler.model import base
 from compiler.output import diff
+from compiler.planning import plan
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "ConfigMap"),

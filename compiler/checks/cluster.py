@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 
-from compiler import documents, images, repeats
+from compiler import documents, repeats
 from compiler.checks import images as image_checks
 from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
+from compiler.planning import images
 
 OLDEST_KUBERNETES = 25
 """The oldest minor release that manifests are rendered for."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import devices, documents, images, overrides
+from compiler import devices, documents
 from compiler.diagnostics import Diagnostic
 from compiler.formats import lines
+from compiler.planning import images, overrides
 from compiler.schema import words
 
 

@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from compiler import documents, images, kernels, overrides
+from compiler import documents
 from compiler.diagnostics import Diagnostic
 from compiler.model import base
+from compiler.planning import images, kernels, overrides
 from compiler.schema import words
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"

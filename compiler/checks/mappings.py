@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import documents, kernels, overrides, pools
+from compiler import documents
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment
 from compiler.formats import lines
+from compiler.planning import kernels, overrides, pools
 
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
 

@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import documents, groups, overrides, pools, repeats
+from compiler import documents, repeats
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
 from compiler.model import driver as drivers
+from compiler.planning import overrides, pools, rollout_groups
 from compiler.schema import words
 
 _ROLLOUT: documents.Path = ("spec", "driver", "rollout")
@@ -70,11 +71,11 @@ def group_names(item: documents.Policy) -> Iterator[Diagnostic]:
                 hint="Rename one of the two: pools are called after them.",
             )
         for path, one in found:
-            if one.name == groups.REST:
+            if one.name == rollout_groups.REST:
                 yield Diagnostic(
                     code="reserved-name",
                     span=item.source.span(*path, "name"),
-                    message=f"The name '{groups.REST}' is that of all nodes that no wave and no frozen group takes.",
+                    message=f"The name '{rollout_groups.REST}' is that of all nodes that no wave and no frozen group takes.",
                     hint="Choose another name.",
                 )
 
@@ -123,7 +124,7 @@ def long_names(item: documents.Policy) -> Iterator[Diagnostic]:
     if not item.spec.driver.enabled:
         return
     declared = [group.name for _, group in item.groups]
-    parts: list[list[str]] = [[*declared, groups.REST]] if declared else []
+    parts: list[list[str]] = [[*declared, rollout_groups.REST]] if declared else []
     if item.spec.driver.kernelMappings:
         parts.append(
             [

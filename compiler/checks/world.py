@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents, plan, pools
+from compiler import devices, documents
 from compiler.checks import cluster
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, selectors
 from compiler.formats import lines
+from compiler.planning import plan, pools
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
 _KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")

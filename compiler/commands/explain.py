@@ -5,11 +5,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, documents, errors, pipeline, plan, pools
+from compiler import cli, devices, diagnostics, documents, errors, pipeline
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, selectors
 from compiler.model import base
+from compiler.planning import plan, pools
 from compiler.project import discovery
 from compiler.project import load as fleets
 

@@ -5,8 +5,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from compiler import diagnostics, groups, images, matrix, pipeline, plan
+from compiler import diagnostics, pipeline
 from compiler.commands import findings
+from compiler.planning import image_matrix, images, plan, rollout_groups
 from compiler.project import discovery
 from compiler.project import load as fleets
 
@@ -67,7 +68,7 @@ def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _pools(view: pipeline.ClusterView) -> list[str]:
     """How many nodes each pool has, and what becomes of nodes that join."""
-    counts = matrix.counted(view.verdicts)
+    counts = image_matrix.counted(view.verdicts)
     rows, notes = [], []
     for division in view.governed:
         if division.label is None:
@@ -78,13 +79,13 @@ def _pools(view: pipeline.ClusterView) -> list[str]:
             driver = image if pool.driver.state == "Present" else f"removed by {image}"
             rows.append((name, pool.name, str(counts[name, pool.name].total()), driver))
         if division.groups:
-            notes.append(f"A node that joins '{name}' is in its group '{groups.REST}' until the next compile.")
+            notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
     return [f"  {line}" for line in (*_drawn(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes)] if rows else notes
 
 
 def _images(view: pipeline.ClusterView) -> list[str]:
     """The images that have to hold modules, kernel by kernel."""
-    found = matrix.needs(view.governed, view.verdicts, view.cluster.spec)
+    found = image_matrix.needs(view.governed, view.verdicts, view.cluster.spec)
     rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
     return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
 
@@ -96,7 +97,7 @@ def _short(image: str | None) -> str:
 
 def data(view: pipeline.ClusterView) -> dict[str, Any]:
     """A cluster's nodes as programs read them."""
-    counts = matrix.counted(view.verdicts)
+    counts = image_matrix.counted(view.verdicts)
     return {
         "name": view.cluster.name,
         "nodes": [_node(verdict, name) for verdict, name in _nodes(view)],
@@ -111,7 +112,9 @@ def data(view: pipeline.ClusterView) -> dict[str, Any]:
             for division in view.governed
             for pool in division.pools
         ],
-        "images": [dataclasses.asdict(need) for need in matrix.needs(view.governed, view.verdicts, view.cluster.spec)],
+        "images": [
+            dataclasses.asdict(need) for need in image_matrix.needs(view.governed, view.verdicts, view.cluster.spec)
+        ],
     }
 
 

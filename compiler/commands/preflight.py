@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import cli, diagnostics, pipeline, preflight
+from compiler import cli, diagnostics, pipeline
 from compiler.checks import world
 from compiler.commands import findings
+from compiler.planning import preflight
 from compiler.project import discovery
 from compiler.project import load as fleets
 

@@ -7,9 +7,10 @@ import hypothesis
 import yaml
 from hypothesis import strategies as st
 
-from compiler import diagnostics, documents, pipeline, plan
+from compiler import diagnostics, documents, pipeline
 from compiler.fleet import assignment
 from compiler.inventory import reduction
+from compiler.planning import plan
 from tests import builders
 from tests.property import daemonset_controller as controller
 

@@ -8,7 +8,8 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import documents, groups
+from compiler import documents
+from compiler.planning import rollout_groups
 from tests import builders
 
 BUCKETS = {
@@ -36,7 +37,7 @@ BARE = builders.profile(labels={"feature.node.kubernetes.io/cpu-model.vendor_id"
 
 @pytest.mark.parametrize(("name", "place"), BUCKETS.items())
 def test_the_place_of_a_node_is_fixed_for_ever(name: str, place: int) -> None:
-    assert groups.bucket(name) == place
+    assert rollout_groups.bucket(name) == place
 
 
 def grouped(
@@ -70,8 +71,8 @@ def test_each_share_of_ten_thousand_nodes_is_what_was_asked(naming: str, points:
     found = Counter(grouped(named(naming, range(10_000)), bounds).values())
 
     asked = [high - low for low, high in itertools.pairwise((0, *bounds, 100))]
-    groups = [*(f"w{index}" for index in range(len(bounds))), "rest"]
-    assert [found[name] / 100 for name in groups] == [pytest.approx(share, abs=points) for share in asked]
+    rollout_groups = [*(f"w{index}" for index in range(len(bounds))), "rest"]
+    assert [found[name] / 100 for name in rollout_groups] == [pytest.approx(share, abs=points) for share in asked]
 
 
 @pytest.mark.parametrize("naming", [NAMING, *OTHERS])
@@ -80,13 +81,13 @@ def test_a_canary_of_five_percent_has_a_node_of_twenty(naming: str) -> None:
 
     sizes = [Counter(grouped(nodes, (5,)).values())["w0"] for nodes in fleets]
 
-    below = [sum(groups.bucket(node.name) < 500 for node in nodes) for nodes in fleets]
+    below = [sum(rollout_groups.bucket(node.name) < 500 for node in nodes) for nodes in fleets]
     assert 0 in below
     assert sizes == [count or 1 for count in below]
 
 
 def test_a_canary_is_a_node_to_which_a_driver_comes() -> None:
-    lowest_first = sorted((NAMING.format(number) for number in range(20)), key=groups.bucket)
+    lowest_first = sorted((NAMING.format(number) for number in range(20)), key=rollout_groups.bucket)
     bare = lowest_first[:4]
     nodes = [builders.node(name, machine=BARE if name in bare else WITH_DEVICES) for name in lowest_first]
 

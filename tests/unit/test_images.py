@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from compiler import images
 from compiler.model import cluster
 from compiler.model import driver as drivers
+from compiler.planning import images
 
 DIGEST = f"sha256:{'a' * 64}"
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import kernels
 from compiler.model import driver
+from compiler.planning import kernels
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
 

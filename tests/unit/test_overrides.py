@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from compiler import overrides
 from compiler.model import driver as drivers
+from compiler.planning import overrides
 from tests import builders
 
 TOP = ("spec", "driver")

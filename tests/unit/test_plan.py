@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from compiler import documents, plan
+from compiler import documents
 from compiler.model import base
+from compiler.planning import plan
 from tests import builders
 
 DRIVER_OUT = "openfuyao.com/kae.deploy.driver"

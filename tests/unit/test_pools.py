@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from compiler import documents, pools
+from compiler import documents
+from compiler.planning import pools
 from tests import builders
 
 SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"

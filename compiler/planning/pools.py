@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import devices, documents, kernels, overrides
-from compiler import groups as grouping
+from compiler import devices, documents
 from compiler.fleet import assignment
 from compiler.model import driver as drivers
+from compiler.planning import kernels, overrides
+from compiler.planning import rollout_groups as grouping
 
 DIGITS = 8
 """Of the hash by which pools of single kernels are told apart: kernels' versions are too long for names."""

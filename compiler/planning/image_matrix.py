@@ -4,8 +4,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler import images, kernels, plan, pools
 from compiler.model import cluster
+from compiler.planning import images, kernels, plan, pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from compiler import images, kernels, overrides, pools
 from compiler.fleet import overlap, selectors
 from compiler.model import cluster
+from compiler.planning import images, kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
 """NFD's labels of a kernel: https://nfd.sigs.k8s.io/usage/features#kernel"""

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import documents, kernels
+from compiler import documents
 from compiler.model import driver as drivers
+from compiler.planning import kernels
 
 FIELDS = ("version", "repository", "image", "source", "state")
 

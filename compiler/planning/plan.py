@@ -7,10 +7,11 @@ DaemonSet controller will do. Nodes that no selector can tell apart are judged o
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler import devices, documents, images, pools
+from compiler import devices, documents
 from compiler.fleet import assignment, selectors
 from compiler.model import base, cluster
 from compiler.model import driver as drivers
+from compiler.planning import images, pools
 
 Share = tuple[pools.Division | None, tuple[documents.Node, ...]]
 """A policy with its pools, or nobody, and nodes that it governs and that are alike."""
