@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import diagnostics, documents, gitops, ir, layout, manifests, names, schema
+from compiler import diagnostics, documents, names, schema
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import policy as policy_checks
@@ -13,6 +13,7 @@ from compiler.checks import world
 from compiler.fleet import assignment, parse
 from compiler.inventory import reduction
 from compiler.planning import plan, pools
+from compiler.rendering import gitops, ir, layout, manifests
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 

@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents, drift, manifests, rollout, workloads
+from compiler import documents, drift, rollout, workloads
 from compiler.fleet import selectors
 from compiler.model import base
 from compiler.output import diff
 from compiler.planning import plan
+from compiler.rendering import manifests
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "ConfigMap"),

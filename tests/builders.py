@@ -6,11 +6,12 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, documents, pipeline, render, schema
+from compiler import API_VERSION, diagnostics, documents, pipeline, schema
 from compiler.fleet import parse
 from compiler.formats import canonical, decode
 from compiler.inventory import reduction
 from compiler.project import package_data
+from compiler.rendering import templates
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
 """A policy's spec of which nothing has to be said."""
@@ -122,7 +123,7 @@ def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> documents
 @functools.cache
 def renderer() -> pipeline.Render:
     """The templates, which render equal values once."""
-    return render.renderer(package_data.templates())
+    return templates.renderer(package_data.templates())
 
 
 @functools.cache

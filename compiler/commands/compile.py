@@ -153,9 +153,10 @@ def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", lis
 
 def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
     """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
-    from compiler import pipeline, render  # noqa: PLC0415 - only here is there something to compile
+    from compiler import pipeline
+    from compiler.rendering import templates  # noqa: PLC0415 - only here is there something to compile
 
-    rendered = render.renderer(package_data.templates(), package_data.bytecode())
+    rendered = templates.renderer(package_data.templates(), package_data.bytecode())
     chosen = pipeline.selected(fleet.clusters, this.arguments.cluster)
     outcomes = []
     for number, cluster in enumerate(chosen, 1):

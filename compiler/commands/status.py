@@ -7,19 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import (
-    cli,
-    diagnostics,
-    documents,
-    drift,
-    errors,
-    pipeline,
-    render,
-    rollout,
-    standing,
-    standingtext,
-    workloads,
-)
+from compiler import cli, diagnostics, documents, drift, errors, pipeline, rollout, standing, standingtext, workloads
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.inventory import reduction
@@ -27,6 +15,7 @@ from compiler.kube import reader
 from compiler.output import scan, tree
 from compiler.project import discovery, package_data
 from compiler.project import load as fleets
+from compiler.rendering import templates
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -77,7 +66,7 @@ def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> documents.Cluster:
 
 
 def _wanted(fleet: pipeline.Fleet, view: pipeline.ClusterView) -> _Wanted:
-    rendered = render.renderer(package_data.templates(), package_data.bytecode())
+    rendered = templates.renderer(package_data.templates(), package_data.bytecode())
     compiled = tree.Tree(view.cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
     objects: list[documents.Document] = []
     for path, text in compiled.files:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from compiler import configs
+from compiler.rendering import program_configs
 from device_plugin import config
 from runtime import shapes
 from tests import builders, mutations
@@ -78,7 +78,7 @@ LANGUAGE = mutations.Language("device-plugin-config", config.Config)
 
 @pytest.mark.parametrize("spec", POLICIES)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
-    text = configs.device_plugin(builders.policy("tls", **spec), cluster_name="east")
+    text = program_configs.device_plugin(builders.policy("tls", **spec), cluster_name="east")
 
     found = msgspec.json.decode(text, type=config.Config, strict=True)
 

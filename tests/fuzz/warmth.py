@@ -5,8 +5,9 @@ import unittest.mock
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from compiler import cli, render, schema
+from compiler import cli, schema
 from compiler.output import cache
+from compiler.rendering import templates
 
 
 class Warmth:
@@ -16,7 +17,7 @@ class Warmth:
         self._once = {
             (cli, "parser"): _first(cli.parser),
             (schema, "Judge"): _first(schema.Judge),
-            (render, "renderer"): _first(render.renderer),
+            (templates, "renderer"): _first(templates.renderer),
             (cache, "fingerprint"): _first(cache.fingerprint),
         }
 

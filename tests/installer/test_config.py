@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from compiler import configs
 from compiler.model import config as compiled
+from compiler.rendering import program_configs
 from installer import config
 from runtime import shapes
 from tests import builders, mutations
@@ -106,7 +106,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
     (division,) = builders.view([builders.policy("tls", **spec)])[0].governed
     itself = compiled.DaemonSetRef(namespace="kae", name="kae-driver-tls")
     for pool in division.pools:
-        text = configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))
+        text = program_configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))
 
         found = msgspec.json.decode(text, type=config.Config, strict=True)
 

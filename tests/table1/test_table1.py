@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, operator_options, operator_values, pipeline, render, schema
+from compiler import diagnostics, operator_options, operator_values, pipeline, schema
 from compiler.formats import canonical, decode
 from compiler.project import package_data
+from compiler.rendering import templates
 
 TABLE: tuple[tuple[str, Any], ...] = (
     ("nfd.enabled", True),
@@ -58,7 +59,7 @@ Objects = dict[str, Any]
 @functools.cache
 def renderer() -> pipeline.Render:
     """The templates, which render equal values once."""
-    return render.renderer(package_data.templates())
+    return templates.renderer(package_data.templates())
 
 
 def nested(options: dict[str, Any]) -> dict[str, Any]:

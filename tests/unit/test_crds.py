@@ -8,7 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from compiler import devices, ir, render
+from compiler import devices
+from compiler.rendering import ir, templates
 
 GROUP = "nfd.k8s-sigs.io"
 
@@ -24,7 +25,7 @@ def renders(repository_root: Path) -> Callable[[ir.Manifest], Any]:
     paths = (
         path for folder in ("crds", "node-feature-rule") for path in (repository_root / "templates" / folder).iterdir()
     )
-    return render.renderer({f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths})
+    return templates.renderer({f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths})
 
 
 @pytest.fixture(scope="module")

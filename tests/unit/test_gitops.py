@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import documents, gitops
+from compiler import documents
+from compiler.rendering import gitops
 from tests import builders
 
 ROOT = Path(__file__).parents[2]

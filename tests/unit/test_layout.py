@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from compiler import layout
+from compiler.rendering import layout
 
 A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae"}}

@@ -10,8 +10,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from compiler import ir, render
 from compiler.formats import canonical
+from compiler.rendering import ir, templates
 
 Rendered = Callable[[str, ir.Monitoring], Any]
 
@@ -32,7 +32,7 @@ def rendered(repository_root: Path) -> Rendered:
     """The object that a template of monitoring/ makes of a value."""
     folder = repository_root / "templates/monitoring"
     texts = {f"monitoring/{path.name}": path.read_text("utf-8") for path in folder.glob("*.yaml")}
-    renderer = render.renderer(texts)
+    renderer = templates.renderer(texts)
 
     def one(name: str, value: ir.Monitoring) -> Any:
         return renderer(ir.Manifest(component="monitoring", template=f"{name}.yaml", value=value))

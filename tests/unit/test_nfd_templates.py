@@ -8,7 +8,9 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from compiler import devices, ir, render
+from compiler import devices
+from compiler.rendering import ir
+from compiler.rendering import templates as template_rendering
 
 MINORS = (16, 17, 18, 19)
 NAMESPACE = "kae-operator"
@@ -27,7 +29,7 @@ def templates(repository_root: Path) -> Mapping[str, str]:
 @pytest.fixture(scope="module")
 def rendered(templates: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
     """The objects of NFD and its definitions, by template name without its ending."""
-    renders = render.renderer(templates)
+    renders = template_rendering.renderer(templates)
 
     def objects(
         minor: int,
@@ -61,7 +63,7 @@ def device_rules(templates: Mapping[str, str]) -> Any:
         kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
     )
     manifest = ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=value)
-    return render.renderer(templates)(manifest)
+    return template_rendering.renderer(templates)(manifest)
 
 
 def pod_spec(found: Mapping[str, Any]) -> Any:

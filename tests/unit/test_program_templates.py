@@ -10,8 +10,8 @@ from typing import Any
 import kubernetes_validate
 import pytest
 
-from compiler import ir, render
 from compiler.formats import canonical
+from compiler.rendering import ir, templates
 from runtime import state
 
 Rendered = Callable[[str, object], Any]
@@ -160,7 +160,7 @@ def rendered(repository_root: Path) -> Rendered:
     """The object that a template makes of a value."""
     folder = repository_root / "templates"
     texts = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in folder.glob("*/*.yaml")}
-    renderer = render.renderer(texts)
+    renderer = templates.renderer(texts)
 
     def one(template: str, value: object) -> Any:
         component, name = template.split("/")

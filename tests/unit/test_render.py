@@ -6,13 +6,13 @@ import pytest
 import yaml
 from hypothesis import strategies as st
 
-from compiler import ir, render
+from compiler.rendering import ir, templates
 from tests import builders
 
 
 def rendered(template: str, value: object) -> object:
     """What a template makes of a value."""
-    make = render.renderer({"test/x.yaml": template})
+    make = templates.renderer({"test/x.yaml": template})
     return make(ir.Manifest(component="test", template="x.yaml", value=value))
 
 
@@ -30,7 +30,7 @@ def test_any_text_comes_back_as_it_was(text: str) -> None:
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(st.dictionaries(TEXT, TEXT, max_size=3))
 def test_any_mapping_comes_back_as_it_was(pairs: dict[str, str]) -> None:
-    assert yaml.load(render.flow(ir.mapping(pairs.items())), yaml.CSafeLoader) == pairs
+    assert yaml.load(templates.flow(ir.mapping(pairs.items())), yaml.CSafeLoader) == pairs
 
 
 @pytest.mark.parametrize("text", ["19e5", "1e3", "yes", "null", "0x1f", "", " a", "a: b", "{{ it.name }}", "- x", "#"])
@@ -53,7 +53,7 @@ def test_a_string_stays_a_string(text: str) -> None:
     ],
 )
 def test_a_value_is_written_as_flow_without_what_is_not_set(value: object, text: str) -> None:
-    assert render.flow(value) == text
+    assert templates.flow(value) == text
 
 
 def test_a_name_that_is_not_there_fails() -> None:
@@ -67,7 +67,7 @@ def test_a_value_that_no_manifest_can_hold_fails() -> None:
 
 
 def test_equal_manifests_are_rendered_once() -> None:
-    make = render.renderer({"test/x.yaml": "apiVersion: v1\nname: {{ it.name }}\n"})
+    make = templates.renderer({"test/x.yaml": "apiVersion: v1\nname: {{ it.name }}\n"})
 
     one, other = (
         make(ir.Manifest(component="test", template="x.yaml", value=ir.Reference(name="a"))) for _ in range(2)

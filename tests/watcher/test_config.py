@@ -8,8 +8,8 @@ import jsonschema
 import msgspec
 import pytest
 
-from compiler import configs
 from compiler.model import cluster as documents
+from compiler.rendering import program_configs
 from runtime import shapes
 from tests import builders, mutations
 from watcher import config
@@ -94,7 +94,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
     item = builders.cluster("east", watcher=spec)
     repository = documents.WatcherRepository(url=URLS[0])
 
-    written = configs.watcher(item, repository, port)
+    written = program_configs.watcher(item, repository, port)
     found = msgspec.json.decode(written, type=config.Config, strict=True)
 
     LANGUAGE.judge.validate(json.loads(written))

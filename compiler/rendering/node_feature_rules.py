@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import devices, documents, ir
+from compiler import devices, documents
 from compiler.planning import kernels, pools
+from compiler.rendering import ir
 
 
 def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:

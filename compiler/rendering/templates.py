@@ -9,8 +9,8 @@ from typing import Any
 
 import jinja2
 
-from compiler import ir
 from compiler.formats import canonical, yaml_text
+from compiler.rendering import ir
 
 Templates = Mapping[str, str]
 """Template texts by name, `<component>/<template>`."""

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import configs, devices, documents, ir, rules
+from compiler import devices, documents
 from compiler.checks import cluster as cluster_checks
 from compiler.fleet import assignment, selectors
 from compiler.model import base, config
 from compiler.planning import images, plan, pools
+from compiler.rendering import ir, node_feature_rules, program_configs
 
 WATCHER_METRICS_PORT = 9512
 _GRACE_SECONDS = 120
@@ -25,7 +26,7 @@ def of_cluster(
     return (
         *_namespace(item),
         *_nfd(item, policies),
-        *rules.of_cluster(item, governed),
+        *node_feature_rules.of_cluster(item, governed),
         *_drivers(item, governed, guarded=guarded),
         *_device_plugins(item, governed),
         *_watcher(item),
@@ -117,7 +118,7 @@ def _driver_pool(item: documents.Cluster, entry: pools.Division, pool: pools.Poo
         **_pod(item, entry, spec, name),
         terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DRIVER, label)),
         max_unavailable=spec.rollout.maxUnavailable,
-        config=configs.driver(chosen, pool, cluster_name=item.name, daemonset=itself, leases=_leases(chosen)),
+        config=program_configs.driver(chosen, pool, cluster_name=item.name, daemonset=itself, leases=_leases(chosen)),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
         pool=pool.name,
         env=tuple(ir.EnvVar(name=variable.name, value=variable.value or None) for variable in spec.env),
@@ -143,7 +144,7 @@ def _device_plugins(item: documents.Cluster, governed: Sequence[pools.Division])
             **_pod(item, entry, spec, name),
             terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DEVICE_PLUGIN)),
             max_unavailable=spec.maxUnavailable,
-            config=configs.device_plugin(entry.policy, cluster_name=item.name),
+            config=program_configs.device_plugin(entry.policy, cluster_name=item.name),
             metrics_port=spec.metrics.port if spec.metrics.enabled else None,
             libraries=spec.inject.libraries or spec.inject.opensslConf is not None,
         )
@@ -211,7 +212,7 @@ def _watcher(item: documents.Cluster) -> Iterator[ir.Manifest]:
         pull_policy="IfNotPresent",
         secret=spec.secretName,
         signing_secret=spec.signing.secretName if spec.signing else None,
-        config=configs.watcher(item, spec.repository, port),
+        config=program_configs.watcher(item, spec.repository, port),
         metrics_port=port,
     )
     yield from _all("watcher", _WATCHER, value)

@@ -8,9 +8,10 @@ at once comes before it. No hooks, for the same reason.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import documents, ir
+from compiler import documents
 from compiler.formats import canonical
 from compiler.model import gitops as engines
+from compiler.rendering import ir
 
 _WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 _FIRST: Mapping[str, int] = {"Namespace": -30, "CustomResourceDefinition": -20}

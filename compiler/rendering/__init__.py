@@ -1,0 +1,1 @@
+"""Decisions to Kubernetes objects, and objects to the files of a cluster."""
