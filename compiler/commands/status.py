@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, documents, drift, errors, pipeline, rollout, standing, standingtext, workloads
+from compiler import cli, diagnostics, documents, errors, pipeline
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.inventory import reduction
@@ -16,6 +16,8 @@ from compiler.output import scan, tree
 from compiler.project import discovery, package_data
 from compiler.project import load as fleets
 from compiler.rendering import templates
+from compiler.status import cluster_status, drift, live_objects, rollout
+from compiler.status import text as status_text
 
 _BOOTSTRAP = "bootstrap/"
 """Applied by hand, and perhaps to another cluster."""
@@ -45,8 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     result, of_now = _Look(asked, wanted).taken(Path(arguments.output))
     found = diagnostics.merged([*notes, *of_now])
     as_json = arguments.format == "json"
-    body = "" if as_json else standingtext.text(result, _age_s)
-    findings.show(arguments, found, body, cluster=standing.data(result) if as_json else None)
+    body = "" if as_json else status_text.text(result, _age_s)
+    findings.show(arguments, found, body, cluster=cluster_status.data(result) if as_json else None)
     if findings.concluded(arguments, found):
         return cli.WRONG
     return cli.FINE if result.as_planned else cli.DIFFERS
@@ -88,15 +90,15 @@ class _Look:
     def __init__(self, cluster: reader.Cluster, wanted: _Wanted) -> None:
         self._cluster = cluster
         self._wanted = wanted
-        self._found: dict[standing.Ref, Mapping[str, Any] | None] = {}
+        self._found: dict[cluster_status.Ref, Mapping[str, Any] | None] = {}
 
-    def taken(self, output: Path) -> tuple[standing.Standing, list[diagnostics.Diagnostic]]:
+    def taken(self, output: Path) -> tuple[cluster_status.Standing, list[diagnostics.Diagnostic]]:
         """How the cluster stands, and what is to be said of its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
         reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels)
         pairs = sorted(
-            self._cluster.snapshot(lambda raw: (reducer.node(raw), workloads.node_state(raw))),
+            self._cluster.snapshot(lambda raw: (reducer.node(raw), live_objects.node_state(raw))),
             key=lambda pair: pair[0].name,
         )
         nodes = tuple(node for node, _ in pairs)
@@ -105,10 +107,12 @@ class _Look:
         now = documents.Inventory(cluster=cluster.name, file="", nodes=nodes)
         view, notes = pipeline.view(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
         for document in wanted.objects:
-            ref = standing.ref_of(document.data)
+            ref = cluster_status.ref_of(document.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
-        daemon_sets = standing.wanted_daemon_sets([document.data for document in wanted.objects], view.verdicts, nodes)
-        return standing.Standing(
+        daemon_sets = cluster_status.wanted_daemon_sets(
+            [document.data for document in wanted.objects], view.verdicts, nodes
+        )
+        return cluster_status.Standing(
             cluster=cluster.name,
             server=self._cluster.host,
             output=compared.kind,
@@ -122,64 +126,64 @@ class _Look:
         ), notes
 
     def _rollouts(
-        self, wanted: Sequence[rollout.Wanted], states: Mapping[str, workloads.NodeState]
+        self, wanted: Sequence[rollout.Wanted], states: Mapping[str, live_objects.NodeState]
     ) -> tuple[rollout.Rollout, ...]:
         namespace = self._wanted.cluster.spec.namespace
         labels = f"app.kubernetes.io/name in ({','.join(sorted({item.app for item in wanted}))})"
-        pods = [workloads.pod(raw) for raw in self._cluster.objects("v1", "Pod", namespace, labels=labels)]
-        revisions = workloads.newest_revisions(
+        pods = [live_objects.pod(raw) for raw in self._cluster.objects("v1", "Pod", namespace, labels=labels)]
+        revisions = live_objects.newest_revisions(
             self._cluster.objects("apps/v1", "ControllerRevision", namespace, labels=labels)
         )
         pods = self._with_probes(pods, namespace)
         found = []
         for item in wanted:
-            ref = standing.Ref(api_version="apps/v1", kind="DaemonSet", namespace=item.namespace, name=item.name)
+            ref = cluster_status.Ref(api_version="apps/v1", kind="DaemonSet", namespace=item.namespace, name=item.name)
             raw = self._found[ref]
-            there = workloads.daemon_set(raw) if raw is not None else None
+            there = live_objects.daemon_set(raw) if raw is not None else None
             uid = there.uid if there else ""
             own = [pod for pod in pods if pod.owner == uid]
             seen = rollout.Seen(live=there, revision=revisions.get(uid, ""), pods=own, nodes=states)
             found.append(rollout.judged(item, seen))
         return tuple(found)
 
-    def _with_probes(self, pods: Sequence[workloads.Pod], namespace: str) -> list[workloads.Pod]:
+    def _with_probes(self, pods: Sequence[live_objects.Pod], namespace: str) -> list[live_objects.Pod]:
         """The pods, with what the probes of those that are only not ready said last, in one question for all."""
         if not any(pod.probed for pod in pods):
             return list(pods)
         events = self._cluster.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
-        said = workloads.probe_words(events)
+        said = live_objects.probe_words(events)
         return [dataclasses.replace(pod, reason=said[pod.name]) if pod.name in said else pod for pod in pods]
 
-    def _deployments(self) -> Iterator[standing.Workload]:
+    def _deployments(self) -> Iterator[cluster_status.Workload]:
         for ref, raw in self._found.items():
             if ref.kind == "Deployment":
-                yield standing.Workload(ref=ref, live=workloads.deployment(raw) if raw is not None else None)
+                yield cluster_status.Workload(ref=ref, live=live_objects.deployment(raw) if raw is not None else None)
 
-    def _leases(self) -> Iterator[standing.Held]:
+    def _leases(self) -> Iterator[cluster_status.Held]:
         for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
-            lease = workloads.lease(raw)
-            if lease.name.startswith(standing.LEASES) and lease.holder:
-                yield standing.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
+            lease = live_objects.lease(raw)
+            if lease.name.startswith(cluster_status.LEASES) and lease.holder:
+                yield cluster_status.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
 
-    def _drifts(self) -> Iterator[standing.Drift]:
+    def _drifts(self) -> Iterator[cluster_status.Drift]:
         for document in self._wanted.objects:
-            ref = standing.ref_of(document.data)
+            ref = cluster_status.ref_of(document.data)
             raw = self._found[ref]
             changes = drift.changes(document.data, raw) if raw is not None else ()
             ending = raw is not None and "deletionTimestamp" in raw["metadata"]
             if raw is None or ending or changes:
-                state: standing.State = "missing" if raw is None else "ending" if ending else "changed"
-                yield standing.Drift(ref=ref, state=state, file=document.file, changes=changes)
+                state: cluster_status.State = "missing" if raw is None else "ending" if ending else "changed"
+                yield cluster_status.Drift(ref=ref, state=state, file=document.file, changes=changes)
 
-    def _extras(self) -> Iterable[standing.Drift]:
+    def _extras(self) -> Iterable[cluster_status.Drift]:
         """What is ours by its label, belongs to nothing else, and is not in output/."""
         spec = self._wanted.cluster.spec
         kept = {"Namespace"} if spec.crd.cleanup else {"Namespace", "CustomResourceDefinition"}
         found = []
-        for api_version, kind in standing.KINDS:
-            state: standing.State = "kept" if kind in kept else "extra"
-            for raw in self._cluster.metadata(api_version, kind, spec.namespace, labels=standing.OURS):
-                ref = standing.ref_of({"apiVersion": api_version, "kind": kind, "metadata": raw["metadata"]})
+        for api_version, kind in cluster_status.KINDS:
+            state: cluster_status.State = "kept" if kind in kept else "extra"
+            for raw in self._cluster.metadata(api_version, kind, spec.namespace, labels=cluster_status.OURS):
+                ref = cluster_status.ref_of({"apiVersion": api_version, "kind": kind, "metadata": raw["metadata"]})
                 if ref not in self._found and not raw["metadata"].get("ownerReferences"):
-                    found.append(standing.Drift(ref=ref, state=state, file="", changes=()))
+                    found.append(cluster_status.Drift(ref=ref, state=state, file="", changes=()))
         return sorted(found, key=lambda item: item.ref)

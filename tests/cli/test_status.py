@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from compiler import standing
+from compiler.status import cluster_status
 from tests import builders, project
 from tests.cli import apiserver, fleet, livecluster
 
@@ -363,7 +363,7 @@ def test_every_kind_of_the_examples_is_looked_for(repository_root: Path) -> None
         for item in livecluster.objects(folder, cluster.name)
     }
 
-    assert rendered <= set(standing.KINDS)
+    assert rendered <= set(cluster_status.KINDS)
     assert len(rendered) > 10
 
 

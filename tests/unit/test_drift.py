@@ -6,7 +6,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import drift
+from compiler.status import drift
 
 
 def paths(wanted: Any, live: Any) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from compiler import rollout, workloads
+from compiler.status import live_objects, rollout
 
 IMAGE = "r/kae-driver-installer:2.2.0"
 OLD = "r/kae-driver-installer:2.1.0"
@@ -20,9 +20,9 @@ def wanted(*nodes: str) -> rollout.Wanted:
     )
 
 
-def pod(node: str, **fields: Any) -> workloads.Pod:
+def pod(node: str, **fields: Any) -> live_objects.Pod:
     """A pod as planned."""
-    fine = workloads.Pod(
+    fine = live_objects.Pod(
         name=f"kae-driver-tls-{node}",
         node=node,
         owner="uid",
@@ -37,19 +37,19 @@ def pod(node: str, **fields: Any) -> workloads.Pod:
     return dataclasses.replace(fine, **fields)
 
 
-def node(name: str, *, ready: bool = True) -> workloads.NodeState:
+def node(name: str, *, ready: bool = True) -> live_objects.NodeState:
     reason = "" if ready else "NodeStatusUnknown: Kubelet stopped posting node status."
-    return workloads.NodeState(name=name, ready=ready, reason=reason, since="T")
+    return live_objects.NodeState(name=name, ready=ready, reason=reason, since="T")
 
 
-LIVE = workloads.DaemonSet(uid="uid", observed=True, desired=3, max_unavailable=1)
+LIVE = live_objects.DaemonSet(uid="uid", observed=True, desired=3, max_unavailable=1)
 
 
 def judged(
     plan: rollout.Wanted,
-    pods: Sequence[workloads.Pod],
-    nodes: Sequence[workloads.NodeState] | None = None,
-    live: workloads.DaemonSet | None = LIVE,
+    pods: Sequence[live_objects.Pod],
+    nodes: Sequence[live_objects.NodeState] | None = None,
+    live: live_objects.DaemonSet | None = LIVE,
 ) -> rollout.Rollout:
     known = nodes if nodes is not None else [node(name) for name in "abc"]
     seen = rollout.Seen(live=live, revision="new", pods=pods, nodes={state.name: state for state in known})
@@ -87,7 +87,9 @@ def test_a_daemonset_that_is_not_there_has_nothing_else_to_be_said_of() -> None:
         ([pod("a"), pod("b", image=OLD)], [("b", "image")]),
     ],
 )
-def test_each_node_that_is_not_as_planned_is_named(pods: list[workloads.Pod], expected: list[tuple[str, str]]) -> None:
+def test_each_node_that_is_not_as_planned_is_named(
+    pods: list[live_objects.Pod], expected: list[tuple[str, str]]
+) -> None:
     assert kinds(judged(wanted("a", "b"), pods)) == expected
 
 
@@ -104,7 +106,7 @@ def test_each_node_that_is_not_as_planned_is_named(pods: list[workloads.Pod], ex
         ([], ""),
     ],
 )
-def test_a_reason_is_given_in_few_words(pods: list[workloads.Pod], reason: str) -> None:
+def test_a_reason_is_given_in_few_words(pods: list[live_objects.Pod], reason: str) -> None:
     (found,) = judged(wanted("a"), pods).problems
 
     assert found.reason == reason
@@ -136,7 +138,7 @@ def test_a_node_that_is_not_ready_is_why_its_pod_is_not() -> None:
     ],
 )
 def test_a_rollout_is_held_up_by_nodes_where_as_many_as_may_be_are_unavailable(
-    pods: list[workloads.Pod], limit: int, expected: tuple[str, ...]
+    pods: list[live_objects.Pod], limit: int, expected: tuple[str, ...]
 ) -> None:
     live = dataclasses.replace(LIVE, max_unavailable=limit)
 

@@ -4,10 +4,11 @@ import dataclasses
 
 import pytest
 
-from compiler import drift, rollout, standing, standingtext, workloads
+from compiler.status import cluster_status, drift, live_objects, rollout
+from compiler.status import text as status_text
 
 WANTED = rollout.Wanted(namespace="n", name="kae-driver-tls", app="kae-driver", image="i", planned={})
-EMPTY = standing.Standing(
+EMPTY = cluster_status.Standing(
     cluster="east",
     server="https://east",
     output="fine",
@@ -34,14 +35,14 @@ def rolled_out(*problems: rollout.Problem, found: bool = True, observed: bool = 
 def shown(**fields: object) -> list[str]:
     """The lines of a standing; a time is the number of seconds since it."""
     found = dataclasses.replace(EMPTY, **fields)  # type: ignore[arg-type]  # fields are of a standing
-    return standingtext.text(found, lambda time: int(time) if time else None).splitlines()
+    return status_text.text(found, lambda time: int(time) if time else None).splitlines()
 
 
 def changed(wanted: object, live: object) -> list[str]:
     """The lines that a changed field adds to its object's."""
-    ref = standing.Ref(api_version="v1", kind="ConfigMap", namespace="n", name="a")
+    ref = cluster_status.Ref(api_version="v1", kind="ConfigMap", namespace="n", name="a")
     change = drift.Change(path="data.x", wanted=wanted, live=live)
-    lines = shown(drifts=(standing.Drift(ref=ref, state="changed", file="f", changes=(change,)),))
+    lines = shown(drifts=(cluster_status.Drift(ref=ref, state="changed", file="f", changes=(change,)),))
     return lines[lines.index("  changed  ConfigMap n/a") + 1 :]
 
 
@@ -59,7 +60,7 @@ def changed(wanted: object, live: object) -> list[str]:
     ],
 )
 def test_an_age_is_written_as_kubectl_does(seconds: int | None, text: str) -> None:
-    assert standingtext.age(seconds) == text
+    assert status_text.age(seconds) == text
 
 
 def test_an_empty_cluster_without_wishes_is_as_planned() -> None:
@@ -114,13 +115,13 @@ def test_the_words_of_a_cluster_cannot_repaint_the_terminal() -> None:
     ("live", "line"),
     [
         (None, "  kae-watcher: not there"),
-        (workloads.Deployment(replicas=1, available=0, reason="quota"), "  kae-watcher: 0 of 1 available: quota"),
+        (live_objects.Deployment(replicas=1, available=0, reason="quota"), "  kae-watcher: 0 of 1 available: quota"),
     ],
 )
-def test_a_deployment_that_is_not_up_is_named(live: workloads.Deployment | None, line: str) -> None:
-    ref = standing.Ref(api_version="apps/v1", kind="Deployment", namespace="n", name="kae-watcher")
+def test_a_deployment_that_is_not_up_is_named(live: live_objects.Deployment | None, line: str) -> None:
+    ref = cluster_status.Ref(api_version="apps/v1", kind="Deployment", namespace="n", name="kae-watcher")
 
-    lines = shown(deployments=(standing.Workload(ref=ref, live=live),))
+    lines = shown(deployments=(cluster_status.Workload(ref=ref, live=live),))
 
     assert line in lines
     assert lines[0].endswith("not as planned")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compiler import workloads
+from compiler.status import live_objects
 
 
 def raw_pod(**status: Any) -> dict[str, Any]:
@@ -27,9 +27,9 @@ def containers(**state: Any) -> list[dict[str, Any]]:
 
 
 def test_a_pod_that_is_ready_has_no_reason() -> None:
-    found = workloads.pod(raw_pod(conditions=[ready("True")], containerStatuses=containers(state={"running": {}})))
+    found = live_objects.pod(raw_pod(conditions=[ready("True")], containerStatuses=containers(state={"running": {}})))
 
-    assert found == workloads.Pod(
+    assert found == live_objects.Pod(
         name="p",
         node="n",
         owner="uid-1",
@@ -80,13 +80,13 @@ ENDED = {"terminated": {"exitCode": 3, "reason": "Error", "message": "no such\n 
 def test_a_pod_that_is_not_ready_says_why_in_the_clusters_words(
     status: dict[str, Any], reason: str, probed: bool
 ) -> None:
-    found = workloads.pod(raw_pod(**status))
+    found = live_objects.pod(raw_pod(**status))
 
     assert (found.ready, found.reason, found.probed) == (False, reason, probed)
 
 
 def test_a_long_reason_is_cut() -> None:
-    found = workloads.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000))
+    found = live_objects.pod(raw_pod(phase="Failed", reason="Evicted", message="x" * 1000))
 
     assert len(found.reason) == 301
 
@@ -97,14 +97,14 @@ def test_a_pod_without_a_node_is_on_the_one_that_it_was_made_for() -> None:
     terms = {"nodeSelectorTerms": [{"matchFields": fields}]}
     raw["spec"] = {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
-    assert workloads.pod(raw).node == "wanted"
+    assert live_objects.pod(raw).node == "wanted"
 
 
 def test_a_pod_that_was_told_to_go_is_ending() -> None:
     raw = raw_pod()
     raw["metadata"]["deletionTimestamp"] = "T2"
 
-    assert workloads.pod(raw).ending
+    assert live_objects.pod(raw).ending
 
 
 @pytest.mark.parametrize(
@@ -114,14 +114,14 @@ def test_a_share_of_unavailable_pods_is_rounded_up(limit: int | str | None, desi
     rolling = {} if limit is None else {"updateStrategy": {"rollingUpdate": {"maxUnavailable": limit}}}
     raw = {"metadata": {"uid": "u"}, "spec": rolling, "status": {"desiredNumberScheduled": desired}}
 
-    assert workloads.daemon_set(raw).max_unavailable == expected
+    assert live_objects.daemon_set(raw).max_unavailable == expected
 
 
 @pytest.mark.parametrize(("generation", "seen", "observed"), [(2, 2, True), (2, 1, False), (1, None, False)])
 def test_a_change_that_the_controller_has_not_seen_is_told(generation: int, seen: int | None, observed: bool) -> None:
     status = {} if seen is None else {"observedGeneration": seen}
 
-    found = workloads.daemon_set({"metadata": {"uid": "u", "generation": generation}, "spec": {}, "status": status})
+    found = live_objects.daemon_set({"metadata": {"uid": "u", "generation": generation}, "spec": {}, "status": status})
 
     assert found.observed is observed
 
@@ -142,15 +142,15 @@ def test_a_change_that_the_controller_has_not_seen_is_told(generation: int, seen
     ],
 )
 def test_a_deployment_says_why_it_is_not_available(conditions: list[dict[str, str]], reason: str) -> None:
-    found = workloads.deployment(
+    found = live_objects.deployment(
         {"spec": {"replicas": 2}, "status": {"availableReplicas": 1, "conditions": conditions}}
     )
 
-    assert found == workloads.Deployment(replicas=2, available=1, reason=reason)
+    assert found == live_objects.Deployment(replicas=2, available=1, reason=reason)
 
 
 def test_a_lease_without_a_spec_is_free() -> None:
-    found = workloads.lease({"metadata": {"name": "kae-driver-tls-1"}})
+    found = live_objects.lease({"metadata": {"name": "kae-driver-tls-1"}})
 
     assert (found.holder, found.duration_s) == ("", 0)
 
@@ -159,7 +159,7 @@ def test_a_lease_without_a_spec_is_free() -> None:
 def test_a_node_is_ready_when_its_kubelet_says_so(status: str | None) -> None:
     conditions = [{"type": "Ready", "status": status, "reason": "KubeletReady"}] if status else []
 
-    found = workloads.node_state({"metadata": {"name": "n"}, "status": {"conditions": conditions}})
+    found = live_objects.node_state({"metadata": {"name": "n"}, "status": {"conditions": conditions}})
 
     assert found.ready is (status == "True")
 
@@ -170,7 +170,7 @@ def revision(uid: str, number: int, mark: str) -> dict[str, Any]:
 
 
 def test_the_newest_revision_of_each_daemonset_counts() -> None:
-    found = workloads.newest_revisions([revision("a", 9, "old"), revision("a", 10, "new"), revision("b", 1, "only")])
+    found = live_objects.newest_revisions([revision("a", 9, "old"), revision("a", 10, "new"), revision("b", 1, "only")])
 
     assert found == {"a": "new", "b": "only"}
 
@@ -180,7 +180,7 @@ def event(pod: str, message: str, **times: Any) -> dict[str, Any]:
 
 
 def test_a_probes_last_words_are_found_in_the_events() -> None:
-    said = workloads.probe_words(
+    said = live_objects.probe_words(
         [
             event("a", "Readiness probe failed: first\n", lastTimestamp="2026-01-01T00:00:01Z"),
             event("a", "Readiness probe failed: last\n", series={"lastObservedTime": "2026-01-01T00:00:03.5Z"}),

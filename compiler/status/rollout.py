@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler import workloads
+from compiler.status import live_objects
 
 Kind = Literal["missing", "surplus", "not-ready", "old", "image"]
 """missing: no pod where one is planned. surplus: one too many. old: of an older template. image: runs another one."""
@@ -63,11 +63,11 @@ class Rollout:
 class Seen:
     """What the cluster has for one DaemonSet."""
 
-    live: workloads.DaemonSet | None
+    live: live_objects.DaemonSet | None
     revision: str
     """The mark of the newest template; empty where it is not known."""
-    pods: Sequence[workloads.Pod]
-    nodes: Mapping[str, workloads.NodeState]
+    pods: Sequence[live_objects.Pod]
+    nodes: Mapping[str, live_objects.NodeState]
 
 
 def judged(wanted: Wanted, seen: Seen) -> Rollout:
@@ -94,7 +94,7 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
 
 
 def _on_planned_nodes(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
-    there: dict[str, list[workloads.Pod]] = {}
+    there: dict[str, list[live_objects.Pod]] = {}
     for pod in seen.pods:
         there.setdefault(pod.node, []).append(pod)
     for node, image in wanted.planned.items():
@@ -116,12 +116,12 @@ def _elsewhere(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
             yield _problem("surplus", pod, "there is no such node" if gone else "the plan foretells none")
 
 
-def _missing(node: str, ending: Sequence[workloads.Pod], seen: Seen) -> Problem:
+def _missing(node: str, ending: Sequence[live_objects.Pod], seen: Seen) -> Problem:
     reason = f"{ending[0].name} has not ended yet" if ending else _node_reason(node, seen)
     return Problem(kind="missing", node=node, pod="", reason=reason, since="", image="")
 
 
-def _judged(pod: workloads.Pod, image: str, seen: Seen) -> Iterator[Problem]:
+def _judged(pod: live_objects.Pod, image: str, seen: Seen) -> Iterator[Problem]:
     """What is wrong with the pod of a node; each is another thing to do, so each is said."""
     if not pod.ready:
         yield _problem("not-ready", pod, _node_reason(pod.node, seen) or pod.reason, pod.since)
@@ -131,7 +131,7 @@ def _judged(pod: workloads.Pod, image: str, seen: Seen) -> Iterator[Problem]:
         yield _problem("image", pod, f"runs {pod.image}, and the plan says {image}")
 
 
-def _problem(kind: Kind, pod: workloads.Pod, reason: str, since: str = "") -> Problem:
+def _problem(kind: Kind, pod: live_objects.Pod, reason: str, since: str = "") -> Problem:
     return Problem(kind=kind, node=pod.node, pod=pod.name, reason=reason, since=since, image=pod.image)
 
 
@@ -142,11 +142,11 @@ def _node_reason(node: str, seen: Seen) -> str:
     return f"the node is not ready{f', {state.reason}' if state.reason else ''}"
 
 
-def _is_old(pod: workloads.Pod, seen: Seen) -> bool:
+def _is_old(pod: live_objects.Pod, seen: Seen) -> bool:
     return bool(seen.revision) and pod.revision != seen.revision
 
 
-def _holders_up(live: workloads.DaemonSet, problems: Sequence[Problem]) -> tuple[str, ...]:
+def _holders_up(live: live_objects.DaemonSet, problems: Sequence[Problem]) -> tuple[str, ...]:
     """The nodes without an available pod, where there are pods left to replace and no more may become unavailable.
 
     An old pod that is not available is replaced whatever the others do (Kubernetes' rollingUpdate of DaemonSets), so

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compiler import diagnostic_formats, drift, rollout, standing, workloads
+from compiler import diagnostic_formats
+from compiler.status import cluster_status, drift, live_objects, rollout
 
 _NODES = 8
 """Nodes that are named for each problem; the JSON names all."""
@@ -24,7 +25,7 @@ AgeS = Callable[[str], int | None]
 """The seconds since a time of Kubernetes; None where it is none."""
 
 
-def text(found: standing.Standing, age_s: AgeS) -> str:
+def text(found: cluster_status.Standing, age_s: AgeS) -> str:
     """The standing as lines."""
     return "".join(f"{diagnostic_formats.printable(line)}\n" if line else "\n" for line in _lines(found, age_s))
 
@@ -39,7 +40,7 @@ def age(seconds: int | None) -> str:
     return f"{seconds // 86_400}d"
 
 
-def _lines(found: standing.Standing, age_s: AgeS) -> Iterator[str]:
+def _lines(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
     stands = "as planned" if found.as_planned else "not as planned"
     count = len(found.nodes)
     yield f"cluster {found.cluster} at {found.server}, {count} node{'' if count == 1 else 's'}: {stands}"
@@ -61,7 +62,7 @@ def _lines(found: standing.Standing, age_s: AgeS) -> Iterator[str]:
             yield from ("", f"{title}:", *(f"  {line}" for line in shown))
 
 
-def _table(found: standing.Standing) -> Iterator[str]:
+def _table(found: cluster_status.Standing) -> Iterator[str]:
     import tabulate  # noqa: PLC0415 - only people's tables need it
 
     rows = [
@@ -111,14 +112,14 @@ def _held_up(rollouts: Sequence[rollout.Rollout]) -> Iterator[str]:
             yield f"{item.wanted.name} by {_listed(item.held_up_by)}: as many as may be unavailable are"
 
 
-def _leases(leases: Sequence[standing.Held]) -> Iterator[str]:
+def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:
     for item in leases:
         held, renewed = age(item.held_s), age(item.renewed_s)
         end = ", and it has expired" if item.expired else ""
         yield f"{item.lease.name} is held by {item.lease.holder} for {held}, renewed {renewed} ago{end}"
 
 
-def _deployments(deployments: Sequence[standing.Workload]) -> Iterator[str]:
+def _deployments(deployments: Sequence[cluster_status.Workload]) -> Iterator[str]:
     for item in deployments:
         live = item.live
         if live is None:
@@ -128,8 +129,8 @@ def _deployments(deployments: Sequence[standing.Workload]) -> Iterator[str]:
             yield f"{item.ref.name}: {live.available} of {live.replicas} available{reason}"
 
 
-def _not_ready(found: standing.Standing, age_s: AgeS) -> Iterator[str]:
-    groups: dict[str, list[workloads.NodeState]] = {}
+def _not_ready(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
+    groups: dict[str, list[live_objects.NodeState]] = {}
     for node in found.nodes:
         if not node.ready:
             groups.setdefault(node.reason, []).append(node)
@@ -139,7 +140,7 @@ def _not_ready(found: standing.Standing, age_s: AgeS) -> Iterator[str]:
         yield f"{_listed([node.name for node in nodes])}{longest}{f': {reason}' if reason else ''}"
 
 
-def _objects(drifts: Sequence[standing.Drift]) -> Iterator[str]:
+def _objects(drifts: Sequence[cluster_status.Drift]) -> Iterator[str]:
     for item in drifts:
         yield f"{item.state:8} {item.ref}"
         for change in item.changes:
@@ -159,7 +160,7 @@ def _value(value: Any) -> str:
     return shown if len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
 
 
-def _inventory(found: standing.Standing) -> Iterator[str]:
+def _inventory(found: cluster_status.Standing) -> Iterator[str]:
     if found.unknown:
         yield f"it does not know {_listed(found.unknown)}"
     if found.gone:

@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents, drift, rollout, workloads
+from compiler import documents
 from compiler.fleet import selectors
 from compiler.model import base
 from compiler.output import diff
 from compiler.planning import plan
 from compiler.rendering import manifests
+from compiler.status import drift, live_objects, rollout
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "ConfigMap"),
@@ -70,14 +71,14 @@ class Workload:
     """A Deployment of the output, and how it stands; None: it is not there."""
 
     ref: Ref
-    live: workloads.Deployment | None
+    live: live_objects.Deployment | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """A Lease that a host holds, with ages in seconds; None where the Lease does not say."""
 
-    lease: workloads.Lease
+    lease: live_objects.Lease
     held_s: int | None
     renewed_s: int | None
 
@@ -95,7 +96,7 @@ class Standing:
     server: str
     output: diff.Kind
     """How output/<cluster>/ compares with what the documents compile to."""
-    nodes: tuple[workloads.NodeState, ...]
+    nodes: tuple[live_objects.NodeState, ...]
     unknown: tuple[str, ...]
     """Nodes that the inventory does not hold yet."""
     gone: tuple[str, ...]

@@ -1,0 +1,1 @@
+"""The live cluster compared with the plan; pure, from objects to a report."""
