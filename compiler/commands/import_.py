@@ -7,9 +7,10 @@ from typing import Any
 
 import pydantic
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, operator_values, schema
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema
 from compiler.commands import findings
 from compiler.formats import decode
+from compiler.migrate import operator_values
 from compiler.model import base
 from compiler.project import document_files, package_data
 

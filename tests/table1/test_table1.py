@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, operator_options, operator_values, pipeline, schema
+from compiler import diagnostics, pipeline, schema
 from compiler.formats import canonical, decode
+from compiler.migrate import operator_options, operator_values
 from compiler.project import package_data
 from compiler.rendering import templates
 

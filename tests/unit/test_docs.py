@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler import cli, operator_options
+from compiler import cli
+from compiler.migrate import operator_options
 from docs import reference
 from tests import project
 from tests.table1 import test_table1

@@ -8,8 +8,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import diagnostics, operator_options, operator_values, pipeline, schema
+from compiler import diagnostics, pipeline, schema
 from compiler.formats import decode
+from compiler.migrate import operator_options, operator_values
 from compiler.project import package_data
 
 JUDGE = schema.Judge(package_data.schemas())

@@ -7,11 +7,12 @@ from typing import Any
 
 import pydantic
 
-from compiler import API_VERSION, diagnostics, documents, operator_options, operator_source, schema
+from compiler import API_VERSION, diagnostics, documents, schema
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.fleet import parse
 from compiler.formats import canonical
+from compiler.migrate import operator_options, operator_source
 from compiler.model import base, cluster, policy
 from compiler.schema import words
 
