@@ -21,7 +21,7 @@ import msgspec
 import tabulate
 
 from compiler import devices
-from device_plugin import offer, plugin, program, service
+from device_plugin import advertised, loop, plugin, service
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from runtime import shapes, state
 from tests.device_plugin import faults, hosts, kernel, kubelets, machines
@@ -48,7 +48,7 @@ class Times:
 @contextlib.asynccontextmanager
 async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
     """A host, a kubelet that has registered the plugin, and the plugin."""
-    running: list[program.Program] = []
+    running: list[loop.Program] = []
 
     def tell(_: kernel.Event) -> None:
         for each in running:
@@ -57,7 +57,7 @@ async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubel
     host = machines.bare_metal(root, tell=tell)
     (root / "program").mkdir()
     node = plugin.Plugin(faults.places_of(host), faults.settings())
-    made = program.Program(node, state.ProgramDir(root / "program"), RESCAN_S)
+    made = loop.Program(node, state.ProgramDir(root / "program"), RESCAN_S)
     running.append(made)
     async with kubelets.Kubelet(host.kubelet) as kubelet:
         task = asyncio.create_task(made.run())
@@ -111,7 +111,7 @@ async def allocate_times(root: Path) -> Times:
 def largest_list() -> int:
     """Bytes of the list of 64 devices with 128 replicas each, all on a NUMA node."""
     replicas = tuple(
-        offer.Replica(id=offer.replica_id(f"0000:{bus:02x}:00.0", share), healthy=False, numa_node=1)
+        advertised.Replica(id=advertised.replica_id(f"0000:{bus:02x}:00.0", share), healthy=False, numa_node=1)
         for bus in range(64)
         for share in range(128)
     )

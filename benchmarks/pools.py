@@ -9,8 +9,8 @@ from pathlib import Path
 import tabulate
 
 from benchmarks.__main__ import KAE, RUNS, cold, measured
-from compiler import documents, names
-from compiler.inventory import reduction
+from compiler import names
+from compiler.inventory import canonical_form, snapshot
 
 POLICIES = 40
 KERNELS = tuple(
@@ -48,7 +48,7 @@ def project(folder: Path, count: int) -> Path:
         name = f"policy-{number:02d}"
         (folder / names.POLICIES / f"{name}.yaml").write_text(_POLICY.format(name=name))
     profiles = [
-        documents.Profile(
+        snapshot.Profile(
             architecture="arm64",
             kernel_version=kernel,
             kubelet_version="v1.31.4",
@@ -60,7 +60,7 @@ def project(folder: Path, count: int) -> Path:
         for kernel in KERNELS
     ]
     nodes = tuple(
-        documents.Node(
+        snapshot.Node(
             name=f"kp920-{number:06d}",
             profile=profiles[number // POLICIES % len(profiles)],
             hostname=f"kp920-{number:06d}",
@@ -68,8 +68,8 @@ def project(folder: Path, count: int) -> Path:
         )
         for number in range(count)
     )
-    found = documents.Inventory(cluster=documents.ClusterName("large"), file="", nodes=nodes)
-    (folder / names.INVENTORY / "large.json").write_text(reduction.text(found))
+    found = snapshot.Inventory(cluster=snapshot.ClusterName("large"), file="", nodes=nodes)
+    (folder / names.INVENTORY / "large.json").write_text(canonical_form.text(found))
     return folder
 
 

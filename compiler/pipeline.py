@@ -4,14 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import diagnostics, documents, names, schema
+from compiler import diagnostics, names, schema
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
+from compiler.checks import inventory, world
 from compiler.checks import policy as policy_checks
 from compiler.checks import pools as pool_checks
-from compiler.checks import world
-from compiler.fleet import assignment, parse
-from compiler.inventory import reduction
+from compiler.fleet import assignment, definitions, parse
+from compiler.formats import documents
+from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.rendering import gitops, ir, layout, manifests
 
@@ -22,23 +23,23 @@ Render = Callable[[ir.Manifest], Mapping[str, Any]]
 class Fleet:
     """All documents of a project that hold: policies, clusters by name, and what the nodes were last seen as."""
 
-    policies: tuple[documents.Policy, ...]
-    clusters: tuple[documents.Cluster, ...]
-    inventories: Mapping[str, documents.Inventory]
+    policies: tuple[definitions.Policy, ...]
+    clusters: tuple[definitions.Cluster, ...]
+    inventories: Mapping[str, snapshot.Inventory]
     sound: bool = True
     """Whether every document was read; what was refused may be what a finding on the nodes misses."""
 
-    def inventory(self, cluster: documents.Cluster) -> documents.Inventory:
+    def inventory(self, cluster: definitions.Cluster) -> snapshot.Inventory:
         """The cluster's inventory; empty where it has none yet."""
         found = self.inventories.get(cluster.name)
-        return found or documents.Inventory(cluster=cluster.name, file="", nodes=())
+        return found or snapshot.Inventory(cluster=cluster.name, file="", nodes=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterView:
     """A cluster with its policies brought to its nodes."""
 
-    cluster: documents.Cluster
+    cluster: definitions.Cluster
     governed: tuple[pools.Division, ...]
     verdicts: tuple[plan.Verdict, ...]
     kubernetes_minor: int | None
@@ -48,8 +49,8 @@ def read(
     found: Iterable[documents.Document], judge: schema.Judge, known: Mapping[str, str] | None = None
 ) -> tuple[Fleet, list[diagnostics.Diagnostic]]:
     """The fleet that documents make up; `known` are files that were found sound before, with their clusters."""
-    policies: list[documents.Policy] = []
-    clusters: list[documents.Cluster] = []
+    policies: list[definitions.Policy] = []
+    clusters: list[definitions.Cluster] = []
     nodes: list[documents.Document] = []
     notes: list[diagnostics.Diagnostic] = []
     for document in found:
@@ -64,7 +65,7 @@ def read(
         elif kind == "KAECluster":
             clusters.append(parse.cluster_of(document))
         else:
-            wrong = [*parse.misnamed_inventory(document), *reduction.faults(document)]
+            wrong = [*parse.misnamed_inventory(document), *inventory.faults(document)]
             notes.extend(wrong)
             if not wrong:
                 nodes.append(document)
@@ -78,7 +79,7 @@ def read(
     notes.extend(fleet_checks.duplicate_inventories(sorted(seen)))
     by_name = {cluster.name: cluster for cluster in reversed(clusters)}
     for name in {name for name, _ in seen}:
-        by_name.setdefault(documents.ClusterName(name), parse.default_cluster(name))
+        by_name.setdefault(snapshot.ClusterName(name), parse.default_cluster(name))
     notes.extend(fleet_checks.shared_projects(by_name[name] for name in sorted(by_name)))
     sound = not diagnostics.has_errors(notes)
     if sound:
@@ -94,18 +95,18 @@ def read(
     return fleet, notes
 
 
-def _cluster_of(document: documents.Document) -> documents.ClusterName:
-    return documents.ClusterName(parse.inventory_cluster(document))
+def _cluster_of(document: documents.Document) -> snapshot.ClusterName:
+    return snapshot.ClusterName(parse.inventory_cluster(document))
 
 
-def view(fleet: Fleet, cluster: documents.Cluster) -> tuple[ClusterView, list[diagnostics.Diagnostic]]:
+def view(fleet: Fleet, cluster: definitions.Cluster) -> tuple[ClusterView, list[diagnostics.Diagnostic]]:
     """A cluster's policies on its nodes, with all that is to be said of both."""
     found = fleet.inventory(cluster)
     chosen = assignment.in_cluster(fleet.policies, cluster.name)
     entries, notes = assignment.governed(chosen, found)
     shares = assignment.shares(entries, found.nodes, plan.relevant_labels())
     # By entry rather than by name: two policies of one name are reported, and judged as two.
-    own: dict[int, list[documents.Node]] = {}
+    own: dict[int, list[snapshot.Node]] = {}
     for entry, nodes in shares:
         own.setdefault(id(entry), []).extend(nodes)
     divisions = {id(entry): pools.divided(entry, cluster.name, own.get(id(entry), ())) for entry in entries}
@@ -144,6 +145,6 @@ def files(found: ir.ClusterPlan, render: Render) -> tuple[tuple[str, str], ...]:
     return layout.files(objects, bootstrap)
 
 
-def selected(clusters: Sequence[documents.Cluster], names: Sequence[str]) -> tuple[documents.Cluster, ...]:
+def selected(clusters: Sequence[definitions.Cluster], names: Sequence[str]) -> tuple[definitions.Cluster, ...]:
     """The clusters that were asked for; all where none was named."""
     return tuple(cluster for cluster in clusters if not names or cluster.name in names)

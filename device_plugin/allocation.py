@@ -6,12 +6,12 @@ every restart. Several resources in one container give equal mounts where they n
 
 from collections.abc import Sequence
 
-from device_plugin import config, offer, openssl, places
+from device_plugin import advertised, config, openssl, paths
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 
 
 def answer(
-    where: places.Places, inject: config.Inject, devices: Sequence[offer.Device]
+    where: paths.Places, inject: config.Inject, devices: Sequence[advertised.Device]
 ) -> api.ContainerAllocateResponse:
     """The answer for one container; several shares of a device are one device."""
     distinct = {device.function.address: device for device in devices}
@@ -21,8 +21,8 @@ def answer(
     if inject.mask_sysfs:
         response.mounts.extend(_masks(where, [distinct[address] for address in sorted(distinct)]))
     if inject.libraries:
-        response.mounts.append(_mount(places.LIBRARIES, places.LIBRARIES))
-        response.envs["LD_LIBRARY_PATH"] = f"{places.LIBRARIES}/lib"
+        response.mounts.append(_mount(paths.LIBRARIES, paths.LIBRARIES))
+        response.envs["LD_LIBRARY_PATH"] = f"{paths.LIBRARIES}/lib"
     if inject.openssl_conf is not None:
         variant = openssl.Variant(generation=inject.openssl_conf, libraries=inject.libraries)
         response.mounts.append(_mount(openssl.FOLDER, str(where.openssl / variant.name)))
@@ -31,10 +31,10 @@ def answer(
     return response
 
 
-def _node(where: places.Places, inject: config.Inject, device: offer.Device) -> api.DeviceSpec:
+def _node(where: paths.Places, inject: config.Inject, device: advertised.Device) -> api.DeviceSpec:
     function = device.function
     if inject.mask_sysfs or function.entry is None:
-        name = places.published_name(function.kind.module, function.address)
+        name = paths.published_name(function.kind.module, function.address)
     else:
         # Without masks a container sees the kernel's own names, and libwd opens what they say.
         name = function.entry.node
@@ -46,11 +46,11 @@ def _node(where: places.Places, inject: config.Inject, device: offer.Device) -> 
     )
 
 
-def _masks(where: places.Places, devices: Sequence[offer.Device]) -> list[api.Mount]:
-    names = [places.published_name(device.function.kind.module, device.function.address) for device in devices]
+def _masks(where: paths.Places, devices: Sequence[advertised.Device]) -> list[api.Mount]:
+    names = [paths.published_name(device.function.kind.module, device.function.address) for device in devices]
     return [
         _mount("/sys/class/uacce", str(where.shown)),
-        *(_mount(f"{places.CONTAINER_RUN}/uacce/given/{name}", str(where.given / name)) for name in names),
+        *(_mount(f"{paths.CONTAINER_RUN}/uacce/given/{name}", str(where.given / name)) for name in names),
     ]
 
 

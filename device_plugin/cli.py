@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from device_plugin import config, places
+from device_plugin import config, paths
 from runtime import configfile, errors, logs, termination
 
 LOG = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _MOUNTED_DEV = Path("/host/dev")
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 after a signal or a list, 1 where config or world do not allow more, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
-    where = places.Places(sysfs=options.sysfs, dev=options.dev, run=options.run_dir, kubelet=options.kubelet_dir)
+    where = paths.Places(sysfs=options.sysfs, dev=options.dev, run=options.run_dir, kubelet=options.kubelet_dir)
     if options.command == "list":
         return _list(options, where)
     logs.start("device-plugin")
@@ -35,36 +35,36 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-async def _serve(options: argparse.Namespace, where: places.Places, settings: config.Config) -> None:
+async def _serve(options: argparse.Namespace, where: paths.Places, settings: config.Config) -> None:
     # gRPC's own remarks on connections are no lines of JSON, and what matters of them is logged here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     # `list` needs neither gRPC nor asyncio's machinery.
-    from device_plugin import plugin, program  # noqa: PLC0415 - see above
+    from device_plugin import loop, plugin  # noqa: PLC0415 - see above
     from runtime import metrics, signals, state  # noqa: PLC0415 - see above
 
     stop = signals.stop_on_signals(asyncio.get_running_loop())
     node = plugin.Plugin(where, settings)
-    running = program.Program(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
+    running = loop.Program(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
     with contextlib.ExitStack() as stack:
         if settings.metrics is not None:
             # Five megabytes that a plugin without metrics does without.
-            from device_plugin import measures  # noqa: PLC0415 - see above
+            from device_plugin import plugin_metrics  # noqa: PLC0415 - see above
 
-            registry = measures.registry_of(node, running.endpoints)
+            registry = plugin_metrics.registry_of(node, running.endpoints)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        await program.first_of(running.run(), stop.wait())
+        await loop.first_of(running.run(), stop.wait())
 
 
-def _list(options: argparse.Namespace, where: places.Places) -> int:
-    from device_plugin import listing  # noqa: PLC0415 - a plugin at work needs none of it
+def _list(options: argparse.Namespace, where: paths.Places) -> int:
+    from device_plugin import list_report  # noqa: PLC0415 - a plugin at work needs none of it
 
     try:
         settings = configfile.load(options.config, config.Config)
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1
-    made = listing.report(where, settings)
-    print(listing.as_json(made) if options.output == "json" else listing.as_table(made))
+    made = list_report.report(where, settings)
+    print(list_report.as_json(made) if options.output == "json" else list_report.as_table(made))
     return 0
 
 

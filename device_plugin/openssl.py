@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from device_plugin import places
+from device_plugin import paths
 
 Generation = Literal["1.1", "3.0"]
 
@@ -38,11 +38,11 @@ class Variant:
     @property
     def engines(self) -> str:
         """The folder of the engine, in a container; KAE's own packages install below /usr/local."""
-        root = places.LIBRARIES if self.libraries else "/usr/local"
+        root = paths.LIBRARIES if self.libraries else "/usr/local"
         return f"{root}/lib/engines-{self.generation}"
 
 
-FOLDER = f"{places.CONTAINER_RUN}/openssl"
+FOLDER = f"{paths.CONTAINER_RUN}/openssl"
 """Where a container finds its openssl.cnf; a folder, as in place of a missing file the runtime makes a folder."""
 
 

@@ -5,7 +5,18 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from device_plugin import allocation, board, config, damping, health, offer, places, preference, publication, sysfs
+from device_plugin import (
+    advertised,
+    allocation,
+    config,
+    device_list,
+    flap_damping,
+    health,
+    host_links,
+    paths,
+    preferred_allocation,
+    sysfs,
+)
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.service import Refusal
 from runtime import errors
@@ -20,20 +31,20 @@ class Plugin:
     """
 
     def __init__(
-        self, where: places.Places, settings: config.Config, clock: Callable[[], float] = time.monotonic
+        self, where: paths.Places, settings: config.Config, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.where = where
         self.settings = settings
-        self.boards: Mapping[str, board.Board] = MappingProxyType(
-            {kind.resource: board.Board() for kind in settings.kinds}
+        self.boards: Mapping[str, device_list.Board] = MappingProxyType(
+            {kind.resource: device_list.Board() for kind in settings.kinds}
         )
         self.allocations = {(kind.resource, result): 0 for kind in settings.kinds for result in ("succeeded", "failed")}
         """How many containers were answered, by resource and result."""
-        self.devices: tuple[offer.Device, ...] = ()
+        self.devices: tuple[advertised.Device, ...] = ()
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
-        self._histories: dict[str, damping.History] = {}
-        _written(publication.prepare, where)
+        self._histories: dict[str, flap_damping.History] = {}
+        _written(host_links.prepare, where)
 
     def look(self) -> None:
         """Look at everything anew, and tell those who watch."""
@@ -41,18 +52,18 @@ class Plugin:
         changing = self.where.changing.exists()
         withheld = {function.address: why for function in found.functions if (why := health.withheld(function))}
         devices = tuple(
-            offer.Device(function=function, reasons=self._reasons(function, changing=changing))
+            advertised.Device(function=function, reasons=self._reasons(function, changing=changing))
             for function in found.functions
             if function.address not in withheld
         )
         self._log_changes(devices, withheld)
         self.devices, self._withheld = devices, withheld
         self._histories = {device.function.address: self._histories[device.function.address] for device in devices}
-        _written(publication.publish, self.where, devices)
-        offered = offer.by_resource(devices)
+        _written(host_links.publish, self.where, devices)
+        offered = advertised.by_resource(devices)
         for kind in self.settings.kinds:
             self.boards[kind.resource].show(
-                offer.replicas(
+                advertised.replicas(
                     offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), found.numa_nodes
                 )
             )
@@ -72,10 +83,10 @@ class Plugin:
         LOG.info("Allocated.", extra={"resource": resource, "devices": ids})
         return answer
 
-    def loads(self, resource: str) -> dict[str, preference.Load]:
+    def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
         """Where each device of a resource is, and how much of it was free at the last look."""
         return {
-            device.function.address: preference.Load(
+            device.function.address: preferred_allocation.Load(
                 numa_node=device.function.numa_node,
                 free_queues=(device.function.entry.free_queues or 0) if device.function.entry else 0,
             )
@@ -84,7 +95,7 @@ class Plugin:
         }
 
     def _answer(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
-        addresses = {offer.address_of(replica) for replica in ids}
+        addresses = {advertised.address_of(replica) for replica in ids}
         if any(self._stale(address) for address in addresses):
             self.look()
         known = {
@@ -108,15 +119,15 @@ class Plugin:
 
     def _reasons(self, function: sysfs.Function, *, changing: bool) -> tuple[health.Reason, ...]:
         found = health.reasons(function, changing=changing)
-        history = damping.step(
-            self._histories.get(function.address, damping.History()),
+        history = flap_damping.step(
+            self._histories.get(function.address, flap_damping.History()),
             faulty=any(reason.fault for reason in found),
             now=self._clock(),
         )
         self._histories[function.address] = history
         return (*found, health.DAMPED) if history.damped else found
 
-    def _log_changes(self, devices: Sequence[offer.Device], withheld: Mapping[str, str]) -> None:
+    def _log_changes(self, devices: Sequence[advertised.Device], withheld: Mapping[str, str]) -> None:
         before = {device.function.address: device for device in self.devices}
         after = {device.function.address: device for device in devices}
         for address, device in after.items():
@@ -132,14 +143,14 @@ class Plugin:
             LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
 
 
-def _written(write: Callable[..., None], where: places.Places, *what: object) -> None:
+def _written(write: Callable[..., None], where: paths.Places, *what: object) -> None:
     try:
         write(where, *what)
     except OSError as error:
         raise errors.Failure(f"'{error.filename or where.run}' cannot be changed: {error.strerror}.") from error
 
 
-def _log_health(device: offer.Device) -> None:
+def _log_health(device: advertised.Device) -> None:
     if device.healthy:
         LOG.info("Device is healthy.", extra=_fields(device))
         return
@@ -150,10 +161,10 @@ def _log_health(device: offer.Device) -> None:
     )
 
 
-def _fields(device: offer.Device) -> dict[str, object]:
+def _fields(device: advertised.Device) -> dict[str, object]:
     function = device.function
     return {"resource": function.kind.resource, "device": function.address, "entry": _entry_name(device)}
 
 
-def _entry_name(device: offer.Device) -> str | None:
+def _entry_name(device: advertised.Device) -> str | None:
     return device.function.entry.name if device.function.entry else None

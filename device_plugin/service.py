@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 from grpc import aio
 
-from device_plugin import board, config, offer, preference
+from device_plugin import advertised, config, device_list, preferred_allocation
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
@@ -36,7 +36,7 @@ class Node(Protocol):
     def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """The answer for one container; raises `Refusal`."""
 
-    def loads(self, resource: str) -> dict[str, preference.Load]:
+    def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
         """Where each device of a resource is, and how much of it is free."""
 
 
@@ -64,7 +64,7 @@ class Registration(registry_grpc.RegistrationServicer):
 class DevicePlugin(api_grpc.DevicePluginServicer):
     """Offers the devices of one resource."""
 
-    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: board.Board, node: Node) -> None:
+    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: device_list.Board, node: Node) -> None:
         self._resource = kind.resource
         self._packed = settings.allocation_policy == "Packed"
         self._board = shown
@@ -93,8 +93,8 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
-                    deviceIDs=preference.preferred(
-                        preference.Wish(
+                    deviceIDs=preferred_allocation.preferred(
+                        preferred_allocation.Wish(
                             available=tuple(asked.available_deviceIDs),
                             required=tuple(asked.must_include_deviceIDs),
                             size=asked.allocation_size,
@@ -126,7 +126,7 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
         return api.PreStartContainerResponse()
 
 
-def device(replica: offer.Replica) -> api.Device:
+def device(replica: advertised.Replica) -> api.Device:
     """A share as the kubelet reads it; NUMA node 0 is an empty message, which is not the same as none."""
     topology = None
     if replica.numa_node is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from device_plugin import places
+from device_plugin import paths
 from runtime import readings, shapes
 
 # KAE 1 calls SEC's entries hisi_sec, KAE 2 hisi_sec2.
@@ -80,7 +80,7 @@ class Scan:
     """Whether the class uacce is there, hence the module loaded."""
 
 
-def scan(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
+def scan(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
     """Everything of the vendor that the PCI bus shows."""
     functions: list[Function] = []
     strangers: list[Stranger] = []
@@ -98,10 +98,10 @@ def scan(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> S
     )
 
 
-def read(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
+def read(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
     """The function at an address; None where none of the vendor's devices is."""
     folder = where.sysfs / "bus/pci/devices" / address
-    if not places.is_address(address) or readings.hexadecimal(folder / "vendor") != vendor:
+    if not paths.is_address(address) or readings.hexadecimal(folder / "vendor") != vendor:
         return None
     device = readings.hexadecimal(folder / "device")
     if device is None:
@@ -113,7 +113,7 @@ def read(where: places.Places, vendor: str, kinds: tuple[shapes.Kind, ...], addr
     return Stranger(address=address, device=device, entry=entry) if entry else None
 
 
-def _function(where: places.Places, folder: Path, address: str, kind: shapes.Kind) -> Function | None:
+def _function(where: paths.Places, folder: Path, address: str, kind: shapes.Kind) -> Function | None:
     entry = next(iter(_entries(folder)), None)
     driver = readings.link_name(folder / "driver")
     numa_node = readings.integer(folder / "numa_node")
@@ -136,7 +136,7 @@ def _function(where: places.Places, folder: Path, address: str, kind: shapes.Kin
     return function if folder.exists() else None
 
 
-def _entry(where: places.Places, folder: Path) -> Entry:
+def _entry(where: paths.Places, folder: Path) -> Entry:
     event = dict(line.partition("=")[::2] for line in (readings.text(folder / "uevent") or "").splitlines())
     node = event.get("DEVNAME", folder.name)
     numbers = readings.text(folder / "dev") or ""

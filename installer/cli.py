@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
-from installer import config, observation, places, program, report, standing, workshop
-from installer import host as hosts
+from installer import config, loop, paths, wiring
+from installer.host import host as hosts
+from installer.host import host_state
+from installer.report import driver_state, report
 from runtime import configfile, errors, logs, signals, termination
 
 LOG = logging.getLogger(__name__)
@@ -41,17 +43,17 @@ def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Confi
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
     _check_name()
-    shown = standing.Standing()
-    tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
+    shown = driver_state.Standing()
+    tools = wiring.open_(host, settings, options.image_root, options.kubeconfig)
     with contextlib.ExitStack() as stack:
         stack.callback(tools.close)
         if settings.metrics is not None:
             # Five megabytes that an installer without metrics does without.
-            from installer import measures  # noqa: PLC0415 - see above
+            from installer.report import driver_metrics  # noqa: PLC0415 - see above
 
-            registry = measures.registry_of(shown, lambda: tools.right.held_s)
+            registry = driver_metrics.registry_of(shown, lambda: tools.right.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        running = program.Program(host, settings, tools.changer, tools.digest, shown)
+        running = loop.Program(host, settings, tools.changer, tools.digest, shown)
         running.turn_s = options.turn_seconds
         tools.resume()
         running.run(state.ProgramDir(options.program_dir))
@@ -66,11 +68,11 @@ def _clean_up(options: argparse.Namespace, host: hosts.Host, settings: config.Co
     LOG.info("The DaemonSet goes, and enabledCleanup is set: the driver is removed.")
     host.stop.clear()  # The next signal breaks it off; the one after that kills.
     absent = msgspec.structs.replace(settings, state="Absent")
-    tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
-    shown = standing.Standing()
-    with contextlib.suppress(hosts.Cancelled), contextlib.closing(tools), program.lock(host):
+    tools = wiring.open_(host, absent, options.image_root, options.kubeconfig)
+    shown = driver_state.Standing()
+    with contextlib.suppress(hosts.Cancelled), contextlib.closing(tools), loop.lock(host):
         tools.resume()
-        running = program.Program(host, absent, tools.changer, tools.digest, shown)
+        running = loop.Program(host, absent, tools.changer, tools.digest, shown)
         while not host.stop.is_set():
             pause_s = running.cycle()
             if shown.ready:
@@ -84,11 +86,11 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
         if options.command == "remove":
             return _remove(options, host, settings)
         if options.command == "retry":
-            observation.kernel(host)  # Or it is no host.
-            host.write(places.RETRY, "")
+            host_state.kernel(host)  # Or it is no host.
+            host.write(paths.RETRY, "")
             print("The installer tries again within a minute.")
             return 0
-        tools = workshop.open_(host, settings, options.image_root, options.kubeconfig)
+        tools = wiring.open_(host, settings, options.image_root, options.kubeconfig)
         with contextlib.closing(tools):
             found = tools.report()
     except errors.Failure as failure:
@@ -104,11 +106,11 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
 def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> int:
     _check_name()
     absent = msgspec.structs.replace(settings, state="Absent")
-    tools = workshop.open_(host, absent, options.image_root, options.kubeconfig)
-    shown = standing.Standing()
-    with contextlib.closing(tools), program.lock(host, wait=False):
+    tools = wiring.open_(host, absent, options.image_root, options.kubeconfig)
+    shown = driver_state.Standing()
+    with contextlib.closing(tools), loop.lock(host, wait=False):
         tools.resume()
-        running = program.Program(host, absent, tools.changer, tools.digest, shown)
+        running = loop.Program(host, absent, tools.changer, tools.digest, shown)
         running.cycle()
         if shown.state == "Changing":
             running.cycle()
@@ -118,15 +120,15 @@ def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Conf
 
 
 def _check_name() -> None:
-    if not os.environ.get(workshop.NODE):
-        raise errors.Failure(f"The environment variable {workshop.NODE}, the node's name, is not set.")
+    if not os.environ.get(wiring.NODE):
+        raise errors.Failure(f"The environment variable {wiring.NODE}, the node's name, is not set.")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
     _add_places(parser, defaults=True)
     # For tests with a fleet on one machine; where each host has its own, the API server is asked often enough.
-    parser.add_argument("--turn-seconds", type=float, default=program.TURN_S, help=argparse.SUPPRESS)
+    parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
     for name, meaning in (

@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from compiler import API_VERSION, diagnostics, documents, pipeline, schema
-from compiler.fleet import parse
-from compiler.formats import canonical, decode
-from compiler.inventory import reduction
+from compiler import API_VERSION, diagnostics, pipeline, schema
+from compiler.fleet import definitions, parse
+from compiler.formats import canonical, decode, documents
+from compiler.inventory import reduction, snapshot
 from compiler.project import package_data
 from compiler.rendering import templates
 
@@ -33,31 +33,31 @@ def raw(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
 
 
-def policy(name: str = "tls", **spec: Any) -> documents.Policy:
+def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
     """A policy; without a spec it governs every node."""
     return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
 
 
-def selecting(name: str, **labels: str) -> documents.Policy:
+def selecting(name: str, **labels: str) -> definitions.Policy:
     """A policy for nodes with these labels."""
     return policy(name, nodeSelector={"matchLabels": labels})
 
 
-def cluster(name: str = "east", **spec: Any) -> documents.Cluster:
+def cluster(name: str = "east", **spec: Any) -> definitions.Cluster:
     """A cluster; without a spec it has every default."""
     return parse.cluster_of(document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"))
 
 
 def profile(
     labels: Mapping[str, str] | None = None,
-    taints: Sequence[documents.Taint] = (),
+    taints: Sequence[snapshot.Taint] = (),
     *,
     discovered: bool = True,
     os_image: str = "openEuler 22.03 (LTS-SP4)",
     kernel_version: str = "5.10.0-216.oe2203sp4.aarch64",
-) -> documents.Profile:
+) -> snapshot.Profile:
     """A machine that KAE's driver supports."""
-    return documents.Profile(
+    return snapshot.Profile(
         architecture="arm64",
         kernel_version=kernel_version,
         kubelet_version="v1.31.4",
@@ -69,22 +69,22 @@ def profile(
 
 
 def node(
-    name: str = "kp920-01", labels: Mapping[str, str] | None = None, machine: documents.Profile | None = None
-) -> documents.Node:
+    name: str = "kp920-01", labels: Mapping[str, str] | None = None, machine: snapshot.Profile | None = None
+) -> snapshot.Node:
     """A node with HPRE devices, if its profile says nothing else."""
-    return documents.Node(name=name, profile=machine or profile(), hostname=name, labels=labels or {})
+    return snapshot.Node(name=name, profile=machine or profile(), hostname=name, labels=labels or {})
 
 
-def taint(text: str) -> documents.Taint:
+def taint(text: str) -> snapshot.Taint:
     """A taint from kubectl's way of writing it: key=value:effect."""
     rest, _, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
-    return documents.Taint(key=key, value=value, effect=effect)
+    return snapshot.Taint(key=key, value=value, effect=effect)
 
 
-def nodes_of(*nodes: documents.Node, name: str = "east") -> documents.Inventory:
+def nodes_of(*nodes: snapshot.Node, name: str = "east") -> snapshot.Inventory:
     """The inventory of a cluster."""
-    return documents.Inventory(cluster=documents.ClusterName(name), file=f"inventory/{name}.json", nodes=nodes)
+    return snapshot.Inventory(cluster=snapshot.ClusterName(name), file=f"inventory/{name}.json", nodes=nodes)
 
 
 def kubernetes_node(
@@ -115,9 +115,9 @@ def kubernetes_node(
     }
 
 
-def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> documents.Inventory:
+def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> snapshot.Inventory:
     """The inventory of Nodes as the API server prints them."""
-    return reduction.of_kubernetes(documents.ClusterName("east"), "inventory/east.json", items, ignored)
+    return reduction.of_kubernetes(snapshot.ClusterName("east"), "inventory/east.json", items, ignored)
 
 
 @functools.cache
@@ -133,9 +133,9 @@ def judge() -> schema.Judge:
 
 
 def view(
-    policies: Sequence[documents.Policy],
-    nodes: Sequence[documents.Node] = (),
-    where: documents.Cluster | None = None,
+    policies: Sequence[definitions.Policy],
+    nodes: Sequence[snapshot.Node] = (),
+    where: definitions.Cluster | None = None,
 ) -> tuple[pipeline.ClusterView, list[diagnostics.Diagnostic]]:
     """A cluster's policies on its nodes, and what is to be said of them."""
     place = where or cluster()
@@ -148,9 +148,9 @@ def view(
 
 
 def files(
-    policies: Sequence[documents.Policy] = (),
-    nodes: Sequence[documents.Node] = (),
-    where: documents.Cluster | None = None,
+    policies: Sequence[definitions.Policy] = (),
+    nodes: Sequence[snapshot.Node] = (),
+    where: definitions.Cluster | None = None,
 ) -> dict[str, str]:
     """The files that a cluster compiles to, by path."""
     seen, notes = view(policies, nodes, where)
@@ -159,9 +159,9 @@ def files(
 
 
 def objects(
-    policies: Sequence[documents.Policy] = (),
-    nodes: Sequence[documents.Node] = (),
-    where: documents.Cluster | None = None,
+    policies: Sequence[definitions.Policy] = (),
+    nodes: Sequence[snapshot.Node] = (),
+    where: definitions.Cluster | None = None,
 ) -> dict[str, Any]:
     """The objects that a cluster compiles to, by path, as PyYAML reads them."""
     texts = files(policies, nodes, where)

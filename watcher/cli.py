@@ -9,7 +9,8 @@ from pathlib import Path
 from compiler import errors as compiler_errors
 from compiler.kube import reader
 from runtime import configfile, errors, logs, signals, termination
-from watcher import config, credentials, feed, git, program, repository, standing
+from watcher import config, loop, node_feed, watcher_state
+from watcher.git import credentials, git, repository
 
 LOG = logging.getLogger(__name__)
 
@@ -39,18 +40,18 @@ def main(arguments: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace, settings: config.Config, stop: threading.Event) -> int:
     from runtime import metrics, state  # noqa: PLC0415 - --once needs neither
 
-    shown = standing.Standing()
+    shown = watcher_state.Standing()
     store = _store(options, settings, stop)
     with contextlib.ExitStack() as stack:
         if settings.metrics is not None:
-            from watcher import measures  # noqa: PLC0415 - five megabytes that a watcher without metrics does without
+            from watcher import watcher_metrics  # noqa: PLC0415 - five megabytes that a watcher without metrics does without
 
-            registry = measures.registry_of(shown, settings.interval_seconds)
+            registry = watcher_metrics.registry_of(shown, settings.interval_seconds)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
         cluster = stack.enter_context(contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)))
-        running = program.Program(settings, store, shown)
+        running = loop.Program(settings, store, shown)
         nodes = stack.enter_context(
-            contextlib.closing(feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running))
+            contextlib.closing(node_feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running))
         )
         fallen = threading.Event()
         threading.Thread(target=_follow, args=(nodes, stop, fallen), name="feed", daemon=True).start()
@@ -61,7 +62,7 @@ def _serve(options: argparse.Namespace, settings: config.Config, stop: threading
     return 0
 
 
-def _follow(nodes: feed.Feed, stop: threading.Event, fallen: threading.Event) -> None:
+def _follow(nodes: node_feed.Feed, stop: threading.Event, fallen: threading.Event) -> None:
     """Follows the nodes; ends the watcher where that ends unasked, as its picture would grow old in silence."""
     try:
         nodes.run()
@@ -72,10 +73,10 @@ def _follow(nodes: feed.Feed, stop: threading.Event, fallen: threading.Event) ->
 
 
 def _once(options: argparse.Namespace, settings: config.Config, stop: threading.Event) -> int:
-    shown = standing.Standing()
-    running = program.Program(settings, _store(options, settings, stop), shown)
+    shown = watcher_state.Standing()
+    running = loop.Program(settings, _store(options, settings, stop), shown)
     with contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)) as cluster:
-        _list(feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running), stop)
+        _list(node_feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running), stop)
     pushed = running.publish(all_of_it=True)
     if shown.held:
         LOG.error("The snapshot is held back: %s", shown.held)
@@ -84,7 +85,7 @@ def _once(options: argparse.Namespace, settings: config.Config, stop: threading.
     return 0
 
 
-def _list(nodes: feed.Feed, stop: threading.Event) -> None:
+def _list(nodes: node_feed.Feed, stop: threading.Event) -> None:
     """Lists the nodes; in a thread of its own, as whoever waits for an answer does not hear that it is to end."""
     listed: list[str] = []
     failures: list[compiler_errors.WorldError] = []

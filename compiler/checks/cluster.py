@@ -3,10 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from compiler import documents, repeats
+from compiler import repeats
 from compiler.checks import images as image_checks
 from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.planning import images
 
 OLDEST_KUBERNETES = 25
@@ -34,7 +36,7 @@ def kubernetes_minor(version: str) -> int:
     return int(found[1]) if found else 0
 
 
-def faults(item: documents.Cluster) -> Iterator[Diagnostic]:
+def faults(item: definitions.Cluster) -> Iterator[Diagnostic]:
     """Everything that is wrong with a cluster by itself."""
     source = item.source
     if source is None:
@@ -48,7 +50,7 @@ def faults(item: documents.Cluster) -> Iterator[Diagnostic]:
     yield from mirrors(item, source)
 
 
-def nfd_release(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def nfd_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """NFD is rendered for its releases 0.16 to 0.19."""
     tag = item.spec.nfd.image.tag
     if item.spec.nfd.enabled and nfd_minor(tag) is None:
@@ -61,7 +63,7 @@ def nfd_release(item: documents.Cluster, source: documents.Document) -> Iterator
         )
 
 
-def kubernetes_release(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def kubernetes_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Manifests are rendered for Kubernetes 1.25 and newer."""
     version = item.spec.kubernetesVersion
     if version is not None and kubernetes_minor(version) < OLDEST_KUBERNETES:
@@ -73,7 +75,7 @@ def kubernetes_release(item: documents.Cluster, source: documents.Document) -> I
         )
 
 
-def engine_settings(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def engine_settings(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Settings do not contradict each other, and a GitOps engine knows its repository."""
     gitops = item.spec.gitops
     destination = gitops.argocd.destination
@@ -116,7 +118,7 @@ def engine_settings(item: documents.Cluster, source: documents.Document) -> Iter
         )
 
 
-def flux_repository(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def flux_repository(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """A GitRepository of our own has a URL with one of the schemes that Flux's definition of the kind allows."""
     gitops = item.spec.gitops
     if gitops.engine != "flux" or gitops.flux.sourceRef is not None or gitops.repository is None:
@@ -134,7 +136,7 @@ def flux_repository(item: documents.Cluster, source: documents.Document) -> Iter
     )
 
 
-def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def watcher(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """An enabled watcher names its repository and its secret, and pins its image."""
     spec = item.spec.watcher
     if not spec.enabled:
@@ -155,7 +157,7 @@ def watcher(item: documents.Cluster, source: documents.Document) -> Iterator[Dia
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
 
-def mirrors(item: documents.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def mirrors(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """A prefix is mirrored once."""
     prefixes = enumerate(mirror.from_ for mirror in item.spec.images.mirrors)
     for _, (index, prefix) in repeats.of(prefixes, key=lambda pair: pair[1]):

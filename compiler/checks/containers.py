@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from compiler import documents, repeats
+from compiler import repeats
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.model import base, quantities
 
 _LARGEST = Fraction(2**63 - 1, 1000)
@@ -30,7 +32,7 @@ class _Fault(NamedTuple):
     note: str = ""
 
 
-def pull_secrets(item: documents.Policy, component: str) -> Iterator[Diagnostic]:
+def pull_secrets(item: definitions.Policy, component: str) -> Iterator[Diagnostic]:
     """A component names a pull secret once, as server-side apply tells them apart by name."""
     secrets = enumerate(getattr(item.spec, component).pullSecrets)
     for _, (index, secret) in repeats.of(secrets, key=lambda pair: pair[1].name):
@@ -42,7 +44,7 @@ def pull_secrets(item: documents.Policy, component: str) -> Iterator[Diagnostic]
         )
 
 
-def amounts(item: documents.Policy, component: str) -> Iterator[Diagnostic]:
+def amounts(item: definitions.Policy, component: str) -> Iterator[Diagnostic]:
     """Amounts of resources are ones that the API server takes, without a warning, and stores at their value.
 
     ValidateContainerResourceRequirements in Kubernetes' core validation, and warningsForPodSpec.

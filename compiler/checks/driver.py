@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import devices, documents
+from compiler import devices, wording
 from compiler.diagnostics import Diagnostic
-from compiler.formats import lines
+from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.planning import images, overrides
-from compiler.schema import words
 
 
-def faults(item: documents.Policy) -> Iterator[Diagnostic]:
+def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the driver, whichever nodes there are."""
     yield from driver_version(item)
     yield from driver_environment(item)
@@ -18,13 +18,13 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from cleanup(item)
 
 
-def driver_version(item: documents.Policy) -> Iterator[Diagnostic]:
+def driver_version(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Package names that hold ${DRIVER_VERSION} are given a release, which neither a digest nor `latest` is."""
     for variant in overrides.variants(item):
         packages, version = variant.driver.source.packages, variant.driver.version
         if version not in ("", "latest") and not version.startswith(images.DIGEST):
             continue
-        field = words.dotted(variant.paths["version"][1:])
+        field = wording.dotted(variant.paths["version"][1:])
         for index, name in enumerate(packages.names if packages else ()):
             if "${DRIVER_VERSION}" in name:
                 yield Diagnostic(
@@ -35,7 +35,7 @@ def driver_version(item: documents.Policy) -> Iterator[Diagnostic]:
                 )
 
 
-def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:
+def driver_environment(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Environment names are unique, none is ours, and INSTALL_POLICY is IfNotPresent or Always."""
     seen: set[str] = set()
     for index, variable in enumerate(item.spec.driver.env):
@@ -52,24 +52,24 @@ def driver_environment(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="install-policy",
                 span=item.source.span("spec", "driver", "env", index, "value"),
-                message=f"{lines.quoted(variable.value)} is no value of INSTALL_POLICY.",
+                message=f"{wording.quoted(variable.value)} is no value of INSTALL_POLICY.",
                 hint="Write IfNotPresent, which keeps a foreign driver that works, or Always, which replaces it.",
             )
 
 
-def module_parameters(item: documents.Policy) -> Iterator[Diagnostic]:
+def module_parameters(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A module parameter is one that the KAE modules know, in their range."""
     known = {kind.module: kind for kind in devices.KINDS}
     in_tree = any(variant.driver.source.inTree is not None for variant in overrides.variants(item))
     for module, parameters in sorted(item.spec.driver.moduleParameters.items()):
         path: documents.Path = ("spec", "driver", "moduleParameters", module)
         if module not in known:
-            yield _unknown(item, path, f"{lines.quoted(module)} is no module of KAE.", known)
+            yield _unknown(item, path, f"{wording.quoted(module)} is no module of KAE.", known)
             continue
         for name, value in sorted(parameters.items()):
             limits = known[module].parameters.get(name)
             if limits is None:
-                message = f"Module '{module}' has no parameter {lines.quoted(name)}."
+                message = f"Module '{module}' has no parameter {wording.quoted(name)}."
                 yield _unknown(item, (*path, name), message, known[module].parameters)
                 continue
             most = 1 if in_tree and name == "uacce_mode" else limits.most
@@ -84,13 +84,13 @@ def module_parameters(item: documents.Policy) -> Iterator[Diagnostic]:
                 )
 
 
-def _unknown(item: documents.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
+def _unknown(item: definitions.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
     span = item.source.places.span(path, key=True)
     hint = f"Those that there are: {', '.join(sorted(known))}."
     return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 
 
-def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
+def virtual_functions(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Virtual functions are set up by our driver, and each finds a queue that its physical function left."""
     driver = item.spec.driver
     for kind in devices.KINDS:
@@ -118,7 +118,7 @@ def virtual_functions(item: documents.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def cleanup(item: documents.Policy) -> Iterator[Diagnostic]:
+def cleanup(item: definitions.Policy) -> Iterator[Diagnostic]:
     """What cleans up when its DaemonSet goes has no pools, whose DaemonSets come and go while their nodes stay."""
     driver = item.spec.driver
     if driver.enabledCleanup and (driver.kernelMappings or driver.rollout.waves or driver.rollout.frozen):

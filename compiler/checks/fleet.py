@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import documents, names, repeats
+from compiler import names, repeats
 from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import definitions
+from compiler.formats import documents
 
 
-def duplicate_clusters(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
+def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
     """A cluster is declared by one KAECluster."""
     for earlier, item in repeats.of(clusters, key=lambda item: item.name):
         yield Diagnostic(
@@ -18,7 +20,7 @@ def duplicate_clusters(clusters: Iterable[documents.Cluster]) -> Iterator[Diagno
         )
 
 
-def shared_projects(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnostic]:
+def shared_projects(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
     """Two clusters of one Argo CD have AppProjects of their own, as each allows one destination."""
     path = ("spec", "gitops", "argocd", "project")
     named = (item for item in clusters if item.spec.gitops.engine == "argocd" and item.spec.gitops.argocd.project)
@@ -32,7 +34,7 @@ def shared_projects(clusters: Iterable[documents.Cluster]) -> Iterator[Diagnosti
         )
 
 
-def _project(item: documents.Cluster) -> tuple[str, str | None]:
+def _project(item: definitions.Cluster) -> tuple[str, str | None]:
     return item.spec.gitops.argocd.namespace, item.spec.gitops.argocd.project
 
 
@@ -48,7 +50,7 @@ def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Di
         )
 
 
-def uncovered_policies(policies: Iterable[documents.Policy]) -> Iterator[Diagnostic]:
+def uncovered_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
     """A policy holds in some cluster; asked where there is none at all."""
     for item in policies:
         yield Diagnostic(
@@ -60,7 +62,7 @@ def uncovered_policies(policies: Iterable[documents.Policy]) -> Iterator[Diagnos
         )
 
 
-def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[str]) -> Iterator[Diagnostic]:
+def unknown_clusters(policies: Iterable[definitions.Policy], clusters: Iterable[str]) -> Iterator[Diagnostic]:
     """Every entry of a policy's clusters names a cluster."""
     known = sorted(clusters)
     for item in policies:
@@ -76,7 +78,7 @@ def unknown_clusters(policies: Iterable[documents.Policy], clusters: Iterable[st
                     )
 
 
-def _globs(item: documents.Policy) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
+def _globs(item: definitions.Policy) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
     """Every list of clusters in a policy, with its place."""
     yield ("spec", "clusters"), item.spec.clusters or ()
     for path, group in item.groups:

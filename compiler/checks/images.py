@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from compiler import documents
+from compiler import wording
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.model import base
 from compiler.planning import images, kernels, overrides
-from compiler.schema import words
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
@@ -23,7 +24,7 @@ Paths = Mapping[str, documents.Path]
 """Where each part of an image's reference is written."""
 
 
-def of_component(item: documents.Policy, name: str) -> Iterator[Diagnostic]:
+def of_component(item: definitions.Policy, name: str) -> Iterator[Diagnostic]:
     """Repository, image and version together name an image, and the image is pinned, in every pool."""
     if name == "driver":
         if item.spec.driver.enabled:
@@ -72,5 +73,5 @@ def mutable_tag(source: documents.Document, path: documents.Path, reference: str
         code="mutable-tag",
         span=source.place(*path),
         message=f"'{reference}', {what}, can change without a commit.",
-        hint=f"Set {words.dotted(path[1:])} to {pinned}.",
+        hint=f"Set {wording.dotted(path[1:])} to {pinned}.",
     )

@@ -2,16 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import documents
+from compiler import wording
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import assignment
-from compiler.formats import lines
+from compiler.fleet import assignment, definitions
+from compiler.formats import documents
+from compiler.inventory import snapshot
 from compiler.planning import kernels, overrides, pools
 
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
 
 
-def faults(item: documents.Policy) -> Iterator[Diagnostic]:
+def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the mappings of a policy, whichever nodes there are."""
     yield from patterns(item)
     yield from shadowed(item)
@@ -20,7 +21,7 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from shared_images(item)
 
 
-def patterns(item: documents.Policy) -> Iterator[Diagnostic]:
+def patterns(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A mapping's pattern is one that NFD can use: else it would pass the mapping over, and take the next one."""
     for path, mapping in item.mappings:
         fault = kernels.fault(mapping.regexp) if mapping.regexp is not None else None
@@ -29,13 +30,13 @@ def patterns(item: documents.Policy) -> Iterator[Diagnostic]:
             yield Diagnostic(
                 code="kernel-pattern",
                 span=item.source.span(*path, "regexp"),
-                message=f"{lines.quoted(mapping.regexp or '')} is no pattern of RE2: {why}"
-                f"{f' in {lines.quoted(part)}' if part else ''}.",
+                message=f"{wording.quoted(mapping.regexp or '')} is no pattern of RE2: {why}"
+                f"{f' in {wording.quoted(part)}' if part else ''}.",
                 hint="Write it as https://github.com/google/re2/wiki/Syntax says; RE2 has no look-ahead.",
             )
 
 
-def shadowed(item: documents.Policy) -> Iterator[Diagnostic]:
+def shadowed(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A mapping can win: no earlier one takes every kernel that it could take."""
     mappings = item.spec.driver.kernelMappings
     for later, earlier in kernels.shadowed(mappings):
@@ -50,7 +51,7 @@ def shadowed(item: documents.Policy) -> Iterator[Diagnostic]:
         )
 
 
-def unused_kernels(item: documents.Policy) -> Iterator[Diagnostic]:
+def unused_kernels(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A mapping takes every kernel that it lists: an image for another one would never be used."""
     mappings = item.spec.driver.kernelMappings
     for index, mapping in enumerate(mappings):
@@ -72,7 +73,7 @@ def unused_kernels(item: documents.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def placeholders(item: documents.Policy) -> Iterator[Diagnostic]:
+def placeholders(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Images are named after kernels only where a mapping knows them, and kernels are listed for such images only."""
     for variant in () if item.mappings else overrides.variants(item):
         for field in ("image", "version"):
@@ -94,7 +95,7 @@ def placeholders(item: documents.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def shared_images(item: documents.Policy) -> Iterator[Diagnostic]:
+def shared_images(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Where images are named after kernels, those of waves and frozen groups are too."""
     per_kernel = [mapping for _, mapping in item.mappings if overrides.is_per_kernel(item, mapping)]
     for variant in overrides.variants(item) if per_kernel else ():
@@ -113,7 +114,7 @@ def shared_images(item: documents.Policy) -> Iterator[Diagnostic]:
 
 
 def uncovered(
-    division: pools.Division, inventory: documents.Inventory, own: Sequence[documents.Node]
+    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
     """A node with KAE devices runs a kernel that some mapping has a driver for."""
     if not division.policy.spec.driver.kernelMappings:
@@ -127,10 +128,10 @@ def uncovered(
             yield _uncovered(division.policy, kernel, f"{assignment.listed(nodes)} of cluster '{inventory.cluster}'")
 
 
-def _uncovered(policy: documents.Policy, kernel: str, where: str) -> Diagnostic:
+def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnostic:
     mappings = policy.spec.driver.kernelMappings
     mapping = kernels.first(mappings, kernel)
-    said = f"the kernel {lines.quoted(kernel or '(unknown)')} of {where}"
+    said = f"the kernel {wording.quoted(kernel or '(unknown)')} of {where}"
     if mapping is None:
         message = f"No mapping of policy '{policy.name}' covers {said}."
         path, hint = PATH, "Add a mapping for the kernel once there is a driver for it."

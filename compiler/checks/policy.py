@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics, documents
+from compiler import devices, diagnostics
 from compiler.checks import containers, driver, images, pools
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import assignment, overlap, selectors
+from compiler.fleet import assignment, definitions, overlap, selectors
+from compiler.formats import documents
 from compiler.model import base
 
 _OWN_LABELS = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
@@ -15,7 +16,7 @@ _COUNTS = frozenset(f"{kind.resource}.vf" for kind in devices.KINDS)
 _COMPONENTS = ("driver", "devicePlugin")
 
 
-def faults(item: documents.Policy) -> Iterator[Diagnostic]:
+def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with a policy by itself."""
     yield from no_kind_enabled(item)
     yield from default_with_selector(item)
@@ -31,7 +32,7 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from unavailable(item)
 
 
-def no_kind_enabled(item: documents.Policy) -> Iterator[Diagnostic]:
+def no_kind_enabled(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A policy serves at least one kind of device."""
     if not assignment.enabled_kinds(item):
         yield Diagnostic(
@@ -42,7 +43,7 @@ def no_kind_enabled(item: documents.Policy) -> Iterator[Diagnostic]:
         )
 
 
-def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
+def default_with_selector(item: definitions.Policy) -> Iterator[Diagnostic]:
     """The default policy has no nodeSelector of its own."""
     if item.spec.default and item.spec.nodeSelector is not None:
         yield Diagnostic(
@@ -54,14 +55,16 @@ def default_with_selector(item: documents.Policy) -> Iterator[Diagnostic]:
         )
 
 
-def selector_values(item: documents.Policy) -> Iterator[Diagnostic]:
+def selector_values(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Every selector of the policy is sound."""
     yield from _selector(item, ("spec", "nodeSelector"), item.spec.nodeSelector)
     for path, group in item.groups:
         yield from _selector(item, (*path, "inventorySelector"), group.inventorySelector)
 
 
-def _selector(item: documents.Policy, path: documents.Path, selector: base.NodeSelector | None) -> Iterator[Diagnostic]:
+def _selector(
+    item: definitions.Policy, path: documents.Path, selector: base.NodeSelector | None
+) -> Iterator[Diagnostic]:
     """A requirement has the values that its operator needs, and asks for no effect; some node can match them all."""
     if selector is None:
         return
@@ -126,7 +129,7 @@ def tolerations(
             yield Diagnostic(code="toleration", span=span, message=f"A toleration {said}.", hint=hint)
 
 
-def reserved_labels(item: documents.Policy) -> Iterator[Diagnostic]:
+def reserved_labels(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Labels for pods do not replace the ones that the compiler owns."""
     for key in sorted(item.spec.daemonSets.labels):
         if key in _OWN_LABELS:
@@ -139,7 +142,7 @@ def reserved_labels(item: documents.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def unavailable(item: documents.Policy) -> Iterator[Diagnostic]:
+def unavailable(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A DaemonSet may replace at least one pod at a time, as it never surges."""
     places: tuple[tuple[documents.Path, int | str], ...] = (
         (("spec", "driver", "rollout", "maxUnavailable"), item.spec.driver.rollout.maxUnavailable),

@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import documents, repeats
+from compiler import repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
+from compiler.fleet import definitions
+from compiler.formats import documents
+from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.planning import overrides, pools, rollout_groups
-from compiler.schema import words
 
 _ROLLOUT: documents.Path = ("spec", "driver", "rollout")
 _NODES = ("percent", "nodes", "inventorySelector")
@@ -19,7 +21,7 @@ _LARGEST = 1_400_000
 """Bytes of node names in one object; etcd takes 1.5 MB of it (--max-request-bytes)."""
 
 
-def faults(item: documents.Policy) -> Iterator[Diagnostic]:
+def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the division of a policy, whichever nodes there are."""
     yield from choices(item)
     yield from group_names(item)
@@ -29,7 +31,7 @@ def faults(item: documents.Policy) -> Iterator[Diagnostic]:
     yield from long_names(item)
 
 
-def choices(item: documents.Policy) -> Iterator[Diagnostic]:
+def choices(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A group says in one way which nodes it takes, and a mapping in one way which kernels."""
     for path, group in item.groups:
         fields = _NODES if isinstance(group, drivers.Wave) else _NODES[1:]
@@ -39,17 +41,17 @@ def choices(item: documents.Policy) -> Iterator[Diagnostic]:
 
 
 def _choice(
-    item: documents.Policy, path: documents.Path, one: drivers.Named, noun: str, choice: tuple[str, tuple[str, ...]]
+    item: definitions.Policy, path: documents.Path, one: drivers.Named, noun: str, choice: tuple[str, tuple[str, ...]]
 ) -> Iterator[Diagnostic]:
     what, fields = choice
     given = [field for field in fields if getattr(one, field) is not None]
     if len(given) != 1:
-        said = f"chooses its {what} by {words.listed(given)}" if given else f"does not say which {what} it takes"
+        said = f"chooses its {what} by {wording.listed(given)}" if given else f"does not say which {what} it takes"
         yield Diagnostic(
             code="choose-one",
             span=item.source.places.span((*path, given[1]), key=True) if given else item.source.span(*path, "name"),
             message=f"{noun} '{one.name}' {said}.",
-            hint=f"Give exactly one of {words.listed(fields)}.",
+            hint=f"Give exactly one of {wording.listed(fields)}.",
         )
 
 
@@ -57,7 +59,7 @@ def _noun(group: drivers.Frozen | drivers.Wave) -> str:
     return "Wave" if isinstance(group, drivers.Wave) else "Frozen group"
 
 
-def group_names(item: documents.Policy) -> Iterator[Diagnostic]:
+def group_names(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Frozen groups and waves have names of their own, and so have mappings; none is called `rest`."""
     groups_by_line = sorted(item.groups, key=lambda pair: item.source.span(*pair[0], "name"))
     declared: tuple[Sequence[tuple[documents.Path, drivers.Named]], ...] = (groups_by_line, item.mappings)
@@ -75,12 +77,12 @@ def group_names(item: documents.Policy) -> Iterator[Diagnostic]:
                 yield Diagnostic(
                     code="reserved-name",
                     span=item.source.span(*path, "name"),
-                    message=f"The name '{rollout_groups.REST}' is that of all nodes that no wave and no frozen group takes.",
+                    message=f"The name '{one.name}' is that of all nodes that no wave and no frozen group takes.",
                     hint="Choose another name.",
                 )
 
 
-def frozen_fields(item: documents.Policy) -> Iterator[Diagnostic]:
+def frozen_fields(item: definitions.Policy) -> Iterator[Diagnostic]:
     """A frozen group has a version of its own: with that of the policy it would move."""
     for path, group in item.groups:
         is_whole = group.version == "" and group.image is not None
@@ -95,7 +97,7 @@ def frozen_fields(item: documents.Policy) -> Iterator[Diagnostic]:
 
 
 def bounds(
-    item: documents.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
+    item: definitions.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
 ) -> Iterator[Diagnostic]:
     """The percentages of waves that hold in one cluster rise: each is an upper bound."""
     waves = ((path, group) for path, group in declared if isinstance(group, drivers.Wave))
@@ -119,7 +121,7 @@ def bounds(
             )
 
 
-def long_names(item: documents.Policy) -> Iterator[Diagnostic]:
+def long_names(item: definitions.Policy) -> Iterator[Diagnostic]:
     """The name of each pool's DaemonSet fits into 63 characters."""
     if not item.spec.driver.enabled:
         return
@@ -144,7 +146,7 @@ def long_names(item: documents.Policy) -> Iterator[Diagnostic]:
 
 
 def in_cluster(
-    division: pools.Division, inventory: documents.Inventory, own: Sequence[documents.Node]
+    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
     """Everything that is to be said of a division in one cluster, where `own` are the policy's nodes."""
     if not division.policy.spec.driver.enabled:
@@ -172,7 +174,7 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
 
 
 def strangers(
-    division: pools.Division, inventory: documents.Inventory, own: Sequence[documents.Node]
+    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
     """Every node that a group names is one of the cluster, and of the policy."""
     declared = [(group.path, group.declared) for group in division.groups if group.declared is not None]
@@ -208,7 +210,7 @@ def strangers(
 
 
 def empty_groups(
-    division: pools.Division, inventory: documents.Inventory, own: Sequence[documents.Node]
+    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
 ) -> Iterator[Diagnostic]:
     """A wave or a frozen group takes some node of the cluster."""
     governed = {node.name for node in own}

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, documents
+from compiler import devices, wording
 from compiler.checks import cluster
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import assignment, selectors
-from compiler.formats import lines
+from compiler.fleet import assignment, definitions, selectors
+from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 
 _SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
@@ -30,7 +30,7 @@ def is_supported_kernel(version: str) -> bool:
     return version.startswith(_KERNELS) and _PLAIN_2203 not in version
 
 
-def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) -> int | None:
+def newest_kubernetes(item: definitions.Cluster, nodes: Iterable[snapshot.Node]) -> int | None:
     """The minor release whose API the manifests may use: as stated, or that of the newest kubelet."""
     if item.spec.kubernetesVersion is not None:
         return cluster.kubernetes_minor(item.spec.kubernetesVersion)
@@ -40,7 +40,7 @@ def newest_kubernetes(item: documents.Cluster, nodes: Iterable[documents.Node]) 
 
 
 def findings(
-    item: documents.Cluster,
+    item: definitions.Cluster,
     governed: Sequence[pools.Division],
     verdicts: Sequence[plan.Verdict],
     place: Span,
@@ -61,15 +61,15 @@ def findings(
         yield from uncompared(item, entry, nodes)
 
 
-def _cluster_span(item: documents.Cluster, place: Span, *path: str) -> Span:
+def _cluster_span(item: definitions.Cluster, place: Span, *path: str) -> Span:
     """A setting of the KAECluster; where the nodes are listed if there is none."""
     return item.source.place(*path) if item.source else place
 
 
 def kubernetes_release(
-    item: documents.Cluster,
+    item: definitions.Cluster,
     governed: Sequence[pools.Division],
-    nodes: Sequence[documents.Node],
+    nodes: Sequence[snapshot.Node],
     place: Span,
 ) -> Iterator[Diagnostic]:
     """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
@@ -99,7 +99,7 @@ def kubernetes_release(
                 yield _unguarded(item, entry.policy, minor)
 
 
-def _unguarded(item: documents.Cluster, policy: documents.Policy, minor: int) -> Diagnostic:
+def _unguarded(item: definitions.Cluster, policy: definitions.Policy, minor: int) -> Diagnostic:
     written = policy.source.has(("spec", "driver", "drain", "enabled"))
     return Diagnostic(
         code="unguarded-eviction" if written else "drain-unstated",
@@ -114,7 +114,7 @@ def _unguarded(item: documents.Cluster, policy: documents.Policy, minor: int) ->
     )
 
 
-def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node], place: Span) -> Iterator[Diagnostic]:
+def nfd_already_running(item: definitions.Cluster, nodes: Sequence[snapshot.Node], place: Span) -> Iterator[Diagnostic]:
     """One NFD runs in a cluster: labels of NFD without any of our rules' come from another one."""
     if not item.spec.nfd.enabled:
         return
@@ -132,7 +132,7 @@ def nfd_already_running(item: documents.Cluster, nodes: Sequence[documents.Node]
         )
 
 
-def rules_missing(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[Diagnostic]:
+def rules_missing(item: definitions.Cluster, governed: Sequence[pools.Division]) -> Iterator[Diagnostic]:
     """A policy's labels are made by NodeFeatureRules in the cluster."""
     if governed and not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         pooled = [entry.policy.name for entry in governed if entry.label is not None]
@@ -173,7 +173,9 @@ def ungoverned_nodes(verdicts: Iterable[plan.Verdict], place: Span) -> Iterator[
         )
 
 
-def opted_out(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def opted_out(
+    item: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Verdict]
+) -> Iterator[Diagnostic]:
     """A node that a policy governs has not opted out."""
     parts = (
         ("driver", "driver", devices.OPT_OUT_DRIVER),
@@ -200,7 +202,7 @@ def _without(label: str) -> Callable[[plan.Verdict], bool]:
     return refuses
 
 
-def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def barred(item: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
     """A policy tolerates the taints of the nodes that it governs."""
     tolerations = policy.spec.daemonSets.tolerations
     taints: dict[str, list[plan.Verdict]] = {}
@@ -218,7 +220,9 @@ def barred(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan
         )
 
 
-def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]) -> Iterator[Diagnostic]:
+def unsupported(
+    item: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Verdict]
+) -> Iterator[Diagnostic]:
     """The driver supports the operating system and the kernel of the nodes that it is installed on."""
     systems: dict[str, list[plan.Verdict]] = {}
     kernels: dict[str, list[plan.Verdict]] = {}
@@ -237,7 +241,7 @@ def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence
             yield Diagnostic(
                 code=code,
                 span=policy.source.span("metadata", "name"),
-                message=f"KAE's driver is not known to support the {noun} {lines.quoted(name)} "
+                message=f"KAE's driver is not known to support the {noun} {wording.quoted(name)} "
                 f"of {_said(item, _nodes(verdicts))}.",
                 notes=(f"Policy '{policy.name}' installs it there.",),
                 hint="Leave the nodes out of the policy, or give them one of their own with driver.enabled: false.",
@@ -245,7 +249,7 @@ def unsupported(item: documents.Cluster, policy: documents.Policy, own: Sequence
 
 
 def guests_without_driver(
-    item: documents.Cluster, policy: documents.Policy, own: Sequence[plan.Verdict]
+    item: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Verdict]
 ) -> Iterator[Diagnostic]:
     """Virtual functions that are handed out have a driver in their own node."""
     driver = policy.spec.driver
@@ -268,7 +272,9 @@ def guests_without_driver(
         )
 
 
-def uncompared(item: documents.Cluster, entry: pools.Division, nodes: Sequence[documents.Node]) -> Iterator[Diagnostic]:
+def uncompared(
+    item: definitions.Cluster, entry: pools.Division, nodes: Sequence[snapshot.Node]
+) -> Iterator[Diagnostic]:
     """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
     selector = entry.policy.spec.nodeSelector
     for index, requirement in enumerate(selector.matchExpressions if selector else ()):
@@ -286,11 +292,11 @@ def uncompared(item: documents.Cluster, entry: pools.Division, nodes: Sequence[d
             )
 
 
-def _is_odd(node: documents.Node, key: str) -> bool:
+def _is_odd(node: snapshot.Node, key: str) -> bool:
     return node.label(devices.PRESENT) == "true" and not selectors.comparable(node.label(key))
 
 
-def _said(item: documents.Cluster, nodes: Sequence[str]) -> str:
+def _said(item: definitions.Cluster, nodes: Sequence[str]) -> str:
     return f"{assignment.listed(nodes)} of cluster '{item.name}'"
 
 

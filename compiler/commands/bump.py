@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, schema
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema, wording
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.fleet import parse
-from compiler.formats import decode, edits
+from compiler.formats import decode, documents, edits
 from compiler.project import document_files, package_data
-from compiler.schema import words
 
 _LISTS = {
     "wave": ("wave", ("spec", "driver", "rollout", "waves")),
@@ -55,7 +54,7 @@ def _bumped(arguments: argparse.Namespace) -> int:
             return _wrong(arguments, notes)
         _write(file, source.text)
     line = source.documents[index].span(*path).line
-    result = {"file": file.name, "line": line, "path": words.dotted(path), "old": old, "new": arguments.version}
+    result = {"file": file.name, "line": line, "path": wording.dotted(path), "old": old, "new": arguments.version}
     change = f"is {old} already" if old == arguments.version else f"{old or 'unset'} -> {arguments.version}"
     body = f"{file.name}:{line}: {arguments.policy} {title}: version {change}\n"
     findings.show(arguments, diagnostics.merged(notes), body, policy=arguments.policy, **result)
@@ -133,7 +132,7 @@ def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path
             continue
         known = [entry["name"] for entry in _value(data, path) or ()]
         if wanted not in known:
-            field = words.dotted(path)
+            field = wording.dotted(path)
             hint = _hint(wanted, known, f"{field} holds") if known else f"{field} has no entries."
             raise edits.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
         return f"{title} {wanted}", (*path, known.index(wanted), "version")
@@ -143,8 +142,8 @@ def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path
 
 
 def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
-    near = words.nearest(wanted, known)
-    return (f"Did you mean '{near}'? " if near else "") + f"{lead} {words.listed(known)}."
+    near = wording.nearest(wanted, known)
+    return (f"Did you mean '{near}'? " if near else "") + f"{lead} {wording.listed(known)}."
 
 
 def _value(data: Any, path: documents.Path) -> Any:

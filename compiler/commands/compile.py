@@ -144,7 +144,7 @@ def _compiled(this: _Run) -> int:
 def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
     """The fleet, without the inventories that the cache vouches for."""
     from compiler import schema  # noqa: PLC0415 - only here is there something to compile
-    from compiler.project import load
+    from compiler.project import load  # noqa: PLC0415
 
     notes = list(this.notes)
     wanted = [item for item in this.inputs if item.name not in current]
@@ -153,7 +153,7 @@ def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", lis
 
 def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
     """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
-    from compiler import pipeline
+    from compiler import pipeline  # noqa: PLC0415
     from compiler.rendering import templates  # noqa: PLC0415 - only here is there something to compile
 
     rendered = templates.renderer(package_data.templates(), package_data.bytecode())

@@ -5,10 +5,11 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, documents, errors, pipeline
+from compiler import cli, devices, diagnostics, errors, pipeline
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
-from compiler.fleet import assignment, selectors
+from compiler.fleet import assignment, definitions, selectors
+from compiler.inventory import snapshot
 from compiler.model import base
 from compiler.planning import plan, pools
 from compiler.project import discovery
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE
 
 
-def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[documents.Cluster, str]:
+def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
     """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
     discovery.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
@@ -49,7 +50,7 @@ def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[d
     return matches[0], name
 
 
-def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node) -> Iterator[str]:
+def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node) -> Iterator[str]:
     """The explanation for people."""
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
@@ -91,7 +92,7 @@ def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str, ba
     )
 
 
-def _term(term: selectors.Term, node: documents.Node) -> Iterator[str]:
+def _term(term: selectors.Term, node: snapshot.Node) -> Iterator[str]:
     if not term:
         yield "yes  every node"
     for requirement in term:
@@ -101,7 +102,7 @@ def _term(term: selectors.Term, node: documents.Node) -> Iterator[str]:
         yield f"{'yes' if holds else 'NO '}  {selectors.text(requirement)}   ({have})"
 
 
-def _devices(node: documents.Node) -> str:
+def _devices(node: snapshot.Node) -> str:
     if not node.profile.discovered:
         return "unknown, NFD has not labelled the node yet"
     found = []
@@ -112,7 +113,7 @@ def _devices(node: documents.Node) -> str:
     return ", ".join(found) or "none"
 
 
-def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node) -> dict[str, Any]:
+def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node) -> dict[str, Any]:
     """The explanation for programs."""
     return {
         "cluster": view.cluster.name,
@@ -127,14 +128,14 @@ def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: documents.Node
     }
 
 
-def _pool(division: pools.Division | None, node: documents.Node) -> dict[str, Any] | None:
+def _pool(division: pools.Division | None, node: snapshot.Node) -> dict[str, Any] | None:
     if division is None or not division.policy.spec.driver.enabled:
         return None
     found = division.pool(node)
     return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}
 
 
-def _policy(entry: assignment.Governed, node: documents.Node) -> dict[str, Any]:
+def _policy(entry: assignment.Governed, node: snapshot.Node) -> dict[str, Any]:
     failing = [selectors.failing(term, node.label) for term in entry.terms]
     return {
         "name": entry.policy.name,

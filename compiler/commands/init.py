@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from compiler import __version__, cli, documents, errors, names
-from compiler.inventory import reduction
+from compiler import __version__, cli, errors, names
+from compiler.inventory import canonical_form, snapshot
 from compiler.project import document_files, package_data
 
 _SCHEMAS = ("kaecluster", "kaepolicy")
@@ -48,9 +48,9 @@ def texts(cluster: str) -> Mapping[str, str]:
         found[f"schemas/{stem}.json"] = (Path(package_data.folder("schemas")) / f"{stem}.json").read_text(
             encoding="utf-8"
         )
-    name = documents.ClusterName(cluster)
-    empty = documents.Inventory(cluster=name, file="", nodes=())
-    found[f"{names.INVENTORY}/{cluster}.json"] = reduction.text(empty)
+    name = snapshot.ClusterName(cluster)
+    empty = snapshot.Inventory(cluster=name, file="", nodes=())
+    found[f"{names.INVENTORY}/{cluster}.json"] = canonical_form.text(empty)
     return found
 
 

@@ -6,11 +6,12 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from compiler import cli, diagnostic_formats, diagnostics, documents, errors, names, pipeline, schema
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, pipeline, schema
+from compiler.checks import inventory
 from compiler.commands import findings
 from compiler.fleet import parse
-from compiler.formats import decode
-from compiler.inventory import reduction
+from compiler.formats import decode, documents
+from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import reader
 from compiler.model import cluster
 from compiler.project import document_files, load, package_data
@@ -28,19 +29,19 @@ def run(arguments: argparse.Namespace) -> int:
     found = _piped(name) if arguments.kubeconfig is None else _live(arguments)
     if found is None:
         return cli.WRONG
-    sys.stdout.write(reduction.text(found))
+    sys.stdout.write(canonical_form.text(found))
     return cli.FINE
 
 
-def _live(arguments: argparse.Namespace) -> documents.Inventory:
+def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
     """The inventory of the nodes that the API server lists."""
     cluster = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
     reducer = reduction.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
-    return documents.Inventory(cluster=documents.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
+    return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
-def _piped(name: str) -> documents.Inventory | None:
+def _piped(name: str) -> snapshot.Inventory | None:
     """The inventory of the list on standard input; None where that is wrong, after saying why."""
     source: TextIO | None = sys.stdin  # None where the caller closed it
     if source is None or source.isatty():
@@ -54,7 +55,7 @@ def _piped(name: str) -> documents.Inventory | None:
     if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
         raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     for document in nodes:
-        notes.extend(reduction.faults(document))
+        notes.extend(inventory.faults(document))
     shown = diagnostics.merged(notes)
     sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:

@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, documents, errors, pipeline
+from compiler import cli, diagnostics, errors, pipeline
 from compiler.commands import findings
-from compiler.formats import decode
-from compiler.inventory import reduction
+from compiler.fleet import definitions
+from compiler.formats import decode, documents
+from compiler.inventory import reduction, snapshot
 from compiler.kube import reader
 from compiler.output import scan, tree
 from compiler.project import discovery, package_data
@@ -28,7 +29,7 @@ class _Wanted:
     """What the documents want of the cluster."""
 
     fleet: pipeline.Fleet
-    cluster: documents.Cluster
+    cluster: definitions.Cluster
     compiled: tree.Tree
     objects: tuple[documents.Document, ...]
 
@@ -54,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE if result.as_planned else cli.DIFFERS
 
 
-def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> documents.Cluster:
+def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> definitions.Cluster:
     """The one cluster that a kubeconfig can lead to."""
     known = [cluster.name for cluster in fleet.clusters]
     discovery.require_clusters(names, known)
@@ -104,7 +105,7 @@ class _Look:
         nodes = tuple(node for node, _ in pairs)
         states = {state.name: state for _, state in pairs}
         known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
-        now = documents.Inventory(cluster=cluster.name, file="", nodes=nodes)
+        now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
         view, notes = pipeline.view(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
         for document in wanted.objects:
             ref = cluster_status.ref_of(document.data)

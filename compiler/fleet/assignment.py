@@ -4,8 +4,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, diagnostics, documents, names, repeats
-from compiler.fleet import overlap, selectors
+from compiler import devices, diagnostics, names, repeats
+from compiler.fleet import definitions, overlap, selectors
+from compiler.inventory import snapshot
 
 _MOST_OVERLAPS = 50
 """Overlaps of a cluster that are shown: one selector that is too wide makes hundreds."""
@@ -15,7 +16,7 @@ _MOST_OVERLAPS = 50
 class Governed:
     """A policy in a cluster, and the selector terms of the nodes that it governs; any one of them suffices."""
 
-    policy: documents.Policy
+    policy: definitions.Policy
     terms: tuple[selectors.Term, ...]
 
     def governs(self, label: Callable[[str], str | None]) -> bool:
@@ -23,30 +24,30 @@ class Governed:
         return any(selectors.term_matches(term, label) for term in self.terms)
 
 
-def enabled_kinds(policy: documents.Policy) -> tuple[devices.Kind, ...]:
+def enabled_kinds(policy: definitions.Policy) -> tuple[devices.Kind, ...]:
     """The kinds that a policy serves, in the table's order."""
     return tuple(kind for kind in devices.KINDS if getattr(policy.spec.operator, kind.switch))
 
 
-def is_served(policy: documents.Policy, node: documents.Node) -> bool:
+def is_served(policy: definitions.Policy, node: snapshot.Node) -> bool:
     """Whether a node has a device that the policy serves, or may have one, as NFD has not labelled it yet."""
     if not node.profile.discovered:
         return True
     return any(node.label(kind.present) == "true" for kind in enabled_kinds(policy))
 
 
-def holds_in(policy: documents.Policy, cluster: str) -> bool:
+def holds_in(policy: definitions.Policy, cluster: str) -> bool:
     """Whether the policy names the cluster, or names none."""
     return names.globs_match(policy.spec.clusters, cluster)
 
 
-def in_cluster(policies: Iterable[documents.Policy], cluster: str) -> tuple[documents.Policy, ...]:
+def in_cluster(policies: Iterable[definitions.Policy], cluster: str) -> tuple[definitions.Policy, ...]:
     """The policies that hold in a cluster, by name."""
     return tuple(sorted((p for p in policies if holds_in(p, cluster)), key=lambda policy: policy.name))
 
 
 def governed(
-    policies: Sequence[documents.Policy], inventory: documents.Inventory
+    policies: Sequence[definitions.Policy], inventory: snapshot.Inventory
 ) -> tuple[tuple[Governed, ...], list[diagnostics.Diagnostic]]:
     """The policies of a cluster with their terms, and every reason why a node could have two of them."""
     found = [*duplicate_policies(policies), *second_defaults(policies)]
@@ -66,7 +67,7 @@ def governed(
     return tuple(sorted(result, key=lambda item: item.policy.name)), found
 
 
-def duplicate_policies(policies: Iterable[documents.Policy]) -> Iterator[diagnostics.Diagnostic]:
+def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[diagnostics.Diagnostic]:
     """A policy's name is unique in a cluster."""
     for earlier, policy in repeats.of(policies, key=lambda policy: policy.name):
         yield diagnostics.Diagnostic(
@@ -78,7 +79,7 @@ def duplicate_policies(policies: Iterable[documents.Policy]) -> Iterator[diagnos
         )
 
 
-def second_defaults(policies: Iterable[documents.Policy]) -> Iterator[diagnostics.Diagnostic]:
+def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[diagnostics.Diagnostic]:
     """A cluster has at most one default policy."""
     defaults = [policy for policy in policies if policy.spec.default]
     for policy in defaults[1:]:
@@ -92,9 +93,9 @@ def second_defaults(policies: Iterable[documents.Policy]) -> Iterator[diagnostic
 
 
 def overlaps(
-    policies: Sequence[documents.Policy],
+    policies: Sequence[definitions.Policy],
     terms: Sequence[selectors.Term],
-    inventory: documents.Inventory,
+    inventory: snapshot.Inventory,
 ) -> Iterator[diagnostics.Diagnostic]:
     """No node, of today or to come, can be governed by two policies."""
     found = (
@@ -125,16 +126,16 @@ def overlaps(
 
 
 def shares(
-    governed: Sequence[Governed], nodes: Iterable[documents.Node], keys: Iterable[str] = ()
-) -> tuple[tuple[Governed | None, tuple[documents.Node, ...]], ...]:
+    governed: Sequence[Governed], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()
+) -> tuple[tuple[Governed | None, tuple[snapshot.Node, ...]], ...]:
     """Who governs which nodes: alike nodes together, in the order of the first one.
 
     Nodes are alike that have one profile and no difference in the labels that the policies ask for, or in `keys`.
     """
     asked = {requirement.key for item in governed for term in item.terms for requirement in term}
     chosen = tuple(sorted({*asked, *keys}))
-    by_hostname = documents.HOSTNAME in chosen
-    groups: dict[tuple[object, ...], list[documents.Node]] = {}
+    by_hostname = snapshot.HOSTNAME in chosen
+    groups: dict[tuple[object, ...], list[snapshot.Node]] = {}
     for node in nodes:
         own = node.labels
         key = (id(node.profile), *(own.get(name) for name in chosen)) if own else (id(node.profile),)
@@ -145,14 +146,14 @@ def shares(
     )
 
 
-def _selector_span(policy: documents.Policy) -> diagnostics.Span:
+def _selector_span(policy: definitions.Policy) -> diagnostics.Span:
     """The key nodeSelector; the policy's name where it has none and so selects every node."""
     if policy.spec.nodeSelector is None:
         return policy.source.span("metadata", "name")
     return policy.source.places.span(("spec", "nodeSelector"), key=True)
 
 
-def _too_complex(policy: documents.Policy, rest: overlap.TooComplex) -> diagnostics.Diagnostic:
+def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> diagnostics.Diagnostic:
     return diagnostics.Diagnostic(
         code="default-too-complex",
         span=policy.source.span("spec", "default"),
@@ -165,7 +166,7 @@ def _too_complex(policy: documents.Policy, rest: overlap.TooComplex) -> diagnost
     )
 
 
-def _nothing_left(policy: documents.Policy) -> diagnostics.Diagnostic:
+def _nothing_left(policy: definitions.Policy) -> diagnostics.Diagnostic:
     # The API server refuses a node affinity without terms, which is what no node would come to.
     return diagnostics.Diagnostic(
         code="selector-never-matches",

@@ -3,28 +3,30 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import diagnostics, documents, names
-from compiler.inventory import reduction
+from compiler import diagnostics, names
+from compiler.fleet import definitions
+from compiler.formats import documents
+from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster, policy
 
 
-def policy_of(document: documents.Document) -> documents.Policy:
+def policy_of(document: documents.Document) -> definitions.Policy:
     """The policy in a document that its schema accepts."""
     found = policy.KAEPolicy.model_validate(document.data)
-    name = documents.PolicyName(found.metadata.name)
-    return documents.Policy(name=name, spec=found.spec, source=document)
+    name = definitions.PolicyName(found.metadata.name)
+    return definitions.Policy(name=name, spec=found.spec, source=document)
 
 
-def cluster_of(document: documents.Document) -> documents.Cluster:
+def cluster_of(document: documents.Document) -> definitions.Cluster:
     """The cluster in a document that its schema accepts."""
     found = cluster.KAECluster.model_validate(document.data)
-    name = documents.ClusterName(found.metadata.name)
-    return documents.Cluster(name=name, spec=found.spec, source=document)
+    name = snapshot.ClusterName(found.metadata.name)
+    return definitions.Cluster(name=name, spec=found.spec, source=document)
 
 
-def default_cluster(name: str) -> documents.Cluster:
+def default_cluster(name: str) -> definitions.Cluster:
     """A cluster that has an inventory but no KAECluster."""
-    return documents.Cluster(name=documents.ClusterName(name), spec=cluster.KAEClusterSpec(), source=None)
+    return definitions.Cluster(name=snapshot.ClusterName(name), spec=cluster.KAEClusterSpec(), source=None)
 
 
 def inventory_cluster(document: documents.Document) -> str:
@@ -33,11 +35,11 @@ def inventory_cluster(document: documents.Document) -> str:
     return data["metadata"]["name"] if data["kind"] == "NodeInventory" else names.stem(document.file)
 
 
-def inventory_of(document: documents.Document, spec: cluster.KAEClusterSpec) -> documents.Inventory:
+def inventory_of(document: documents.Document, spec: cluster.KAEClusterSpec) -> snapshot.Inventory:
     """The inventory in a NodeInventory or a list of nodes that is sound."""
     if document.data["kind"] == "NodeInventory":
-        return reduction.of_document(document.file, document.data)
-    name = documents.ClusterName(names.stem(document.file))
+        return canonical_form.of_document(document.file, document.data)
+    name = snapshot.ClusterName(names.stem(document.file))
     ignored = spec.watcher.ignoreLabels
     return reduction.of_kubernetes(name, document.file, document.data["items"], ignored)
 

@@ -3,8 +3,8 @@
 import codecs
 import re
 
-from compiler import diagnostics, documents
-from compiler.formats import json_text, lines, yaml_text
+from compiler import diagnostics
+from compiler.formats import documents, json_text, lines, yaml_text
 
 YAML_BYTES = 32 * 1024 * 1024
 """The size of the largest YAML file; kubectl's answer for more nodes is read, more quickly, as JSON."""

@@ -13,9 +13,8 @@ from typing import Any
 
 import yaml
 
-from compiler import documents, errors
-from compiler.formats import canonical, decode, json_positions, yaml_text
-from compiler.schema import words
+from compiler import errors, wording
+from compiler.formats import canonical, decode, documents, json_positions, yaml_text
 
 _LOADER = yaml.CSafeLoader  # libyaml, as in yamlreader: its marks count characters, and CR LF as two.
 
@@ -46,7 +45,7 @@ def written(source: Source, index: int, path: documents.Path, value: str) -> Sou
     The list entries on the way must be there. Raises RefusedError where that cannot be had by one edit: where
     aliases repeat the value, where a merge brings it, or where it is written in a form that no splice fits.
     """
-    place = f"{source.documents[index].places.span(path)}: '{words.dotted(path)}'"
+    place = f"{source.documents[index].places.span(path)}: '{wording.dotted(path)}'"
     if source.name.endswith(".json"):
         splice = _json_splice(source.text, path, value)
     else:

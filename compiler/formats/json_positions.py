@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterator
 
-from compiler import diagnostics, documents
-from compiler.formats import lines
+from compiler import diagnostics
+from compiler.formats import documents, lines
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder()

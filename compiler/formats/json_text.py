@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from compiler import diagnostics, documents
-from compiler.formats import json_positions, lines, scalars
+from compiler import diagnostics, wording
+from compiler.formats import documents, json_positions, lines, scalars
 
 DEPTH = 64
 """How deep a document may nest, as in the rule of nesting-too-deep."""
@@ -130,7 +130,7 @@ def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diag
                 yield diagnostics.Diagnostic(
                     code="duplicate-key",
                     span=where.span(key_at),
-                    message=f"The key {lines.quoted(str(step))} stands twice in its object.",
+                    message=f"The key {wording.quoted(str(step))} stands twice in its object.",
                     notes=(f"It first stands at {where.span(earlier)}.",),
                 )
             if text[at] in "[{" and len(search) < FINDINGS:
@@ -145,13 +145,13 @@ def _number_problem(number: str) -> tuple[str, str, str] | None:
     if number.lstrip("-").isdigit():
         if len(number.lstrip("-")) <= scalars.DIGITS:
             return None
-        message = f"{lines.quoted(number)} has more digits than every JSON reader keeps."
+        message = f"{wording.quoted(number)} has more digits than every JSON reader keeps."
         return "ambiguous-scalar", message, "Put it in double quotes for the string."
     if number.lstrip("-") in ("Infinity", "NaN"):
-        return "json-syntax", f"{lines.quoted(number)} is not a number of JSON.", ""
+        return "json-syntax", f"{wording.quoted(number)} is not a number of JSON.", ""
     if math.isfinite(float(number)):
         return None
-    return "json-syntax", f"{lines.quoted(number)} is larger than a number of JSON readers can be.", ""
+    return "json-syntax", f"{wording.quoted(number)} is larger than a number of JSON readers can be.", ""
 
 
 def _numbers(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
@@ -169,7 +169,7 @@ def _halves(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
             yield diagnostics.Diagnostic(
                 code="forbidden-character",
                 span=where.span(match.start()),
-                message=f"The escape {lines.quoted(match[0])} is half a character.",
+                message=f"The escape {wording.quoted(match[0])} is half a character.",
                 hint="Write the character itself, or both halves.",
             )
 

@@ -2,18 +2,14 @@
 
 import re
 
-from compiler import diagnostics
+from compiler import diagnostics, wording
 
 SHOWN = 200
 """Characters of a line that are shown; a longer line is data rather than something to read."""
 
-WORDS = 60
-"""Characters of a document's own words that a message repeats."""
 
 _STEP = 1 << 16  # Positions between two checkpoints: small to search, and few even in the largest inventory.
 _BREAK = re.compile(r"[\r\n]")
-# What would steer a terminal or cannot be encoded (escapes, marks of direction, half characters).
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
 
 
 class Lines:
@@ -51,15 +47,4 @@ class Lines:
 
     def _shown(self, start: int) -> str:
         found = _BREAK.search(self.text, start, start + SHOWN)
-        return shown(self.text[start : found.start() if found else start + SHOWN])
-
-
-def shown(text: str) -> str:
-    """A text that a terminal can show: one mark for each character that it cannot."""
-    return _UNSHOWN.sub("\ufffd", text)
-
-
-def quoted(text: str) -> str:
-    """A document's own words as a message shows them: in single quotes, on one line, and not too long."""
-    text = shown(text[: WORDS + 1].replace("\n", " ").replace("\t", " "))
-    return f"'{text if len(text) <= WORDS else text[: WORDS - 1] + '…'}'"
+        return wording.printable(self.text[start : found.start() if found else start + SHOWN])

@@ -1,7 +1,7 @@
 """Where the values of a YAML document stand: a tree beside the data, of positions in the text."""
 
-from compiler import diagnostics, documents
-from compiler.formats import lines
+from compiler import diagnostics
+from compiler.formats import documents, lines
 
 
 class Branch:

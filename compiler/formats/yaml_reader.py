@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import yaml
 
-from compiler import diagnostics, documents
-from compiler.formats import canonical, lines, scalars, yaml_positions
+from compiler import diagnostics, wording
+from compiler.formats import canonical, documents, lines, scalars, yaml_positions
 
 _EVENTS = yaml.CSafeLoader  # libyaml's events; where PyYAML lacks it this fails, as its own parser differs.
 
@@ -140,7 +140,7 @@ class Reader:
         scalar = scalars.plain(text)
         if scalar.problem:
             hint = f"Write {_quoted(text)} for the string" + (scalar.other and f", or {scalar.other}")
-            self._report("ambiguous-scalar", at, f"{lines.quoted(text)} {scalar.problem}.", hint=f"{hint}.")
+            self._report("ambiguous-scalar", at, f"{wording.quoted(text)} {scalar.problem}.", hint=f"{hint}.")
         return scalar.value
 
     def _key(self, text: str, at: int, plain: bool) -> _Value:
@@ -152,7 +152,7 @@ class Reader:
             if scalar.value != text or scalar.problem:
                 reason = scalar.problem or "is not a string"
                 hint = f"Write {_quoted(text)}."
-                self._report("ambiguous-scalar", at, f"The key {lines.quoted(text)} {reason}.", hint=hint)
+                self._report("ambiguous-scalar", at, f"The key {wording.quoted(text)} {reason}.", hint=hint)
         self._set_key(text, at)
         return _Value(text, at)
 
@@ -172,7 +172,7 @@ class Reader:
         if key in top.inside:
             top.key = _IGNORED
             note = f"It first stands at {self.lines.span(top.inside[key][0])}."
-            self._report("duplicate-key", at, f"The key {lines.quoted(key)} stands twice in its mapping.", note)
+            self._report("duplicate-key", at, f"The key {wording.quoted(key)} stands twice in its mapping.", note)
 
     def _start(self, event: Any, data: Any) -> None:
         at = event.start_mark.index
@@ -228,10 +228,10 @@ class Reader:
         at, name = event.start_mark.index, event.anchor
         value = self.anchors.get(name)
         if value is None:
-            self._report("yaml-syntax", at, f"The alias {lines.quoted('*' + name)} has no anchor before it.")
+            self._report("yaml-syntax", at, f"The alias {wording.quoted('*' + name)} has no anchor before it.")
             raise _StopError
         if isinstance(value, _Open):
-            message = f"The alias {lines.quoted('*' + name)} stands inside the value that it repeats."
+            message = f"The alias {wording.quoted('*' + name)} stands inside the value that it repeats."
             self._report("alias-explosion", at, message)
             raise _StopError
         self.aliased += value.size
@@ -252,7 +252,7 @@ class Reader:
         elif isinstance(value.data, str):
             self._set_key(value.data, at)
         else:
-            self._report("yaml-syntax", at, f"The alias {lines.quoted('*' + name)} is a key, but not a string.")
+            self._report("yaml-syntax", at, f"The alias {wording.quoted('*' + name)} is a key, but not a string.")
             raise _StopError
 
     def _too_deep(self, at: int) -> None:
@@ -261,7 +261,7 @@ class Reader:
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
-            message = f"The tag {lines.quoted(_tag(event.tag))} is not used in documents."
+            message = f"The tag {wording.quoted(_tag(event.tag))} is not used in documents."
             hint = "Remove it; quotes make a value a string."
             self._report("yaml-tag", event.start_mark.index, message, hint=hint)
 
@@ -275,7 +275,7 @@ class Reader:
 
 def _quoted(text: str) -> str:
     """A string as it can be written instead."""
-    return canonical.quoted(text) if len(text) <= lines.WORDS else "it in double quotes"
+    return canonical.quoted(text) if len(text) <= wording.WORDS else "it in double quotes"
 
 
 def _tag(tag: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from compiler import documents
+from compiler.formats import documents
 
 Kind = Literal["KAEPolicy", "KAECluster"]
 

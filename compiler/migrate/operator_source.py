@@ -5,8 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler import API_VERSION, diagnostics, documents
-from compiler.schema import words
+from compiler import API_VERSION, diagnostics, wording
+from compiler.formats import documents
+from compiler.schema import phrases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:
             return _refused(document, ("items",), "The list does not hold exactly one KAEPolicy.")
         data, root = items[0], ("items", 0)
     if not isinstance(data, dict):
-        return _refused(document, root, f"Expected a mapping, found {words.value(data)}.")
+        return _refused(document, root, f"Expected a mapping, found {phrases.value(data)}.")
     if "kind" not in data and "apiVersion" not in data:
         return Source(document=document, root=root, options=data, identity=(), metadata={})
     return _live(document, root, data)
@@ -52,7 +53,7 @@ def _live(
     kind, version = str(data.get("kind")), str(data.get("apiVersion"))
     # The operator's own version of its API is not known, and takes no part in what the fields mean.
     if kind != "KAEPolicy" or version.partition("/")[0] != API_VERSION.partition("/")[0]:
-        message = f"This is a '{words.shown(kind)}' of '{words.shown(version)}', not a KAEPolicy of the operator."
+        message = f"This is a '{wording.cut(kind)}' of '{wording.cut(version)}', not a KAEPolicy of the operator."
         return _refused(document, (*root, "kind"), message)
     for field in ("metadata", "spec"):
         if not isinstance(data.get(field, {}), dict):
@@ -68,7 +69,7 @@ def _live(
 
 def name(at: documents.Path) -> str:
     """An option as the guide writes it; keys with a hyphen are common among a chart's."""
-    return re.sub(r"^\[([A-Za-z][\w-]*)\]", r"\1", words.dotted(at))
+    return re.sub(r"^\[([A-Za-z][\w-]*)\]", r"\1", wording.dotted(at))
 
 
 def dropped(source: Source, at: documents.Path, why: str, hint: str = "") -> diagnostics.Diagnostic:
@@ -97,7 +98,7 @@ def not_a_mapping(document: documents.Document, at: documents.Path, found: Any) 
     return diagnostics.Diagnostic(
         code="wrong-type",
         span=document.span(*at),
-        message=f"Expected a mapping in '{name(at)}', found {words.value(found)}.",
+        message=f"Expected a mapping in '{name(at)}', found {phrases.value(found)}.",
     )
 
 

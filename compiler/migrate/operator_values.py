@@ -7,14 +7,13 @@ from typing import Any
 
 import pydantic
 
-from compiler import API_VERSION, diagnostics, documents, schema
+from compiler import API_VERSION, diagnostics, schema, wording
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
-from compiler.fleet import parse
-from compiler.formats import canonical
+from compiler.fleet import definitions, parse
+from compiler.formats import canonical, documents
 from compiler.migrate import operator_options, operator_source
 from compiler.model import base, cluster, policy
-from compiler.schema import words
 
 _ARGOCD = "# +argocd:skip-file-rendering"
 """A directory Application of Argo CD passes over a file that holds this in a line."""
@@ -50,7 +49,7 @@ Step = _Carried | diagnostics.Diagnostic
 class _Origins:
     """The places of a translated document: those of what was translated."""
 
-    places: documents.Places
+    places: documents.Positions
     of: Mapping[documents.Path, documents.Path]
 
     def origin(self, path: documents.Path) -> documents.Path:
@@ -67,7 +66,7 @@ class _Origins:
     def reworded(self, found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
         """A finding with the source's own names for its fields."""
         for target in sorted(self.of, key=len, reverse=True):
-            ours, theirs = words.dotted(target), operator_source.name(self.of[target])
+            ours, theirs = wording.dotted(target), operator_source.name(self.of[target])
             if f"'{ours}" in found.message:
                 return replace(found, message=found.message.replace(f"'{ours}", f"'{theirs}"))
         return found
@@ -181,7 +180,7 @@ def _meant(path: documents.Path) -> str:
         return f"Write it as '{dotted[0]}:' with '{'.'.join(dotted[1:])}:' below it."
     known = {*operator_options.OPTIONS, *operator_options.SECTIONS}
     siblings = {str(other[-1]) for other in known if other and list(other[:-1]) == above}
-    near = words.nearest(last, sorted(siblings))
+    near = wording.nearest(last, sorted(siblings))
     return f"Did you mean '{near}'?" if near else ""
 
 
@@ -217,7 +216,7 @@ def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     return [made.origins.reworded(fault) for fault in found if fault.severity == "error"]
 
 
-def _policy(item: documents.Policy) -> dict[str, Any]:
+def _policy(item: definitions.Policy) -> dict[str, Any]:
     """What differs from the defaults, the kinds of devices, and the versions, which somebody should pin."""
     data = _changed(item.spec, policy.KAEPolicySpec())
     data["operator"] = item.spec.operator.model_dump(mode="json")
@@ -228,7 +227,7 @@ def _policy(item: documents.Policy) -> dict[str, Any]:
     return _written("KAEPolicy", item.name, data)
 
 
-def _cluster(item: documents.Cluster) -> dict[str, Any]:
+def _cluster(item: definitions.Cluster) -> dict[str, Any]:
     """What differs from the defaults, and whether NFD is ours."""
     data = _changed(item.spec, cluster.KAEClusterSpec())
     data["nfd"] = {"enabled": item.spec.nfd.enabled, **data.get("nfd", {})}

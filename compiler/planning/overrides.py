@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import documents
+from compiler.fleet import definitions
+from compiler.formats import documents
 from compiler.model import driver as drivers
 from compiler.planning import kernels
 
@@ -35,7 +36,7 @@ class Variant:
     paths: Mapping[str, documents.Path]
 
 
-def variants(policy: documents.Policy) -> Iterator[Variant]:
+def variants(policy: definitions.Policy) -> Iterator[Variant]:
     """Every driver that a policy's mappings, waves and frozen groups make, whichever nodes there are."""
     top: documents.Path = ("spec", "driver")
     for mapping, group in product(policy.mappings or (None,), (*policy.groups, None)):
@@ -54,7 +55,7 @@ def variants(policy: documents.Policy) -> Iterator[Variant]:
         )
 
 
-def is_per_kernel(policy: documents.Policy, mapping: drivers.KernelMapping) -> bool:
+def is_per_kernel(policy: definitions.Policy, mapping: drivers.KernelMapping) -> bool:
     """Whether images of a mapping are named after kernels, in any group: then each kernel has a pool of its own."""
     layers = (None, *(group for _, group in policy.groups))
     return any(kernels.named_in(effective(policy.spec.driver, mapping, layer)) for layer in layers)

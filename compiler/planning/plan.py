@@ -7,13 +7,14 @@ DaemonSet controller will do. Nodes that no selector can tell apart are judged o
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler import devices, documents
-from compiler.fleet import assignment, selectors
+from compiler import devices
+from compiler.fleet import assignment, definitions, selectors
+from compiler.inventory import snapshot
 from compiler.model import base, cluster
 from compiler.model import driver as drivers
 from compiler.planning import images, pools
 
-Share = tuple[pools.Division | None, tuple[documents.Node, ...]]
+Share = tuple[pools.Division | None, tuple[snapshot.Node, ...]]
 """A policy with its pools, or nobody, and nodes that it governs and that are alike."""
 
 
@@ -29,8 +30,8 @@ class Landing:
 class Verdict:
     """What happens to nodes that are alike in everything that any policy asks."""
 
-    nodes: tuple[documents.Node, ...]
-    policy: documents.Policy | None
+    nodes: tuple[snapshot.Node, ...]
+    policy: definitions.Policy | None
     why: str
     pool: pools.Pool | None
     """Whose installer lands there."""
@@ -39,7 +40,7 @@ class Verdict:
     resources: tuple[tuple[str, int], ...]
 
     @property
-    def node(self) -> documents.Node:
+    def node(self) -> snapshot.Node:
         """One of the nodes, to stand for all."""
         return self.nodes[0]
 
@@ -69,16 +70,14 @@ def serving_terms(
     )
 
 
-def tolerates(toleration: base.Toleration, taint: documents.Taint) -> bool:
+def tolerates(toleration: base.Toleration, taint: snapshot.Taint) -> bool:
     """Whether a pod with the toleration bears the taint (Kubernetes' Toleration.ToleratesTaint)."""
     if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
         return False
     return toleration.operator == "Exists" or (toleration.value or "") == taint.value
 
 
-def untolerated(
-    tolerations: Iterable[base.Toleration], taints: Iterable[documents.Taint]
-) -> tuple[documents.Taint, ...]:
+def untolerated(tolerations: Iterable[base.Toleration], taints: Iterable[snapshot.Taint]) -> tuple[snapshot.Taint, ...]:
     """The taints that keep a DaemonSet's pod away; PreferNoSchedule never does."""
     chosen = tuple(tolerations)
     return tuple(
@@ -102,12 +101,10 @@ def verdicts(shares: Iterable[Share], spec: cluster.KAEClusterSpec) -> tuple[Ver
     return tuple(sorted(found, key=lambda verdict: verdict.node.name))
 
 
-def _by_group(
-    division: pools.Division | None, nodes: tuple[documents.Node, ...]
-) -> Iterable[tuple[documents.Node, ...]]:
+def _by_group(division: pools.Division | None, nodes: tuple[snapshot.Node, ...]) -> Iterable[tuple[snapshot.Node, ...]]:
     if division is None or not division.groups:
         return (nodes,)
-    found: dict[str, list[documents.Node]] = {}
+    found: dict[str, list[snapshot.Node]] = {}
     for node in nodes:
         group = division.group(node.name)
         found.setdefault(group.name if group else "", []).append(node)
@@ -119,7 +116,7 @@ def _count_labels(kind: devices.Kind) -> tuple[str, str]:
 
 
 def _verdict(
-    division: pools.Division | None, nodes: tuple[documents.Node, ...], spec: cluster.KAEClusterSpec
+    division: pools.Division | None, nodes: tuple[snapshot.Node, ...], spec: cluster.KAEClusterSpec
 ) -> Verdict:
     node = nodes[0]
     if division is None:
@@ -143,7 +140,7 @@ def _verdict(
     )
 
 
-def _why(found: assignment.Governed, node: documents.Node) -> str:
+def _why(found: assignment.Governed, node: snapshot.Node) -> str:
     if found.policy.spec.default:
         return f"policy '{found.policy.name}' is the default, and no other policy matches"
     term = next(term for term in found.terms if selectors.term_matches(term, node.label))
@@ -152,7 +149,7 @@ def _why(found: assignment.Governed, node: documents.Node) -> str:
 
 
 def _driver_landing(
-    division: pools.Division, node: documents.Node, spec: cluster.KAEClusterSpec, pool: pools.Pool | None
+    division: pools.Division, node: snapshot.Node, spec: cluster.KAEClusterSpec, pool: pools.Pool | None
 ) -> Landing:
     found = _landing(division, node, spec, pool.driver if pool else division.policy.spec.driver, devices.OPT_OUT_DRIVER)
     if found.image is not None and pool is None:
@@ -162,7 +159,7 @@ def _driver_landing(
 
 def _landing(
     governed: assignment.Governed,
-    node: documents.Node,
+    node: snapshot.Node,
     spec: cluster.KAEClusterSpec,
     component: base.Component,
     opt_out: str,
@@ -183,7 +180,7 @@ def _landing(
     return Landing(image=image, reason=f"it has devices of {present}")
 
 
-def _obstacle(policy: documents.Policy, node: documents.Node, opt_out: str) -> str:
+def _obstacle(policy: definitions.Policy, node: snapshot.Node, opt_out: str) -> str:
     kinds = assignment.enabled_kinds(policy)
     if not node.profile.discovered:
         return "NFD has not labelled the node yet: its devices are unknown"
@@ -192,13 +189,13 @@ def _obstacle(policy: documents.Policy, node: documents.Node, opt_out: str) -> s
     return f"it has opted out: {opt_out}=false"
 
 
-def taint_text(taint: documents.Taint) -> str:
+def taint_text(taint: snapshot.Taint) -> str:
     """A taint as kubectl writes it: key=value:effect."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
 
-def functions(kind: devices.Kind, node: documents.Node) -> tuple[int, int]:
+def functions(kind: devices.Kind, node: snapshot.Node) -> tuple[int, int]:
     """How many physical and virtual functions of a kind NFD counted on the node."""
     pf, vf = (_count(node.label(key)) for key in _count_labels(kind))
     return pf, vf
@@ -209,7 +206,7 @@ def _count(value: str | None) -> int:
 
 
 def resources(
-    policy: documents.Policy, node: documents.Node, driven: drivers.Driver | None
+    policy: definitions.Policy, node: snapshot.Node, driven: drivers.Driver | None
 ) -> tuple[tuple[str, int], ...]:
     """Resource and amount that the kubelet will offer: devices times replicas; `driven`: our driver that lands there.
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import devices, documents
-from compiler.fleet import assignment
+from compiler import devices
+from compiler.fleet import assignment, definitions
+from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.planning import kernels, overrides
 from compiler.planning import rollout_groups as grouping
@@ -78,14 +79,14 @@ class Division(assignment.Governed):
         """The class of a kernel, given as the node tells it; None where there is no pool for it."""
         return _class_of(self.policy, self.classes, version)
 
-    def pool(self, node: documents.Node) -> Pool | None:
+    def pool(self, node: snapshot.Node) -> Pool | None:
         """The pool of a node of the policy; None where no mapping has one for its kernel, or there is none."""
         found = self.kernel_class(node.profile.kernel_version)
         if found is None and self.policy.mappings:
             return None
         return self._pools.get((_name(self.group(node.name)), _name(found)))
 
-    def why_not(self, node: documents.Node) -> str:
+    def why_not(self, node: snapshot.Node) -> str:
         """Why a node of the policy is in no pool."""
         kernel = kernels.cleaned(node.profile.kernel_version)
         mapping = kernels.first(self.policy.spec.driver.kernelMappings, kernel)
@@ -93,7 +94,7 @@ class Division(assignment.Governed):
             return f"no mapping covers its kernel {kernel or '(unknown)'}"
         return f"mapping '{mapping.name}' lists no image for its kernel {kernel}"
 
-    def reasons(self, node: documents.Node) -> Iterator[str]:
+    def reasons(self, node: snapshot.Node) -> Iterator[str]:
         """Why a node of the policy is in its group, and which mapping takes its kernel."""
         group = self.group(node.name)
         if group is not None:
@@ -108,7 +109,7 @@ class Division(assignment.Governed):
         return {(_name(pool.group), _name(pool.kernels)): pool for pool in self.pools}
 
 
-def _class_of(policy: documents.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
+def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
     kernel = kernels.cleaned(version)
     mapping = kernels.first(policy.spec.driver.kernelMappings, kernel)
     return next((found for found in classes if found.mapping is mapping and found.kernel in (None, kernel)), None)
@@ -118,7 +119,7 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
-def divided(entry: assignment.Governed, cluster: documents.ClusterName, nodes: Sequence[documents.Node]) -> Division:
+def divided(entry: assignment.Governed, cluster: snapshot.ClusterName, nodes: Sequence[snapshot.Node]) -> Division:
     """A policy's pools in a cluster, where these are the nodes that it governs; none where it installs no driver."""
     policy = entry.policy
     if not policy.spec.driver.enabled:
@@ -130,7 +131,7 @@ def divided(entry: assignment.Governed, cluster: documents.ClusterName, nodes: S
     return Division(policy=policy, terms=entry.terms, groups=groups, classes=classes, pools=pools)
 
 
-def pool_of(policy: documents.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:
+def pool_of(policy: definitions.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:
     """The pool of a group's nodes with these kernels; None is a question that the policy does not ask."""
     parts = [part.name for part in (group, found) if part is not None]
     return Pool(
@@ -146,14 +147,14 @@ def pool_of(policy: documents.Policy, group: grouping.Group | None, found: Kerne
     )
 
 
-def _is_driven(policy: documents.Policy, classes: Sequence[KernelClass], node: documents.Node) -> bool:
+def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
     """Whether a driver would come to the node: a canary that none comes to would show nothing."""
     if not assignment.is_served(policy, node):
         return False
     return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
 
 
-def _classes(policy: documents.Policy, nodes: Sequence[documents.Node]) -> Iterator[KernelClass]:
+def _classes(policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iterator[KernelClass]:
     mappings = policy.spec.driver.kernelMappings
     for index, mapping in enumerate(mappings):
         if not overrides.is_per_kernel(policy, mapping):
@@ -179,7 +180,7 @@ def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
     return frozenset(map(kernels.cleaned, known))
 
 
-def _seen(policy: documents.Policy, nodes: Iterable[documents.Node]) -> frozenset[str]:
+def _seen(policy: definitions.Policy, nodes: Iterable[snapshot.Node]) -> frozenset[str]:
     """The kernels that the policy's nodes run, as NFD reports them."""
     versions = {node.profile.kernel_version for node in nodes if assignment.is_served(policy, node)}
     return frozenset(kernels.cleaned(version) for version in versions if version)

@@ -4,8 +4,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler import documents, names
-from compiler.fleet import selectors
+from compiler import names
+from compiler.fleet import definitions, selectors
+from compiler.formats import documents
+from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 
 REST = "rest"
@@ -34,10 +36,10 @@ def bucket(node: str) -> int:
 
 
 def of(
-    policy: documents.Policy,
-    cluster: documents.ClusterName,
-    nodes: Sequence[documents.Node],
-    is_driven: Callable[[documents.Node], bool],
+    policy: definitions.Policy,
+    cluster: snapshot.ClusterName,
+    nodes: Sequence[snapshot.Node],
+    is_driven: Callable[[snapshot.Node], bool],
 ) -> tuple[Group, ...]:
     """The groups of a policy in a cluster, in the order in which they take nodes; none where none is declared.
 
@@ -61,7 +63,7 @@ def of(
     return (*found, Group(name=REST, path=(), nodes=(), declared=None)) if found else ()
 
 
-def _chosen(group: drivers.Group, nodes: Iterable[documents.Node]) -> set[str]:
+def _chosen(group: drivers.Group, nodes: Iterable[snapshot.Node]) -> set[str]:
     """The members by name, known or not: a frozen node that is away for a moment stays frozen."""
     if group.nodes is not None:
         return set(group.nodes)
@@ -69,7 +71,7 @@ def _chosen(group: drivers.Group, nodes: Iterable[documents.Node]) -> set[str]:
     return {node.name for node in nodes if selectors.term_matches(term, node.label)}
 
 
-def _share(nodes: Iterable[documents.Node], is_driven: Callable[[documents.Node], bool], percent: float) -> set[str]:
+def _share(nodes: Iterable[snapshot.Node], is_driven: Callable[[snapshot.Node], bool], percent: float) -> set[str]:
     """The nodes below a bound; where none to which a driver comes is among them, the lowest such node joins."""
     bound = round(percent * BUCKETS / 100)
     placed = [(bucket(node.name), node) for node in nodes]
@@ -81,7 +83,7 @@ def _share(nodes: Iterable[documents.Node], is_driven: Callable[[documents.Node]
     return members
 
 
-def reason(group: Group, node: documents.Node) -> str:
+def reason(group: Group, node: snapshot.Node) -> str:
     """Why a node is in its group."""
     declared, place = group.declared, f"{bucket(node.name) * 100 / BUCKETS:g} %"
     if declared is None:

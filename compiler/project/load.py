@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, documents, pipeline, schema
-from compiler.formats import decode
+from compiler import diagnostics, pipeline, schema
+from compiler.formats import decode, documents
 from compiler.project import discovery, document_files, package_data
 
 

@@ -8,7 +8,7 @@ at once comes before it. No hooks, for the same reason.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import documents
+from compiler.fleet import definitions
 from compiler.formats import canonical
 from compiler.model import gitops as engines
 from compiler.rendering import ir
@@ -77,7 +77,7 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) 
     return found
 
 
-def bootstrap(item: documents.Cluster) -> Iterator[ir.Manifest]:
+def bootstrap(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     """The objects that make the engine apply the cluster's output; applied once, by hand."""
     gitops = item.spec.gitops
     if gitops.engine == "argocd" and gitops.repository is not None:
@@ -88,7 +88,7 @@ def bootstrap(item: documents.Cluster) -> Iterator[ir.Manifest]:
         yield from _flux(item)
 
 
-def _argo_application(item: documents.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
+def _argo_application(item: definitions.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
     gitops = item.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination
@@ -113,7 +113,7 @@ _IN_CLUSTER = "https://kubernetes.default.svc"
 """The cluster that Argo CD runs in, by its well-known URL."""
 
 
-def _flux(item: documents.Cluster) -> Iterator[ir.Manifest]:
+def _flux(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     gitops = item.spec.gitops
     flux = gitops.flux
     if flux.sourceRef is not None:
@@ -145,11 +145,11 @@ def _flux(item: documents.Cluster) -> Iterator[ir.Manifest]:
     yield ir.Manifest(component="bootstrap", template="kustomization.yaml", value=value)
 
 
-def _name(item: documents.Cluster) -> str:
+def _name(item: definitions.Cluster) -> str:
     return f"kae-{item.name}"
 
 
-def _path(item: documents.Cluster) -> str:
+def _path(item: definitions.Cluster) -> str:
     repository = item.spec.gitops.repository
     stated = repository.path if repository else None
     return (stated or f"output/{item.name}").removeprefix("./").strip("/")

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import devices, documents
+from compiler import devices
 from compiler.checks import cluster as cluster_checks
-from compiler.fleet import assignment, selectors
+from compiler.fleet import assignment, definitions, selectors
 from compiler.model import base, config
 from compiler.planning import images, plan, pools
 from compiler.rendering import ir, node_feature_rules, program_configs
@@ -18,7 +18,7 @@ _CLEANUP_SECONDS = 300
 
 
 def of_cluster(
-    item: documents.Cluster, governed: Sequence[pools.Division], kubernetes_minor: int | None
+    item: definitions.Cluster, governed: Sequence[pools.Division], kubernetes_minor: int | None
 ) -> tuple[ir.Manifest, ...]:
     """Every object of a cluster, in the order of its components."""
     policies = tuple(entry.policy for entry in governed)
@@ -45,7 +45,7 @@ def device_plugin_name(policy_name: str) -> str:
     return f"kae-device-plugin-{policy_name}"
 
 
-def _namespace(item: documents.Cluster) -> Iterator[ir.Manifest]:
+def _namespace(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     if item.spec.namespaceManaged:
         value = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
         yield ir.Manifest(component="namespace", template="namespace.yaml", value=value)
@@ -70,7 +70,7 @@ _NFD = (
 )
 
 
-def _nfd(item: documents.Cluster, policies: Sequence[documents.Policy]) -> Iterator[ir.Manifest]:
+def _nfd(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
     spec = item.spec.nfd
     if spec.enabled:
         own = tuple(toleration(entry) for entry in spec.tolerations)
@@ -87,7 +87,7 @@ def _nfd(item: documents.Cluster, policies: Sequence[documents.Policy]) -> Itera
         yield from _all("nfd", _NFD, value)
 
 
-def _drivers(item: documents.Cluster, governed: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
+def _drivers(item: definitions.Cluster, governed: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
     served = tuple(entry for entry in governed if entry.policy.spec.driver.enabled)
     if not served:
         return
@@ -109,7 +109,7 @@ def _drivers(item: documents.Cluster, governed: Sequence[pools.Division], *, gua
             yield ir.Manifest(component="driver", template="daemonset.yaml", value=_driver_pool(item, entry, pool))
 
 
-def _driver_pool(item: documents.Cluster, entry: pools.Division, pool: pools.Pool) -> ir.DriverPool:
+def _driver_pool(item: definitions.Cluster, entry: pools.Division, pool: pools.Pool) -> ir.DriverPool:
     chosen, spec = entry.policy, pool.driver
     name = driver_name(chosen.name, pool)
     itself = config.DaemonSetRef(namespace=item.spec.namespace, name=name)
@@ -127,12 +127,12 @@ def _driver_pool(item: documents.Cluster, entry: pools.Division, pool: pools.Poo
     )
 
 
-def _leases(chosen: documents.Policy) -> tuple[str, ...]:
+def _leases(chosen: definitions.Policy) -> tuple[str, ...]:
     stem = driver_name(chosen.name)
     return tuple(f"{stem}-{number}" for number in range(1, chosen.spec.driver.rollout.maxParallel + 1))
 
 
-def _device_plugins(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def _device_plugins(item: definitions.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     served = tuple(entry for entry in governed if entry.policy.spec.devicePlugin.enabled)
     if served:
         account = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
@@ -151,7 +151,7 @@ def _device_plugins(item: documents.Cluster, governed: Sequence[pools.Division])
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
 
 
-def _pod(item: documents.Cluster, entry: assignment.Governed, component: base.Component, name: str) -> dict[str, Any]:
+def _pod(item: definitions.Cluster, entry: assignment.Governed, component: base.Component, name: str) -> dict[str, Any]:
     pods = entry.policy.spec.daemonSets
     return {
         "namespace": item.spec.namespace,
@@ -201,7 +201,7 @@ _WATCHER = (
 )
 
 
-def _watcher(item: documents.Cluster) -> Iterator[ir.Manifest]:
+def _watcher(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     spec = item.spec.watcher
     if not spec.enabled or spec.repository is None or spec.secretName is None:
         return
@@ -218,7 +218,7 @@ def _watcher(item: documents.Cluster) -> Iterator[ir.Manifest]:
     yield from _all("watcher", _WATCHER, value)
 
 
-def _monitoring(item: documents.Cluster, policies: Sequence[documents.Policy]) -> Iterator[ir.Manifest]:
+def _monitoring(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
     if not item.spec.monitoring.enabled:
         return
     scraped = tuple(

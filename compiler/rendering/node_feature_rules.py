@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import devices, documents
+from compiler import devices
+from compiler.fleet import definitions
 from compiler.planning import kernels, pools
 from compiler.rendering import ir
 
 
-def of_cluster(item: documents.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def of_cluster(item: definitions.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     """The rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
     if not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         return

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from compiler import devices, documents
-from compiler.fleet import assignment
+from compiler import devices
+from compiler.fleet import assignment, definitions
 from compiler.model import base, cluster, config
 from compiler.model import driver as drivers
 from compiler.planning import images, pools
@@ -19,7 +19,7 @@ _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def driver(
-    item: documents.Policy,
+    item: definitions.Policy,
     pool: pools.Pool,
     *,
     cluster_name: str,
@@ -53,7 +53,7 @@ def driver(
     )
 
 
-def device_plugin(item: documents.Policy, *, cluster_name: str) -> str:
+def device_plugin(item: definitions.Policy, *, cluster_name: str) -> str:
     """The device plugin's config of a policy."""
     spec = item.spec.devicePlugin
     served = assignment.enabled_kinds(item)
@@ -71,7 +71,7 @@ def device_plugin(item: documents.Policy, *, cluster_name: str) -> str:
     )
 
 
-def watcher(item: documents.Cluster, repository: cluster.WatcherRepository, metrics_port: int | None) -> str:
+def watcher(item: definitions.Cluster, repository: cluster.WatcherRepository, metrics_port: int | None) -> str:
     """The watcher's config in a cluster."""
     spec = item.spec.watcher
     return _text(

@@ -5,8 +5,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from compiler import diagnostics, documents
-from compiler.schema import recognition, wording, words
+from compiler import diagnostics
+from compiler.formats import documents
+from compiler.schema import explanations, phrases, recognition
 
 _LARGE = ("nodeinventory", "nodelist")
 """Languages that machines write, at length: a compiled engine says whether there is anything to look for."""
@@ -15,7 +16,7 @@ _LARGE = ("nodeinventory", "nodelist")
 class Judge:
     """The languages, ready to judge; what it needs of a language is made at its first document."""
 
-    def __init__(self, schemas: Mapping[str, words.Schema]) -> None:
+    def __init__(self, schemas: Mapping[str, phrases.Schema]) -> None:
         """Take the schemas by the names of their files without `.json`."""
         self._schemas = schemas
         self._thorough = functools.cache(lambda stem: thorough()(schemas[stem]))
@@ -35,7 +36,7 @@ class Judge:
         if stem in _LARGE and self._passes(stem, document.data):
             return kind, []
         errors = self._thorough(stem).iter_errors(document.data)
-        return kind, wording.worded(errors, wording.Reader(document, self._schemas[stem]))
+        return kind, explanations.worded(errors, explanations.Reader(document, self._schemas[stem]))
 
     def _passes(self, stem: str, data: Any) -> bool:
         try:
@@ -61,7 +62,7 @@ def thorough() -> Any:
     )
 
 
-def quick(schema: words.Schema) -> Any:
+def quick(schema: phrases.Schema) -> Any:
     """The engine that only says yes or no, a hundred times faster."""
     import jsonschema_rs  # noqa: PLC0415 - needed only where there is an inventory.
 

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compiler import API_VERSION, diagnostics, documents
-from compiler.schema import words
+from compiler import API_VERSION, diagnostics, wording
+from compiler.formats import documents
+from compiler.schema import phrases
 
 STEMS: Mapping[str, str] = MappingProxyType(
     {
@@ -26,7 +27,7 @@ def recognised(document: documents.Document, *, lists: bool) -> Recognised:
     """The kind of a document; None, and why, where it is none of ours or of another version."""
     data = document.data
     if not isinstance(data, dict):
-        message = f"Expected a mapping with apiVersion, kind, metadata and spec, found {words.value(data)}."
+        message = f"Expected a mapping with apiVersion, kind, metadata and spec, found {phrases.value(data)}."
         return _refused(document, "not-an-object", message)
     kind = data.get("kind")
     if not isinstance(kind, str):
@@ -42,9 +43,9 @@ def recognised(document: documents.Document, *, lists: bool) -> Recognised:
 
 
 def _without_kind(document: documents.Document, kind: Any) -> Recognised:
-    hint = f"Write kind: with one of {words.listed(STEMS)}."
+    hint = f"Write kind: with one of {wording.listed(STEMS)}."
     if kind is not None:
-        message = f"Expected a string, found {words.value(kind)} in 'kind'."
+        message = f"Expected a string, found {phrases.value(kind)} in 'kind'."
         return _refused(document, "wrong-type", message, "kind", hint=hint)
     if "kind" in document.data:
         return _refused(document, "wrong-type", "'kind' has no value.", "kind", hint=hint)
@@ -52,12 +53,12 @@ def _without_kind(document: documents.Document, kind: Any) -> Recognised:
 
 
 def _unknown_kind(document: documents.Document, kind: str) -> Recognised:
-    hint = f"Keep here only {words.listed(STEMS)}; apply other objects by themselves."
+    hint = f"Keep here only {wording.listed(STEMS)}; apply other objects by themselves."
     if kind == "Node":
         hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
-    elif near := words.nearest(kind, STEMS):
+    elif near := wording.nearest(kind, STEMS):
         hint = f"Did you mean '{near}'?"
-    message = f"'{words.shown(kind)}' is not a kind of document that the compiler reads."
+    message = f"'{wording.cut(kind)}' is not a kind of document that the compiler reads."
     return _refused(document, "unknown-kind", message, "kind", hint=hint)
 
 
@@ -66,7 +67,7 @@ def _unknown_version(document: documents.Document, kind: str, version: str) -> R
     hint = f"Write apiVersion: {API_VERSION}."
     if kind == "KAEPolicy" and version.startswith(f"{group}/"):
         hint = "Turn a KAEPolicy of the KAE Operator into one for the compiler with 'kae import'."
-    message = f"'{words.shown(version)}' is not a version of {kind} that the compiler reads."
+    message = f"'{wording.cut(version)}' is not a version of {kind} that the compiler reads."
     return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
 
 
@@ -77,13 +78,13 @@ def _recognised_list(document: documents.Document, kind: str, lists: bool) -> Re
         return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
     version = document.data.get("apiVersion")
     if isinstance(version, str) and version != "v1":
-        message = f"'{words.shown(version)}' is not a version of {kind} that the compiler reads."
+        message = f"'{wording.cut(version)}' is not a version of {kind} that the compiler reads."
         return _refused(document, "unknown-version", message, "apiVersion", hint="Write apiVersion: v1.")
     items = document.data.get("items")
     for index, item in enumerate(items if isinstance(items, list) else ()):
         other = item.get("kind", "Node") if isinstance(item, dict) else "Node"
         if isinstance(other, str) and other != "Node":
-            message = f"A {kind} is read for Nodes, and this one holds a '{words.shown(other)}'."
+            message = f"A {kind} is read for Nodes, and this one holds a '{wording.cut(other)}'."
             hint = "Keep Nodes only in a list, and divide other documents by lines of '---'."
             return _refused(document, "unknown-kind", message, "items", index, "kind", hint=hint)
     return "NodeList", []

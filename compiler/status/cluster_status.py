@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import documents
 from compiler.fleet import selectors
+from compiler.inventory import snapshot
 from compiler.model import base
 from compiler.output import diff
 from compiler.planning import plan
@@ -126,7 +126,7 @@ def ref_of(data: Mapping[str, Any]) -> Ref:
 
 
 def wanted_daemon_sets(
-    objects: Sequence[Mapping[str, Any]], verdicts: Sequence[plan.Verdict], nodes: Sequence[documents.Node]
+    objects: Sequence[Mapping[str, Any]], verdicts: Sequence[plan.Verdict], nodes: Sequence[snapshot.Node]
 ) -> tuple[rollout.Wanted, ...]:
     """The DaemonSets of the output, with the nodes on which the plan foretells a pod of each."""
     planned = _planned(verdicts)
@@ -159,7 +159,7 @@ def _planned(verdicts: Sequence[plan.Verdict]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _served(spec: Mapping[str, Any], nodes: Sequence[documents.Node]) -> tuple[str, ...]:
+def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[str, ...]:
     """The nodes that a DaemonSet without a policy serves: those that its nodeSelector and its tolerations allow."""
     tolerations = [base.Toleration.model_validate(found) for found in spec.get("tolerations", ())]
     term = tuple(selectors.Requirement(key, "In", (value,)) for key, value in spec.get("nodeSelector", {}).items())

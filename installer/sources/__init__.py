@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from installer import config, host, outline
+from installer import config
+from installer.decide import change_steps
+from installer.host import host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """A text that differs where what would be staged differs, as far as the config does not say it."""
 
-    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+    def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Fill an empty folder of the host: modules/*.ko for /lib/modules, packages/*.rpm for the host's rpm.
 
         Each raises `errors.Failure` where there is no such driver for this host, in one sentence for people.

@@ -9,9 +9,12 @@ import re
 import shutil
 from pathlib import Path
 
-from installer import digests, outline, places, rpm
-from installer import host as hosts
+from installer import paths
+from installer.decide import change_steps
+from installer.host import host as hosts
+from installer.host import rpm
 from installer.sources import Context
+from installer.store import digests
 from runtime import errors, readings
 
 _COMPILE_S = 1800
@@ -35,16 +38,16 @@ class Build:
         """The source's content."""
         return digests.of_folder(self._tree)
 
-    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+    def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Get the headers, compile."""
         kernel = self._context.kernel
         return (
-            outline.Step(
+            change_steps.Step(
                 name="install-kernel-devel",
                 reason=f"Has the host's package manager install kernel-devel-{kernel}, unless it is there.",
                 act=self._install_headers,
             ),
-            outline.Step(
+            change_steps.Step(
                 name="compile-modules",
                 reason=f"Compiles the driver's source against it, for {kernel}.",
                 act=lambda: self._compile(folder),
@@ -76,13 +79,13 @@ class Build:
     def _compile(self, folder: str) -> None:
         if not (self._tree / "Makefile").is_file():
             raise errors.Failure("The image has no driver source at /opt/src/kae: build one from it that has.")
-        scratch = self._host.path(places.BUILD)
+        scratch = self._host.path(paths.BUILD)
         try:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.copytree(self._tree, scratch / "source", symlinks=True)
             (scratch / "tmp").mkdir()
         except (OSError, shutil.Error) as error:
-            raise errors.Failure(f"The driver's source cannot be copied to '{places.BUILD}': {error}.") from error
+            raise errors.Failure(f"The driver's source cannot be copied to '{paths.BUILD}': {error}.") from error
         self._make(scratch)
         found = {path.name: path for path in scratch.rglob("*.ko")}
         missing = [name for name in self._context.settings.modules if f"{name}.ko" not in found]

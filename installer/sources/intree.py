@@ -1,6 +1,6 @@
 """The kernel's own modules: nothing is brought but the libraries."""
 
-from installer import outline
+from installer.decide import change_steps
 from installer.sources import Context
 
 
@@ -15,7 +15,7 @@ class InTree:
         """The kernel decides, and the wish names it already."""
         return ""
 
-    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+    def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """None: there is nothing to fetch."""
         del folder
         return ()

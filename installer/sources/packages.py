@@ -4,8 +4,10 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
-from installer import outline, pci, record, refusals, rpm, wish
+from installer.decide import change_steps, desired
+from installer.host import package_errors, pci, rpm
 from installer.sources import Context
+from installer.store import record
 from runtime import errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
@@ -18,7 +20,7 @@ class Packages:
         """Asks nobody yet."""
         self._context = context
         self._host = context.host
-        self._names = wish.packages(context.settings)
+        self._names = desired.packages(context.settings)
         source = context.settings.source.packages
         self._repositories = source.repositories if source is not None else ()
         self._gpg_check = source is None or source.gpg_check
@@ -27,18 +29,18 @@ class Packages:
         """The names: what a repository holds under them is not known before it is asked."""
         return "\n".join(self._names)
 
-    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+    def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Download, look inside."""
         asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"
         checked = "checks their signatures" if self._gpg_check else "does not check their signatures"
         return (
-            outline.Step(
+            change_steps.Step(
                 name="download-packages",
                 reason=f"Has the host's dnf download {', '.join(self._names)}, with what they need, from {asked}, and"
                 f" {checked}.",
                 act=lambda: self._download(folder),
             ),
-            outline.Step(
+            change_steps.Step(
                 name="inspect-packages",
                 reason=f"Makes sure that they hold modules for {self._context.kernel}, and replace nothing unasked.",
                 act=lambda: self._inspect(folder),
@@ -54,7 +56,7 @@ class Packages:
         self._refuse_replacements(brought)
         modules = {nvra: self._modules(f"{folder}/packages/{nvra}.rpm") for nvra in brought.values()}
         settings, kernel = self._context.settings, self._context.kernel
-        needed = wish.modules(settings, pci.found(self._host, settings.vendor, settings.kinds))
+        needed = desired.modules(settings, pci.found(self._host, settings.vendor, settings.kinds))
         held = set().union(*(kernels.get(kernel, set()) for kernels in modules.values()))
         missing = [name for name in needed if name not in held]
         if not missing:
@@ -78,7 +80,7 @@ class Packages:
         for name, nvra in sorted(brought.items()):
             old = present.get(name, nvra)
             if old != nvra and old not in ours and not _is_named(name, nvra, self._names):
-                raise refusals.Replaces(nvra, old)
+                raise package_errors.Replaces(nvra, old)
 
     def _modules(self, path: str) -> dict[str, set[str]]:
         """The modules in a package, by the kernel that they are for."""

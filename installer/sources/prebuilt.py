@@ -1,7 +1,8 @@
 """Modules that the image holds, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
 
-from installer import digests, outline
+from installer.decide import change_steps
 from installer.sources import Context
+from installer.store import digests
 from runtime import errors
 
 
@@ -17,10 +18,10 @@ class Prebuilt:
         """The content of the modules for this kernel: a tag may be pushed twice."""
         return digests.of_folder(self._folder)
 
-    def steps(self, folder: str) -> tuple[outline.Step, ...]:
+    def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Copy them."""
         return (
-            outline.Step(
+            change_steps.Step(
                 name="copy-modules",
                 reason=f"Copies the modules for {self._context.kernel} out of the image.",
                 act=lambda: self._copy(folder),

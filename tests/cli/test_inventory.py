@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from compiler.inventory import reduction
+from compiler.inventory import canonical_form
 from compiler.kube import reader
 from tests import builders, project
 from tests.cli import apiserver, fleet
@@ -31,11 +31,11 @@ def test_what_kubectl_prints_in_json_or_yaml_becomes_canonical(
     answer = project.kae(tmp_path, "inventory", "--cluster", "east")
 
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out == reduction.text(builders.reduced(*fleet.NODES))
+    assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
 def test_an_inventory_passes_through_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = reduction.text(builders.reduced(*fleet.NODES))
+    text = canonical_form.text(builders.reduced(*fleet.NODES))
     piped(monkeypatch, text)
 
     assert project.kae(tmp_path, "inventory", "--cluster", "east").out == text
@@ -72,7 +72,7 @@ def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch
         ("", 3, "one list of nodes"),
         (fleet.POLICY, 3, "one list of nodes"),
         (f"{fleet.listed()}\n---\n{fleet.listed()}".replace("{", " {", 1), 1, "stdin.json"),
-        (reduction.text(builders.reduced()).replace('"east"', '"west"'), 3, "of cluster 'west', not of 'east'"),
+        (canonical_form.text(builders.reduced()).replace('"east"', '"west"'), 3, "of cluster 'west', not of 'east'"),
         ("The connection to the server localhost:8080 was refused\n", 1, "stdin.yaml:1:1: error"),
         ('{"kind":', 1, "stdin.json:1:9: error[json-syntax]"),
         (fleet.listed((fleet.NODES[0], fleet.NODES[0])), 1, "error[duplicate-node]"),
@@ -121,7 +121,7 @@ def test_a_live_cluster_gives_what_kubectls_answer_gives(tmp_path: Path, monkeyp
         answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.err) == (0, "")
-    assert answer.out == reduction.text(builders.reduced(*fleet.NODES))
+    assert answer.out == canonical_form.text(builders.reduced(*fleet.NODES))
 
 
 def test_of_a_live_cluster_too_labels_that_the_project_ignores_never_enter(tmp_path: Path) -> None:

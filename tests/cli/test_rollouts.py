@@ -14,10 +14,11 @@ import msgspec
 import pytest
 import yaml
 
-from installer import config, wish
+from installer import config
+from installer.decide import desired
 from runtime import configfile
 from tests import project
-from tests.unit import test_docs
+from tests.documentation import test_pages
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/rollouts.md"
@@ -101,7 +102,7 @@ def pools(folder: Path) -> str:
 
 
 def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
-    text = test_docs.text_of(PAGE)
+    text = test_pages.text_of(PAGE)
     expected, folder = text, shutil.copytree(EXAMPLE, tmp_path / "fleet")
     begin, (show,) = "A rollout in five commits", re.findall(r"^    (git show .*)$", text, re.MULTILINE)
     run(folder, command_lines(section(text, begin)).partition("cd fleet\n")[2])
@@ -114,12 +115,12 @@ def test_the_five_commits_are_what_git_shows(tmp_path: Path) -> None:
 
     if project.accepting():
         PAGE.write_text(expected, "utf-8")
-    assert test_docs.text_of(PAGE) == expected
+    assert test_pages.text_of(PAGE) == expected
     assert run(folder, "git status --short -- policies output") == ""
 
 
 def test_the_canary_of_the_readme_is_a_commit_of_a_dozen_lines_at_most(tmp_path: Path) -> None:
-    text, heading = test_docs.text_of(README), "A canary"
+    text, heading = test_pages.text_of(README), "A canary"
     folder = copy_of_the_fleet(tmp_path / "fleet")
     today = (folder / TLS).read_text("utf-8")
     project.write(
@@ -135,7 +136,7 @@ def test_the_canary_of_the_readme_is_a_commit_of_a_dozen_lines_at_most(tmp_path:
     diff = run(folder, "git show --format= -U0")
     if project.accepting():
         README.write_text(with_block(text, heading, "diff", diff), "utf-8")
-    assert block(test_docs.text_of(README), heading, "diff") == diff
+    assert block(test_pages.text_of(README), heading, "diff") == diff
     assert len(re.findall(r"^[+-](?!\+\+|--)", diff, re.MULTILINE)) == 11
     assert (folder / TLS).read_text("utf-8") == today
     assert project.tree(folder / "output") == project.tree(ROOT / "output")
@@ -247,7 +248,7 @@ def test_the_first_wave_renames_daemonsets_and_asks_each_host_for_the_driver_tha
 
     assert {path for path in changed if "daemonset" in path} == {daemonset(pool) for pool in ("", *with_waves)}
     for found in with_waves.values():
-        assert wish.digest(found, "5.10.0", "content") == wish.digest(before, "5.10.0", "content")
+        assert desired.digest(found, "5.10.0", "content") == desired.digest(before, "5.10.0", "content")
         assert msgspec.structs.replace(found, pool=before.pool, daemon_set=before.daemon_set) == before
 
 
@@ -291,7 +292,7 @@ def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
     head = (EXAMPLE / TLS).read_text("utf-8").partition("  driver:\n")[0].replace("[east]", "[east, west, staging]")
     cluster = (EXAMPLE / "policies/cluster.yaml").read_text("utf-8")
     clusters = {f"policies/{name}.yaml": cluster.replace("east", name) for name in ("east", "west", "staging")}
-    excerpts = test_docs.blocks(PAGE, "yaml")
+    excerpts = test_pages.blocks(PAGE, "yaml")
 
     for excerpt in excerpts:
         answer = project.kae(project.write(tmp_path, {**clusters, TLS: head + excerpt}), "compile")
@@ -301,7 +302,7 @@ def test_every_excerpt_of_a_policy_compiles(tmp_path: Path) -> None:
 
 
 def test_what_kae_says_on_the_page_is_what_it_says(fleet: Path) -> None:
-    text = test_docs.text_of(PAGE)
+    text = test_pages.text_of(PAGE)
     (preflight,) = re.findall(r"^    kae (preflight .*)$", text, re.MULTILINE)
 
     asked = project.kae(ROOT, *shlex.split(preflight))

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler import diagnostics, documents
+from compiler import diagnostics
 from compiler.checks import cluster, policy
 from compiler.fleet import parse
-from compiler.formats import decode
+from compiler.formats import decode, documents
 from tests import builders, project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import manifests

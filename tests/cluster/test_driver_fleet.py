@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from compiler import devices
-from installer import places as host_places
-from installer import record
+from installer import paths as host_places
+from installer.store import record
 from tests.cluster import control_plane as control_planes
 from tests.cluster import driver_node, hollow_kubelet, pods, waiting
 from tests.host import roots

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from installer import places as host_places
-from installer import record
+from installer import paths as host_places
+from installer.store import record
 from tests.cluster import containers, driver_node, pods, waiting
 from tests.cluster import images as image_store
 from tests.cluster import node as nodes

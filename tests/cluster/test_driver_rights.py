@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
-from installer import cluster, config, connection, drain, holders, leases
+from installer import config
+from installer.drain import cluster, connection, device_holders, eviction, leases
 from tests import project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import pods, waiting
@@ -184,7 +185,7 @@ def test_a_drain_waits_for_the_budget_until_its_deadline(installers: Installers,
     ended = _drain(installers.on_a, workload)
 
     note = f"The pod {workload.name}/on-a is not evicted: The disruption budget web needs 1 healthy pods and has 1"
-    assert isinstance(ended, drain.Stayed)
+    assert isinstance(ended, eviction.Stayed)
     assert ended.notes == (f"{note} currently.",)
     assert not _is_going(workload, "on-a")
 
@@ -196,7 +197,7 @@ def test_a_drain_goes_on_when_the_budget_allows_it(installers: Installers, workl
         installers.on_a, workload, when_waiting=lambda: workload.kubectl("delete", "pdb", "--all", "--wait=true")
     )
 
-    assert isinstance(ended, drain.Drained)
+    assert isinstance(ended, eviction.Drained)
     assert _is_going(workload, "on-a")
     assert not _is_going(workload, "on-b")
 
@@ -433,18 +434,18 @@ def _apply_budget(namespace: pods.Namespace, name: str) -> None:
     waiting.until(f"the budget {name}", counted, timeout_s=30)
 
 
-def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) -> drain.Drained | drain.Stayed:
+def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) -> eviction.Drained | eviction.Stayed:
     """Drains the pod on node A by a clock that goes a second a pause."""
     now = itertools.count()
     pauses = itertools.count()
-    pod = holders.Pod(namespace=namespace.name, name="on-a", devices=(("main", ("0000:79:00.0",)),))
+    pod = device_holders.Pod(namespace=namespace.name, name="on-a", devices=(("main", ("0000:79:00.0",)),))
 
     def pause(_: float) -> None:
         if next(pauses) == 3 and when_waiting is not None:
             when_waiting()
 
-    return drain.Drain(
-        find=lambda: holders.Found(holders=() if _is_going(namespace, "on-a") else (pod,)),
+    return eviction.Drain(
+        find=lambda: device_holders.Found(holders=() if _is_going(namespace, "on-a") else (pod,)),
         evict=caller.api.evict,
         deadline_s=200,
         enabled=True,

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from compiler import devices
-from device_plugin import config, places, plugin, program
+from device_plugin import config, loop, paths, plugin
 from runtime import shapes, state
 from tests.device_plugin import containers, hosts, kubelets, machines
 
@@ -44,9 +44,9 @@ def settings() -> config.Config:
     )
 
 
-def places_of(host: hosts.Host) -> places.Places:
+def places_of(host: hosts.Host) -> paths.Places:
     """The folders of a fake host."""
-    return places.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+    return paths.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
 
 
 class Rig:
@@ -59,7 +59,7 @@ class Rig:
         self._root = root
         self._quiet_s = quiet_s
         self._unplugged: list[str] = []
-        self._program: program.Program | None = None
+        self._program: loop.Program | None = None
         self._task: asyncio.Task[None] | None = None
         self._allocations = 0
         self._history: list[str] = []
@@ -88,7 +88,7 @@ class Rig:
         directory = self._root / "program"
         directory.mkdir(exist_ok=True)
         node = plugin.Plugin(places_of(self.host), settings())
-        self._program = program.Program(node, state.ProgramDir(directory), _RESCAN_S)
+        self._program = loop.Program(node, state.ProgramDir(directory), _RESCAN_S)
         self._task = asyncio.create_task(self._program.run())
 
     async def stop(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from compiler import devices
-from device_plugin import config, health, offer, places, sysfs
+from device_plugin import advertised, config, health, paths, sysfs
 from runtime import shapes
 from tests.device_plugin import hosts
 
@@ -42,9 +42,9 @@ def text(stated: config.Config) -> str:
     return json.dumps(found)
 
 
-def where(host: hosts.Host) -> places.Places:
+def where(host: hosts.Host) -> paths.Places:
     """The places of a fake host."""
-    return places.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+    return paths.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
 
 
 def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
@@ -66,10 +66,10 @@ def entry(host: hosts.Host, address: str) -> sysfs.Entry:
     return found
 
 
-def offered(host: hosts.Host, *, changing: bool = False) -> tuple[offer.Device, ...]:
+def offered(host: hosts.Host, *, changing: bool = False) -> tuple[advertised.Device, ...]:
     """What of the host is offered."""
     return tuple(
-        offer.Device(function=found, reasons=health.reasons(found, changing=changing))
+        advertised.Device(function=found, reasons=health.reasons(found, changing=changing))
         for found in scanned(host).functions
         if health.withheld(found) is None
     )

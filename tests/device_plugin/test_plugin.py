@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, damping, health, plugin
+from device_plugin import config, flap_damping, health, plugin
 from device_plugin.service import Refusal
 from runtime import errors
 from tests.device_plugin import hosts, machines, settings
@@ -268,7 +268,7 @@ def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: 
     assert refused(node, A).endswith(health.DAMPED.text)
     assert told(node)[B]
 
-    clock.now += damping.CALM_S
+    clock.now += flap_damping.CALM_S
     node.look()
     assert reasons(node) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import host as hosts
+from installer.host import host as hosts
 from tests.host import repositories, roots, rpms
 from tests.installer import machines
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from installer import host as hosts
+from installer.host import host as hosts
 from tests.host import rpms
 from tests.installer import crashes, machines, sourcetrees
 

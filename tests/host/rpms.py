@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from installer import host as hosts
+from installer.host import host as hosts
 from tests.installer import machines, modulefiles
 
 OTHER_KERNEL = "5.10.0-182.0.0.95.oe2203sp3.aarch64"

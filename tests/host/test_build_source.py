@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, rpm
+from installer import config
+from installer.host import rpm
 from tests.host.repositories import BOTH, FIRST, ODD
 from tests.installer import machines, settings
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import places
+from installer import paths
 from tests.cluster import machine as mounts
 from tests.installer import apiservers, incidents, machines, podresources, settings
 
@@ -94,7 +94,7 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
         shown = crew.job(newer).settle()
 
         assert (shown.state, incidents.works(machine)) == ("Failed", True)
-        assert shown.reason == f"The disk of '{places.DRIVERS}' has 20 MiB free; 64 are needed."
+        assert shown.reason == f"The disk of '{paths.DRIVERS}' has 20 MiB free; 64 are needed."
 
 
 def test_a_disk_that_gets_full_while_the_driver_is_staged_stops_it_and_gets_its_room_back(
@@ -107,7 +107,7 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_stops_it_and_gets_its_
         job.settle()
 
         assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
-        assert job.shown.reason.startswith(f"The disk of '{places.DRIVERS}/.new/modules/")
+        assert job.shown.reason.startswith(f"The disk of '{paths.DRIVERS}/.new/modules/")
         assert job.shown.reason.endswith("' on the host is full.")
         assert not (folder / "drivers/.new").exists()
 
@@ -121,7 +121,7 @@ def test_a_disk_without_any_room_makes_no_crash_loop(
         job.settle()
 
         # The pause cannot be noted; it is kept.
-        pause_s = job.program.cycle()
+        pause_s = job.loop.cycle()
 
         assert (job.shown.state, job.shown.changes["failed"], 0 < pause_s <= 60) == ("Failed", 1, True)
         assert incidents.works(machine)
@@ -150,7 +150,7 @@ def test_a_disk_that_is_too_small_for_the_modules_is_refused_before_anybody_is_e
 def test_a_disk_that_gets_full_while_files_are_put_in_place_brings_the_old_driver_back(
     step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    where = places.LIBRARIES if step == "place-libraries" else MODULES
+    where = paths.LIBRARIES if step == "place-libraries" else MODULES
     with disk(machine, where, 40) as folder:
         job = crew.job(newer)
         job.at(step, lambda: fill(folder), event="begun")
@@ -198,7 +198,7 @@ def test_modules_that_become_read_only_in_the_middle_of_a_change_leave_a_host_wi
 
         assert job.shown.state == "Failed"
         assert "Read-only file system" in job.shown.reason
-        assert not machine.host.path(places.CHANGING).exists()
+        assert not machine.host.path(paths.CHANGING).exists()
         # Old files that are untouched need no writing to come back.
         assert incidents.works(machine) is (step == "unload-modules")
         assert ("cannot be put back" in job.shown.reason) is (step == "place-modules")
@@ -211,7 +211,7 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
         shown = crew.job(newer).settle()
 
         assert (shown.state, incidents.works(machine)) == ("Failed", True)
-        assert shown.reason == f"'{places.DRIVERS}' on the host cannot be made: Read-only file system."
+        assert shown.reason == f"'{paths.DRIVERS}' on the host cannot be made: Read-only file system."
 
 
 def test_a_disk_with_room_again_takes_the_driver(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:

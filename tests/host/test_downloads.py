@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from installer import host as hosts
-from installer import rpm
+from installer.host import host as hosts
+from installer.host import rpm
 from tests.host import repositories
 from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED
 

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
-from installer import config, outline, record, rpm, sources
-from installer import host as hosts
+from installer import config, sources
+from installer.decide import change_steps
+from installer.host import host as hosts
+from installer.host import rpm
 from installer.sources import packages
+from installer.store import record
 from runtime import errors
 from tests.host import repositories, rpms
 from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED
@@ -49,7 +52,7 @@ def has(host: hosts.Host) -> dict[str, str]:
     return {name: full.split("-")[2] for name, full in found.items()}
 
 
-def reasons(steps: tuple[outline.Step, ...]) -> list[str]:
+def reasons(steps: tuple[change_steps.Step, ...]) -> list[str]:
     return [step.reason for step in steps]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from installer import host as hosts
-from installer import refusals, rpm
+from installer.host import host as hosts
+from installer.host import package_errors, rpm
 from tests.host import repositories
 from tests.host.repositories import FIRST, ODD, STRANGE, UNSIGNED
 
@@ -20,9 +20,9 @@ def download(host: hosts.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> 
 
 def refusal(host: hosts.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
     """What people are told, of a class of its own."""
-    with pytest.raises(refusals.PackageFailure) as caught:
+    with pytest.raises(package_errors.PackageFailure) as caught:
         download(host, *names, asked=asked)
-    assert type(caught.value) is not refusals.Refused
+    assert type(caught.value) is not package_errors.Refused
     return str(caught.value)
 
 
@@ -68,7 +68,7 @@ def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: hosts.H
     content[content.index(b"Apache-2.0") if part == "header" else -100] ^= 1
     path.write_bytes(content)
 
-    with pytest.raises(refusals.Altered) as caught:
+    with pytest.raises(package_errors.Altered) as caught:
         rpm.check_signatures(host, [f"{folder}/kae-driver-2.0.1-1.noarch.rpm"])
     assert str(caught.value) == (
         "Package 'kae-driver-2.0.1-1.noarch.rpm' is damaged, or was altered after it was signed: fetch it anew."
@@ -78,9 +78,9 @@ def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: hosts.H
 def test_a_file_that_is_no_package_is_refused(host: hosts.Host) -> None:
     host.write("/srv/page.rpm", "<html>404</html>\n")
 
-    with pytest.raises(refusals.Altered):
+    with pytest.raises(package_errors.Altered):
         rpm.check_signatures(host, ["/srv/page.rpm"])
-    with pytest.raises(refusals.PackageFailure):
+    with pytest.raises(package_errors.PackageFailure):
         rpm.described(host, ["/srv/page.rpm"])
 
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from installer import host as hosts
-from installer import refusals, rpm
+from installer.host import host as hosts
+from installer.host import package_errors, rpm
 from tests.host import repositories
 
 
@@ -23,7 +23,7 @@ def installed(host: hosts.Host) -> list[str]:
 
 def refusal(host: hosts.Host, *names: str, shelf: str = "odd") -> str:
     """What people are told."""
-    with pytest.raises(refusals.PackageFailure) as caught:
+    with pytest.raises(package_errors.PackageFailure) as caught:
         install(host, *names, shelf=shelf)
     return str(caught.value)
 
@@ -119,7 +119,7 @@ def test_the_lock_of_another_program_is_waited_for(host: hosts.Host) -> None:
 def test_the_lock_of_a_program_that_does_not_end_is_named(host: hosts.Host) -> None:
     lock = Lock(host)
 
-    with pytest.raises(refusals.Locked) as caught:
+    with pytest.raises(package_errors.Locked) as caught:
         rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),), lock_s=0)
     assert str(caught.value) == (
         "Another program has held the host's rpm database for 0 seconds: 'fuser /var/lib/rpm/.rpm.lock' on the host"
@@ -132,7 +132,7 @@ def test_who_is_to_end_does_not_wait_for_a_lock(host: hosts.Host) -> None:
     lock = Lock(host)
     host.stop.set()
 
-    with pytest.raises(refusals.Locked):
+    with pytest.raises(package_errors.Locked):
         install(host, "kae-driver-2.0.1-1")
     lock.release()
     install(host, "kae-driver-2.0.1-1")
@@ -144,7 +144,7 @@ def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
 
-    with pytest.raises(refusals.BadDatabase) as caught:
+    with pytest.raises(package_errors.BadDatabase) as caught:
         rpm.installed(host, ("kae-driver",))
     assert str(caught.value) == (
         "The host's rpm database cannot be read (cannot open Packages database in /var/lib/rpm): 'rpm --rebuilddb' on"
@@ -155,6 +155,6 @@ def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(
 def test_a_host_without_rpm_is_named_so(host: hosts.Host) -> None:
     host.remove("/usr/bin/rpm")
 
-    with pytest.raises(refusals.NoTools) as caught:
+    with pytest.raises(package_errors.NoTools) as caught:
         rpm.installed(host, ("kae-driver",))
     assert str(caught.value) == "The host has no rpm, which packages need: install it, or choose another source."

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from installer import host as hosts
-from installer import refusals, rpm
+from installer.host import host as hosts
+from installer.host import package_errors, rpm
 from tests.cluster import waiting
 from tests.host import repositories
 from tests.installer import machines
@@ -169,6 +169,6 @@ def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: h
 
 
 def test_nothing_unsigned_is_installed_from_a_repository(host: hosts.Host) -> None:
-    with pytest.raises(refusals.Unsigned):
+    with pytest.raises(package_errors.Unsigned):
         rpm.install_from(host, "kae-driver", (repositories.UNSIGNED,))
     assert installed(host) == []

@@ -15,16 +15,16 @@ ANY = "1234567:1234567"
 
 _COMPILER = """
 import importlib, pathlib, sys
-for path in pathlib.Path("/app/watcher").glob("*.py"):
+for path in pathlib.Path("/app/watcher").rglob("*.py"):
     if path.stem != "__main__":
-        importlib.import_module(f"watcher.{path.stem}")
+        importlib.import_module(".".join(path.relative_to("/app").with_suffix("").parts))
 names = {name: module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "compiler"}
 print(*sorted(str(pathlib.Path(file).relative_to("/app")) for file in names.values()))
 """
 
 _PUBLISH = """
 import json, pathlib, sys, threading
-from watcher import credentials, git, repository
+from watcher.git import credentials, git, repository
 url, signing, sort = json.loads(sys.argv[1])
 target = repository.Target(
     url=url, branch="main", path="inventory/east.json", cluster="east",

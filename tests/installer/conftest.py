@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import drain
+from installer.drain import eviction
 from tests.installer import apiservers, incidents, machines, podresources, settings
 
 
@@ -77,6 +77,6 @@ def users(
     machine: machines.Machine, server: apiservers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[incidents.Users]:
     """Pods of the host, which a drain looks at more often than it does by itself."""
-    monkeypatch.setattr(drain, "POLL_S", 0.04)
+    monkeypatch.setattr(eviction, "POLL_S", 0.04)
     with podresources.serving(machine.root) as kubelet:
         yield incidents.Users(kubelet, server)

@@ -21,7 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from installer import config as shape
-from installer import observation, outline, places, program, record, standing, verdict
+from installer import loop, paths
+from installer.decide import change_steps, decision
+from installer.host import host_state
+from installer.report import driver_state
+from installer.store import record
 from runtime import errors
 from tests.installer import layouts, machines, modulefiles, settings, sourcetrees
 
@@ -84,7 +88,7 @@ class Bench:
         if case.operation != "install":
             self.finish(OLD)
 
-    def finish(self, version: str, **changes: Any) -> standing.Standing:
+    def finish(self, version: str, **changes: Any) -> driver_state.Standing:
         """An installer works until it has nothing more to do; how the host stands then."""
         made = self._installer(version, **changes)
         with contextlib.closing(made.tools):
@@ -123,7 +127,7 @@ class Bench:
         loaded = {name: module[0] for name, module in self.machine.loaded().items()}
         in_tree = self.case.source == "inTree"
         expected = None if in_tree else version
-        libraries = self.machine.host.path(f"{places.LIBRARIES}/lib/libwd.so.2")
+        libraries = self.machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
         return (
             set(loaded) == set(modulefiles.DRIVER)
             and set(loaded.values()) == {expected}
@@ -137,8 +141,8 @@ class Bench:
         """Whether nothing of a driver is left but the kernel's own."""
         host = self.machine.host
         modules = [path for path in host.path("/lib/modules").glob("*/*/**/*.ko") if "/kernel/" not in str(path)]
-        libraries = [path for path in host.path(places.LIBRARIES).rglob("*") if path.is_file()]
-        return not (modules or libraries or self.machine.entries() or host.path(places.RULE).exists())
+        libraries = [path for path in host.path(paths.LIBRARIES).rglob("*") if path.is_file()]
+        return not (modules or libraries or self.machine.entries() or host.path(paths.RULE).exists())
 
     def _installer(self, version: str, **changes: Any) -> settings.Installer:
         image = self._images / version
@@ -150,7 +154,7 @@ class Bench:
     def _work_until_killed(self, writer: int) -> None:
         taken = itertools.count(1)
 
-        def kill(step: outline.Step, event: str, _: float) -> None:
+        def kill(step: change_steps.Step, event: str, _: float) -> None:
             if event == "done" and next(taken) == self.case.step:
                 os.write(writer, step.name.encode())
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -158,8 +162,8 @@ class Bench:
         version, changes = self.wished()
         tools = self._installer(version, **changes).tools
         tools.resume()
-        seen = observation.look(self.machine.host, tools.settings)
-        judged = verdict.judge(tools.settings, seen, tools.digest, program.matches)
+        seen = host_state.look(self.machine.host, tools.settings)
+        judged = decision.judge(tools.settings, seen, tools.digest, loop.matches)
         with contextlib.suppress(errors.Failure):
             tools.changer.run(seen, judged, tools.digest, kill)
 
@@ -204,14 +208,14 @@ def _ended(bench: Bench) -> str:
     return "none" if bench.is_clean() else "half"
 
 
-def _wrongs(bench: Bench, shown: standing.Standing) -> Iterator[str]:
+def _wrongs(bench: Bench, shown: driver_state.Standing) -> Iterator[str]:
     ended = _ended(bench)
     works = bench.case.luck == LUCKS[0]
     expected = {"install": "new" if works else "none", "upgrade": "new" if works else "old", "removal": "none"}
     recorded = record.read(bench.machine.host)
     if ended != expected[bench.case.operation]:
         yield f"it ended with {ended}, {shown.state}: {shown.reason}"
-    if bench.machine.host.path(places.CHANGING).exists():
+    if bench.machine.host.path(paths.CHANGING).exists():
         yield "driver-changing stays"
     if recorded.change is not None:
         yield "the change is not ended in the record"

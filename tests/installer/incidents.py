@@ -6,7 +6,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from installer import places, program, record, standing
+from installer import loop, paths
+from installer.report import driver_state
+from installer.store import record
 from tests.installer import apiservers, layouts, machines, podresources, settings
 
 POD = "shop/checkout"
@@ -17,7 +19,7 @@ PACE_S = 600
 """The least time between two tries that evict."""
 
 
-class Meanwhile(standing.Standing):
+class Meanwhile(driver_state.Standing):
     """How a host stands; when a step is begun, done or has failed, things happen."""
 
     def __init__(self) -> None:
@@ -79,8 +81,8 @@ class Crew:
         tools = settings.workshop(self._machine, image, kubeconfig, driver_version=version, **changes)
         tools.resume()
         shown = Meanwhile()
-        running = program.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
-        self._jobs.append(Job(tools=tools, shown=shown, program=running))
+        running = loop.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
+        self._jobs.append(Job(tools=tools, shown=shown, loop=running))
         return self._jobs[-1]
 
 
@@ -107,14 +109,14 @@ class Users:
 
 def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
     """Whether a driver is whole and nobody is kept from it: all devices serve everybody, and no change is going on."""
-    library = machine.host.path(f"{places.LIBRARIES}/lib/libwd.so.2")
+    library = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     return (
         settings.versions(machine) == {version}
         and len(machine.loaded()) == len(settings.config().modules)
         and set(machine.entries().values()) >= {function.address for function in layouts.two_sockets()}
         and set(machine.nodes().values()) == {0o666}
         and library.read_text().strip().endswith(version)
-        and not machine.host.path(places.CHANGING).exists()
+        and not machine.host.path(paths.CHANGING).exists()
         and record.read(machine.host).change is None
     )
 

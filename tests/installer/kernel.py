@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from installer import host
+from installer.host import host
 from tests.installer.fakes import calls, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")

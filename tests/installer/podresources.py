@@ -9,9 +9,9 @@ from pathlib import Path
 
 import grpc
 
-from installer import holders
 from installer.api import podresources_v1_pb2 as pb
 from installer.api import podresources_v1_pb2_grpc as rpc
+from installer.drain import device_holders
 
 
 class Kubelet(rpc.PodResourcesListerServicer):
@@ -54,7 +54,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
 def serving(root: Path) -> Iterator[Kubelet]:
     """A kubelet at the socket below a host's root."""
     kubelet = Kubelet()
-    path = root / holders.SOCKET.lstrip("/")
+    path = root / device_holders.SOCKET.lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The address of a Unix socket has at most 107 bytes (unix(7)); a test's folder may have a longer path.
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)

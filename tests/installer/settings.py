@@ -10,8 +10,12 @@ import msgspec
 
 from compiler import devices
 from installer import config as shape
-from installer import kmod, observation, pci, places, program, record, standing, wish
-from installer import workshop as workshops
+from installer import loop, paths
+from installer import wiring as workshops
+from installer.decide import desired
+from installer.host import host_state, kmod, pci
+from installer.report import driver_state
+from installer.store import record
 from runtime import shapes
 from tests.installer import machines, modulefiles
 
@@ -96,13 +100,13 @@ class Installer:
     """An installer of a host, as the program has it."""
 
     tools: workshops.Workshop
-    shown: standing.Standing
-    program: program.Program
+    shown: driver_state.Standing
+    loop: loop.Program
 
-    def settle(self) -> standing.Standing:
+    def settle(self) -> driver_state.Standing:
         """Cycles until nothing is to be done at once; how the host stands then."""
         for _ in range(_CYCLES):
-            if self.program.cycle() > 0:
+            if self.loop.cycle() > 0:
                 return self.shown
         raise AssertionError(f"It does not come to rest: {self.shown.reason}")
 
@@ -117,12 +121,12 @@ def workshop(
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:
     """An installer that has not looked yet; another one for the same machine is one that was started again."""
     tools = workshop(machine, image, kubeconfig, **changes)
-    shown = standing.Standing()
-    running = program.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
-    return Installer(tools=tools, shown=shown, program=running)
+    shown = driver_state.Standing()
+    running = loop.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
+    return Installer(tools=tools, shown=shown, loop=running)
 
 
-def installed(machine: machines.Machine, image: Path, **changes: Any) -> standing.Standing:
+def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.Standing:
     """Brings a machine to the state that a config names, and fails where that cannot be."""
     made = installer(machine, image, **changes)
     shown = made.settle()
@@ -148,7 +152,7 @@ def break_parameter(machine: machines.Machine) -> None:
 
 def driver(**changes: Any) -> record.Driver:
     """The driver that `config` asks for, in the store."""
-    place = places.modules(machines.KERNEL)
+    place = paths.modules(machines.KERNEL)
     stated: dict[str, Any] = {
         "id": "prebuilt-2.0.1-dddddddd",
         "digest": DIGEST,
@@ -156,7 +160,7 @@ def driver(**changes: Any) -> record.Driver:
         "version": "2.0.1",
         "kernel": machines.KERNEL,
         "modules": {f"{name}.ko": f"{place}/{name}.ko" for name in modulefiles.DRIVER},
-        "options": wish.options(config()),
+        "options": desired.options(config()),
     }
     return record.Driver(**stated | changes)
 
@@ -203,7 +207,7 @@ def functions() -> tuple[pci.Function, ...]:
     )
 
 
-def seen(**changes: Any) -> observation.Seen:
+def seen(**changes: Any) -> host_state.Seen:
     """A host with a device of each kind on which `driver` is at work, as `config` asks."""
     stated: dict[str, Any] = {
         "kernel": machines.KERNEL,
@@ -214,9 +218,9 @@ def seen(**changes: Any) -> observation.Seen:
         "functions": functions(),
         "loaded": {name: module(name) for name in modulefiles.DRIVER},
         "files": {name: file(name) for name in modulefiles.DRIVER},
-        "options": wish.options(config()),
+        "options": desired.options(config()),
         "rule": True,
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
     }
-    return observation.Seen(**stated | changes)
+    return host_state.Seen(**stated | changes)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from installer import report
+from installer.report import report
 from tests.device_plugin import machines as racks
 from tests.installer import apiservers, incidents, machines, settings
 

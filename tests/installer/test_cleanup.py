@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, config, host, places
+from installer import cli, config, paths
+from installer.host import host
 from runtime import logs, signals
 from tests.installer import apiservers, machines, settings
 from tests.installer import kernel as behind
@@ -76,7 +77,7 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
 
     assert (code, machine.loaded()) == (0, {})
     assert time.monotonic() - began < DEADLINE_S
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
 
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
@@ -117,11 +118,11 @@ def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()
-        until(lambda: machine.host.path(places.CHANGING).exists())
+        until(lambda: machine.host.path(paths.CHANGING).exists())
         pod.host.stop.set()
 
     code = pod.run(end_twice)
 
     assert (code, settings.versions(machine)) == (0, {"2.0.1"})
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, config, host, program
+from installer import cli, config, loop
+from installer.host import host
 from runtime import signals
 from tests.installer import kernel as behind
 from tests.installer import machines, settings
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
 
 MAIN = (
-    "import sys; from installer import cli, host; from tests.installer import kernel;"
+    "import sys; from installer import cli; from installer.host import host; from tests.installer import kernel;"
     " host.Host = kernel.Host; sys.exit(cli.main())"
 )
 """The program as it is, save that the host's own programs run without chroot."""
@@ -216,7 +217,7 @@ def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
     machine.fail("depmod", "depmod: ERROR: No space left on device", times=2)
     made = settings.installer(machine, image)
     for _ in range(2):
-        made.program.cycle()
+        made.loop.cycle()
     assert (made.shown.state, made.shown.changes["failed"]) == ("Failed", 1)
 
     code = cli.main(["retry", *options(machine, image)])
@@ -282,7 +283,7 @@ def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instea
 ) -> None:
     settings.installed(machine, image)
     machine.calls()
-    with program.lock(machine.host):
+    with loop.lock(machine.host):
         code = cli.main(["remove", *options(machine, image)])
 
     out, err = capsys.readouterr()

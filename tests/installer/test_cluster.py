@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import cluster
+from installer.drain import cluster
 from tests.installer import apiservers
 
 NAMESPACE = "kae-operator"
@@ -381,7 +381,7 @@ def test_a_kubeconfig_that_is_none_is_a_failure(tmp_path: Path, text: str) -> No
 
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:
     program = (
-        "import sys; from installer import cluster, drain, holders, leases; cluster.Cluster(); "
+        "import sys; from installer.drain import cluster, device_holders, eviction, leases; cluster.Cluster(); "
         "sys.exit(bool({'kubernetes', 'grpc', 'urllib3'} & set(sys.modules)))"
     )
 

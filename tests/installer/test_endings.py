@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, places, program, record
+from installer import config, loop, paths
+from installer.store import record
 from runtime import errors, state
 from tests.installer import apiservers, machines, settings
 from tests.installer import kernel as behind
@@ -33,7 +34,7 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
     machine.hold(4711, HPRE)
     drain = config.Drain(timeout_seconds=60)
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
-    looking = threading.Thread(target=made.program.cycle)
+    looking = threading.Thread(target=made.loop.cycle)
     looking.start()
     until(lambda: made.shown.current == "drain-devices")
 
@@ -42,7 +43,7 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
 
     made.tools.close()
     assert (looking.is_alive(), settings.versions(machine)) == (False, {"2.0.1"})
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
     assert record.read(machine.host).attempt is None
 
@@ -63,7 +64,7 @@ class Running:
 
     def _run(self) -> None:
         try:
-            self.made.program.run(state.ProgramDir(self.folder))
+            self.made.loop.run(state.ProgramDir(self.folder))
         except errors.Failure as failure:
             self.ended.append(str(failure))
         else:
@@ -136,7 +137,7 @@ def test_of_two_installers_the_second_says_that_it_waits_and_then_works(
 
 
 def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.Machine, start: Start) -> None:
-    with program.lock(machine.host):
+    with loop.lock(machine.host):
         waiting = start("program")
 
         how = waiting.stop()
@@ -146,18 +147,18 @@ def test_an_installer_that_waits_for_another_one_can_be_ended(machine: machines.
 
 def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.Machine) -> None:
     with (
-        program.lock(machine.host),
+        loop.lock(machine.host),
         pytest.raises(errors.Failure, match=r"^The installer of this host is at work: .* driver.state to Absent in "),
-        program.lock(machine.host, wait=False),
+        loop.lock(machine.host, wait=False),
     ):
         raise AssertionError("two have the lock")
 
 
 def test_the_lock_of_one_that_was_killed_is_free(machine: machines.Machine) -> None:
-    machine.host.write(places.LOCK, "")
+    machine.host.write(paths.LOCK, "")
 
-    with program.lock(machine.host, wait=False):
-        assert machine.host.path(places.LOCK).exists()
+    with loop.lock(machine.host, wait=False):
+        assert machine.host.path(paths.LOCK).exists()
 
 
 def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) -> None:
@@ -165,6 +166,6 @@ def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) ->
 
     with (
         pytest.raises(errors.Failure, match=r"^'/run/kae/installer\.lock' on the host cannot be changed"),
-        program.lock(machine.host),
+        loop.lock(machine.host),
     ):
         raise AssertionError("it was made")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import places, record
+from installer import paths
+from installer.store import record
 from tests.installer import apiservers, incidents, machines, settings
 
 OTHER = settings.OTHER_KERNEL
@@ -41,7 +42,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
 
     reason = crew.job(newer).tools.report().judged.reasons[0]
 
-    place = places.modules(machine.kernel)
+    place = paths.modules(machine.kernel)
     assert reason == (
         "Module uacce was loaded from elsewhere (it is 2.0.1), perhaps from the initramfs, not from"
         f" '{place}/uacce.ko' (2.0.2)."

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from installer import leases, places, record
+from installer import paths
+from installer.drain import leases
+from installer.store import record
 from tests.installer import apiservers, incidents, machines, settings
 
 POD = incidents.POD
@@ -39,7 +41,7 @@ def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
     server.down()
     machine.calls()
 
-    pause_s = job.program.cycle()
+    pause_s = job.loop.cycle()
 
     assert (job.shown.state, 10 <= pause_s <= 15) == ("Queued", True)
     assert job.shown.reason.startswith("The right to swap cannot be had, and devices are in use: The API server at ")
@@ -52,7 +54,7 @@ def test_once_the_api_server_is_back_the_upgrade_is_made(
     machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
 ) -> None:
     server.down()
-    job.program.cycle()
+    job.loop.cycle()
     server.up()
 
     job.settle()
@@ -88,7 +90,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
 
     # Started again, it goes on with the Lease, and has no use for it.
     again = crew.job(newer)
-    again.program.cycle()
+    again.loop.cycle()
 
     assert (again.shown.state, incidents.holder(server)) == ("Blocked", "")
     assert record.read(machine.host).lease is None
@@ -113,7 +115,7 @@ def test_a_lease_that_could_not_be_given_back_is_given_back_later(
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-1", settings.MINE)
     server.up()
 
-    job.program.cycle()
+    job.loop.cycle()
 
     assert (job.shown.state, incidents.holder(server)) == ("Ready", "")
     assert record.read(machine.host).lease is None
@@ -182,7 +184,7 @@ def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_faile
     job.settle()
 
     again = crew.job(newer)
-    again.program.cycle()
+    again.loop.cycle()
 
     assert (again.shown.state, again.tools.right.name) == ("Failed", settings.MINE)
     assert (incidents.holder(server), again.tools.right.is_safe()) == ("kp920-1", True)
@@ -218,7 +220,7 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
     job.settle()
 
     assert (job.shown.state, users.evicted, incidents.holder(server)) == ("Failed", [], "")
-    assert job.shown.reason == f"'{places.RECORD}' on the host cannot be changed: Is a directory."
+    assert job.shown.reason == f"'{paths.RECORD}' on the host cannot be changed: Is a directory."
     assert incidents.works(machine)
 
 

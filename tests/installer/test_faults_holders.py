@@ -8,7 +8,10 @@ from pathlib import Path
 import grpc
 import pytest
 
-from installer import approach, config, holders, places, record
+from installer import config, paths
+from installer.change import prepare
+from installer.drain import device_holders
+from installer.store import record
 from tests.installer import apiservers, incidents, machines, modulefiles, settings
 
 POD = incidents.POD
@@ -37,7 +40,7 @@ def blocked(
 @pytest.fixture
 def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
     """A socket that the kubelet has left behind, at which nobody answers."""
-    place = machine.root / holders.SOCKET.lstrip("/")
+    place = machine.root / device_holders.SOCKET.lstrip("/")
     # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
     folder = os.open(place.parent, os.O_PATH | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX) as left:
@@ -65,7 +68,7 @@ def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart
     boot.now_s += incidents.PACE_S - 1
 
     again = crew.job(newer)
-    pause_s = again.program.cycle()
+    pause_s = again.loop.cycle()
 
     assert (again.shown.state, again.shown.reason, pause_s) == ("Blocked", reason, 1)
     assert [line for line in server.state.requests[asked:] if "eviction" in line] == []
@@ -174,9 +177,9 @@ def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evict
 def test_a_device_plugin_that_is_dead_holds_nothing_up(
     machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(approach, "_WITHDRAWN_S", 0.1)
-    monkeypatch.setattr(approach, "_ADMITTED_S", 0.0)
-    link = machine.root / places.LINKS.lstrip("/") / incidents.HPRE
+    monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
+    monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
+    link = machine.root / paths.LINKS.lstrip("/") / incidents.HPRE
     link.parent.mkdir(parents=True)
     link.symlink_to("/dev/hisi_hpre-0")
 
@@ -196,7 +199,9 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
     shown = crew.job(newer).settle()
 
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
-    assert shown.reason == (f"The kubelet does not say which pods hold devices: nobody answers at '{holders.SOCKET}'.")
+    assert shown.reason == (
+        f"The kubelet does not say which pods hold devices: nobody answers at '{device_holders.SOCKET}'."
+    )
     assert settings.changes_made(machine) == []
 
 
@@ -204,7 +209,7 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
 def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    machine.host.write(places.CHANGING, "{}\n")
+    machine.host.write(paths.CHANGING, "{}\n")
 
     shown = crew.job(newer).settle()
 
@@ -270,7 +275,7 @@ def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
     job = crew.job(newer)
     job.at("drain-devices", machine.host.stop.set)
 
-    job.program.cycle()
+    job.loop.cycle()
 
     left = (incidents.works(machine), bool(incidents.holder(server)), users.evicted)
     machine.host.stop.clear()

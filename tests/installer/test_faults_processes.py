@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, places, record
+from installer import config, paths
+from installer.store import record
 from tests.installer import apiservers, incidents, machines, settings
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
 
 MAIN = (
-    "import sys; from installer import cli, host; from tests.installer import kernel;"
+    "import sys; from installer import cli; from installer.host import host; from tests.installer import kernel;"
     " host.Host = kernel.Host; sys.exit(cli.main())"
 )
 """The program as it is, save that the host's own programs run without chroot."""
@@ -122,7 +123,7 @@ def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines
     assert ended(pod) == 0
 
     assert incidents.works(machine)
-    assert not machine.host.path(f"{places.DRIVERS}/.new").exists()
+    assert not machine.host.path(f"{paths.DRIVERS}/.new").exists()
     assert record.read(machine.host).attempt is None
 
 
@@ -133,7 +134,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
     job.at("store-driver", machine.host.stop.set)
     machine.calls()
 
-    job.program.cycle()
+    job.loop.cycle()
 
     assert "announce-change" not in job.shown.taken
     assert (settings.changes_made(machine), incidents.works(machine)) == ([], True)
@@ -146,7 +147,7 @@ def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_leas
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     pod = pods.start("one")
-    until(machine.host.path(places.CHANGING).exists)
+    until(machine.host.path(paths.CHANGING).exists)
 
     assert ended(pod) == 0
 
@@ -177,7 +178,7 @@ def test_after_the_unloading_no_question_to_the_host_is_broken_off(
     job = crew.job(newer)
     job.at("prove-driver", end, event="begun")
 
-    job.program.cycle()
+    job.loop.cycle()
 
     # What is not answered is no proof; but it is an answer, and the old driver is back.
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
@@ -188,7 +189,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
-    until(machine.host.path(places.CHANGING).exists)
+    until(machine.host.path(paths.CHANGING).exists)
     second = pods.start("second")
     assert second.stderr is not None
     line = json.loads(second.stderr.readline())

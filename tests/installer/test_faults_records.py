@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import places, record
+from installer import paths
+from installer.store import record
 from runtime import errors
 from tests.installer import incidents, machines, settings
 
@@ -38,22 +39,22 @@ def keep_from_writing(machine: machines.Machine) -> Path:
 def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
     content: str, why: str, machine: machines.Machine, newer: Path
 ) -> None:
-    machine.host.path(places.RECORD).write_text(content)
+    machine.host.path(paths.RECORD).write_text(content)
     before, loaded = machine.files(), machine.loaded()
     made = settings.installer(machine, newer, driver_version="2.0.2")
     machine.calls()
 
     with pytest.raises(errors.Failure) as caught:
-        made.program.cycle()
+        made.loop.cycle()
 
     assert str(caught.value) == (
-        f"The record '{places.RECORD}' on the host cannot be read ({why}); move it away if the driver is not ours."
+        f"The record '{paths.RECORD}' on the host cannot be read ({why}); move it away if the driver is not ours."
     )
     assert (machine.files(), machine.loaded(), settings.changes_made(machine)) == (before, loaded, [])
 
 
 def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machines.Machine, image: Path) -> None:
-    machine.host.path(places.RECORD).write_text("{")
+    machine.host.path(paths.RECORD).write_text("{")
     before = machine.files()
 
     with pytest.raises(errors.Failure, match="cannot be read"):
@@ -65,7 +66,7 @@ def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machi
 def test_without_its_record_the_driver_counts_as_one_of_others(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    machine.host.path(places.RECORD).unlink()
+    machine.host.path(paths.RECORD).unlink()
     before = machine.files()
 
     shown = crew.job(image, "2.0.1").settle()
@@ -96,7 +97,7 @@ def test_a_pause_that_cannot_be_noted_on_the_host_is_kept_all_the_same(
     reason, taken = job.shown.reason, len(job.shown.taken)
     boot.now_s += 59
 
-    pause_s = job.program.cycle()
+    pause_s = job.loop.cycle()
 
     assert (job.shown.state, job.shown.reason, pause_s) == ("Failed", reason, 1)
     assert (len(job.shown.taken), record.read(machine.host).attempt) == (taken, None)
@@ -136,9 +137,9 @@ def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
 def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    known = json.loads(machine.host.path(places.RECORD).read_text())
+    known = json.loads(machine.host.path(paths.RECORD).read_text())
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
-    machine.host.path(places.RECORD).write_text(json.dumps(known))
+    machine.host.path(paths.RECORD).write_text(json.dumps(known))
     machine.unload()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import places, record
+from installer import paths
+from installer.store import record
 from tests.installer import incidents, machines, modulefiles, settings
 
 BACK = "The host has again what it had before."
@@ -50,7 +51,7 @@ def test_a_half_written_file_is_not_left_beside_the_good_ones(
 def test_what_a_killed_installer_left_beside_the_good_files_goes(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    for folder in (places.modules(machine.kernel), f"{places.DRIVERS}/.new", places.BUILD):
+    for folder in (paths.modules(machine.kernel), f"{paths.DRIVERS}/.new", paths.BUILD):
         machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
 
     shown = crew.job(newer).settle()
@@ -71,7 +72,7 @@ def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
         " in the BIOS."
     )
     assert (shown.state, shown.ready, shown.reason) == ("Failed", False, f"{why} {NOT_BACK} {why}")
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
 
 
 def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
@@ -123,9 +124,9 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
 
     said = shown.reason.partition(NOT_BACK)[2]
     copy = machine.root / f"var/lib/kae/drivers/{installed.id}/modules/hisi_hpre.ko"
-    place = f"{places.modules(machine.kernel)}/hisi_hpre.ko"
+    place = f"{paths.modules(machine.kernel)}/hisi_hpre.ko"
     assert said.startswith(f" '{place}' on the host cannot be written: its copy '{copy}' is not there.")
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
 
 
 def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(

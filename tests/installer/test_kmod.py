@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import host
+from installer.host import host
 from tests.installer import layouts, machines, modulefiles
 
 PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"

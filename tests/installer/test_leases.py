@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from installer import cluster, config, leases
+from installer import config
+from installer.drain import cluster, leases
 from tests.installer import apiservers
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import host
+from installer.host import host
 from runtime import errors
 from tests.installer import kernel, layouts, machines, modulefiles
 

@@ -11,7 +11,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer import config, kmod, observation, outline, pci, proof, record, report, verdict, wish
+from installer import config
+from installer.decide import change_steps, decision, desired, verification
+from installer.host import host_state, kmod, pci
+from installer.report import report
+from installer.store import record
 from tests import project
 from tests.installer import machines, podresources, settings
 
@@ -152,20 +156,20 @@ def test_every_report_is_of_a_situation() -> None:
     assert {path.name for path in HERE.iterdir()} == {*texts, f"{PROGRAMS}.json"}
 
 
-def of(seen: observation.Seen, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
+def of(seen: host_state.Seen, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
     """The report of a host as values say it is, of which something has to be changed that disturbs its users."""
     stated = settings.config(**changes)
-    judged = verdict.Verdict(
-        kind=verdict.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=wish.asked(stated, "")
+    judged = decision.Verdict(
+        kind=decision.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=desired.asked(stated, "")
     )
-    outlined = (outline.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
+    outlined = (change_steps.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
     return report.report(stated, seen, judged, outlined, held)
 
 
-def tried(**changes: Any) -> observation.Seen:
+def tried(**changes: Any) -> host_state.Seen:
     """A host on which the smallest config was tried just now, in vain."""
     stated: dict[str, Any] = {
-        "digest": wish.asked(settings.config(), ""),
+        "digest": desired.asked(settings.config(), ""),
         "state": "Failed",
         "reason": "The disk is full.",
         "failures": 1,
@@ -217,8 +221,8 @@ def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
 
 
 def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
-    fault = proof.Fault(sort=proof.Sort.NODES, text="There is no udev rule.")
-    judged = verdict.Verdict(kind=verdict.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
+    fault = verification.Fault(sort=verification.Sort.NODES, text="There is no udev rule.")
+    judged = decision.Verdict(kind=decision.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
 
     found = report.report(settings.config(), settings.seen(), judged, (), ("process 7 (gzip)",))
 

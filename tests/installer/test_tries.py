@@ -9,7 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from installer import approach, record
+from installer.change import prepare
+from installer.store import record
 from tests.installer import apiservers, machines, settings
 
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
@@ -26,7 +27,7 @@ def bare(newer: Path) -> Path:
 def tried(machine: machines.Machine, image: Path, **changes: Any) -> settings.Installer:
     """An installer of the driver 2.0.2 that has looked once."""
     made = settings.installer(machine, image, driver_version="2.0.2", **changes)
-    made.program.cycle()
+    made.loop.cycle()
     return made
 
 
@@ -110,7 +111,7 @@ def test_a_pause_is_kept_by_an_installer_that_is_started_again(
     before = machine.files()
 
     again = settings.installer(machine, bare, driver_version="2.0.2")
-    pause_s = again.program.cycle()
+    pause_s = again.loop.cycle()
 
     assert (pause_s, again.shown.state, again.shown.reason) == (1, "Failed", first.shown.reason)
     assert (again.shown.steps, machine.files()) == ({}, before)
@@ -118,10 +119,10 @@ def test_a_pause_is_kept_by_an_installer_that_is_started_again(
 
 def test_after_its_pause_it_tries_again(machine: machines.Machine, bare: Path, boot: settings.Boot) -> None:
     made = tried(machine, bare)
-    assert made.program.cycle() == 60
+    assert made.loop.cycle() == 60
     boot.now_s += 60
 
-    made.program.cycle()
+    made.loop.cycle()
 
     assert (made.shown.changes["failed"], attempt(machine).failures) == (2, 2)
 
@@ -173,7 +174,7 @@ def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(
     machine.calls()
     settings.break_parameter(machine)
 
-    pause_s = made.program.cycle()
+    pause_s = made.loop.cycle()
 
     assert (made.shown.state, pause_s, settings.changes_made(machine)) == ("Failed", 60, [])
     assert made.shown.reason == (
@@ -203,7 +204,7 @@ def test_a_wall_clock_that_jumps_changes_no_decision(
             return cls(year, 1, 1, tzinfo=tz)
 
     tried(machine, bare)
-    for module in (record, approach):
+    for module in (record, prepare):
         monkeypatch.setattr(module, "datetime", Jumped)
     monkeypatch.setattr(time, "time", lambda: Jumped(year, 1, 1).timestamp())
 

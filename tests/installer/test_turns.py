@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, drain, places, record
+from installer import config, paths
+from installer.drain import eviction
+from installer.store import record
 from tests.installer import apiservers, machines, podresources, settings
 
 HPRE = "hisi_hpre-0"
@@ -30,7 +32,7 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
         "Parameter pf_q_num of module hisi_zip is 64, not 256. Nothing new was asked for, so nobody is evicted to mend"
         " it; it is mended once nobody holds a device: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
-    assert (server.state.requests, machine.host.path(places.CHANGING).exists()) == ([], False)
+    assert (server.state.requests, machine.host.path(paths.CHANGING).exists()) == ([], False)
     assert settings.installer(machine, image).settle().state == "Ready"
 
 
@@ -64,7 +66,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
         server.state.when_evicted = kubelet.remove
-        monkeypatch.setattr(drain, "POLL_S", 0.04)
+        monkeypatch.setattr(eviction, "POLL_S", 0.04)
         made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
         made.settle()
     made.tools.close()
@@ -90,7 +92,7 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
     assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
     assert made.shown.changes == {"succeeded": 0, "failed": 0, "abandoned": 1}
     assert [call for call in settings.changes_made(machine) if call.startswith("modprobe")] == []
-    assert not machine.host.path(places.CHANGING).exists()
+    assert not machine.host.path(paths.CHANGING).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
 
 
@@ -101,12 +103,12 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
     machine.hold(4711, HPRE)
 
     made = settings.installer(machine, newer, tmp_path / "none", driver_version="2.0.2")
-    pause_s = made.program.cycle()
+    pause_s = made.loop.cycle()
 
     assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
     assert made.shown.reason.startswith("The right to swap cannot be had, and devices are in use: ")
     assert 10 <= pause_s <= 15
-    assert (machine.host.path(places.CHANGING).exists(), record.read(machine.host).attempt) == (False, None)
+    assert (machine.host.path(paths.CHANGING).exists(), record.read(machine.host).attempt) == (False, None)
 
 
 def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
@@ -129,7 +131,7 @@ def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
     )
 
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
-    made.program.cycle()
+    made.loop.cycle()
     made.tools.close()
 
     assert made.shown.state == "Queued"

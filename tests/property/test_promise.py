@@ -7,9 +7,9 @@ import hypothesis
 import yaml
 from hypothesis import strategies as st
 
-from compiler import diagnostics, documents, pipeline
-from compiler.fleet import assignment
-from compiler.inventory import reduction
+from compiler import diagnostics, pipeline
+from compiler.fleet import assignment, definitions
+from compiler.inventory import canonical_form, snapshot
 from compiler.planning import plan
 from tests import builders
 from tests.property import daemonset_controller as controller
@@ -78,7 +78,7 @@ def specs(draw: st.DrawFn, pool: str | None) -> dict[str, Any]:
 
 
 @st.composite
-def policies(draw: st.DrawFn) -> list[documents.Policy]:
+def policies(draw: st.DrawFn) -> list[definitions.Policy]:
     """Policies without a fault: one for any selector, or some that are apart, perhaps with a default."""
     apart = draw(st.booleans())
     pools = ("a", "b") if apart else (None,)
@@ -121,7 +121,7 @@ def items(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-def viewed(chosen: list[documents.Policy], nodes: tuple[documents.Node, ...]) -> pipeline.ClusterView:
+def viewed(chosen: list[definitions.Policy], nodes: tuple[snapshot.Node, ...]) -> pipeline.ClusterView:
     """The policies on the nodes, if nothing is wrong with them."""
     seen, notes = builders.view(chosen, nodes)
     hypothesis.assume(not diagnostics.has_errors(notes))
@@ -136,7 +136,7 @@ def images(verdict: plan.Verdict) -> dict[str, str | None]:
 @hypothesis.settings(max_examples=150)
 @hypothesis.given(policies(), items())
 def test_the_plan_is_what_the_daemonset_controller_does(
-    chosen: list[documents.Policy], nodes: list[dict[str, Any]]
+    chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
 ) -> None:
     seen = viewed(chosen, builders.reduced(*nodes).nodes)
     files = pipeline.files(pipeline.cluster_plan(seen), builders.renderer())
@@ -160,7 +160,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
 @hypothesis.settings(max_examples=100)
 @hypothesis.given(policies(), items())
 def test_nodes_judged_together_are_judged_as_one_by_one(
-    chosen: list[documents.Policy], nodes: list[dict[str, Any]]
+    chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
 ) -> None:
     reduced = builders.reduced(*nodes)
 
@@ -180,10 +180,10 @@ def said(verdict: plan.Verdict) -> tuple[object, ...]:
 @hypothesis.settings(max_examples=60)
 @hypothesis.given(policies(), items())
 def test_kubectls_answer_and_its_canonical_form_come_to_the_same(
-    chosen: list[documents.Policy], nodes: list[dict[str, Any]]
+    chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
 ) -> None:
     raw = builders.reduced(*nodes)
-    canonical = reduction.of_document(raw.file, json.loads(reduction.text(raw)))
+    canonical = canonical_form.of_document(raw.file, json.loads(canonical_form.text(raw)))
 
     one, other = viewed(chosen, raw.nodes), viewed(chosen, canonical.nodes)
 
@@ -205,7 +205,7 @@ def written(seen: pipeline.ClusterView) -> tuple[tuple[str, str], ...]:
 
 @hypothesis.settings(max_examples=80)
 @hypothesis.given(policies(), st.dictionaries(st.sampled_from(KEYS), st.sampled_from((*VALUES, "x"))))
-def test_no_node_is_governed_by_two_policies(chosen: list[documents.Policy], labels: dict[str, str]) -> None:
+def test_no_node_is_governed_by_two_policies(chosen: list[definitions.Policy], labels: dict[str, str]) -> None:
     governed, notes = assignment.governed(chosen, builders.nodes_of())
     hypothesis.assume(not diagnostics.has_errors(notes))
 

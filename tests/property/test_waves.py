@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler import documents
+from compiler.inventory import snapshot
 from compiler.planning import rollout_groups
 from tests import builders
 
@@ -41,7 +41,7 @@ def test_the_place_of_a_node_is_fixed_for_ever(name: str, place: int) -> None:
 
 
 def grouped(
-    nodes: Sequence[documents.Node], bounds: Sequence[float], frozen: Sequence[str] = ()
+    nodes: Sequence[snapshot.Node], bounds: Sequence[float], frozen: Sequence[str] = ()
 ) -> dict[str, str | None]:
     """The group of each node where waves, named after their places, have these bounds in percent."""
     waves = [{"name": f"w{index}", "percent": bound} for index, bound in enumerate(bounds)]
@@ -52,7 +52,7 @@ def grouped(
     return {node.name: group.name if (group := division.group(node.name)) else None for node in nodes}
 
 
-def named(naming: str, numbers: Iterable[int]) -> list[documents.Node]:
+def named(naming: str, numbers: Iterable[int]) -> list[snapshot.Node]:
     return [builders.node(naming.format(number), machine=WITH_DEVICES) for number in numbers]
 
 

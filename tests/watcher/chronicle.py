@@ -4,13 +4,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
-from compiler import documents
-from compiler.inventory import reduction
+from compiler.inventory import canonical_form, reduction, snapshot
 from tests.watcher import api, remotes
 
 AUTHOR = "kae-watcher-east"
 
-Nodes = Mapping[str, documents.Node]
+Nodes = Mapping[str, snapshot.Node]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class Chronicle:
         self._remote = remote
         self._server = server
         self._reducer = reduction.Reducer()
-        self._reduced: dict[int, documents.Node] = {}
+        self._reduced: dict[int, snapshot.Node] = {}
         self._lines = len(self._log())
         self._known = {remote.tip()}
         self._held: dict[str, Nodes] = {remote.tip(): {}}
@@ -51,8 +50,8 @@ class Chronicle:
     def text(self) -> bytes:
         """The inventory of the cluster as it is now."""
         nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
-        made = documents.Inventory(cluster=documents.ClusterName("east"), file="", nodes=nodes)
-        return reduction.text(made).encode()
+        made = snapshot.Inventory(cluster=snapshot.ClusterName("east"), file="", nodes=nodes)
+        return canonical_form.text(made).encode()
 
     def judge(self) -> None:
         """Reads what has come to the branch, also what has gone from it since; raises AssertionError."""
@@ -148,4 +147,4 @@ def _version(node: api.Node) -> int:
 
 
 def _parsed(content: bytes) -> Nodes:
-    return {node.name: node for node in reduction.of_document("", json.loads(content)).nodes}
+    return {node.name: node for node in canonical_form.of_document("", json.loads(content)).nodes}

@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from compiler import documents
+from compiler.inventory import snapshot
 from compiler.kube import client, node_watch, reader
-from watcher import feed
+from watcher import node_feed
 
 INTERVAL_S = 600.0
 ERROR = client.Unreachable("the API server at https://east:6443 cannot be asked: Connection refused.")
@@ -108,15 +108,15 @@ class Heard:
     """Who hears of nodes, and writes it down."""
 
     words: list[str] = field(default_factory=list)
-    nodes: dict[str, documents.Node] = field(default_factory=dict)
+    nodes: dict[str, snapshot.Node] = field(default_factory=dict)
     at_failure: Callable[[], None] = lambda: None
 
-    def listed(self, nodes: Sequence[documents.Node], newer: Collection[str] = ()) -> None:
+    def listed(self, nodes: Sequence[snapshot.Node], newer: Collection[str] = ()) -> None:
         self.words.append("listed " + " ".join([*(node.name for node in nodes), *sorted(f"-{name}" for name in newer)]))
         known = {name: self.nodes[name] for name in newer if name in self.nodes}
         self.nodes = {node.name: node for node in nodes if node.name not in newer} | known
 
-    def seen(self, node: documents.Node) -> None:
+    def seen(self, node: snapshot.Node) -> None:
         self.words.append(f"seen {node.name}")
         self.nodes[node.name] = node
 
@@ -138,7 +138,7 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.feed = feed.Feed(cast(reader.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
+        self.feed = node_feed.Feed(cast(reader.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
         self.cluster.at_end.append(self.feed.close)
 
     def run(self) -> None:

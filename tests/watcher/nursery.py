@@ -23,15 +23,15 @@ import msgspec
 
 from compiler.kube import client, credentials, node_watch, reader
 from runtime import configfile, metrics, state
-from watcher import cli, feed, program
+from watcher import cli, loop, node_feed
 
 QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 0.1, 0.2, 0.5, 0.05
 
 _HURRY: tuple[tuple[Any, str, object], ...] = (
-    (program, "_LOOK_S", 0.02),
-    (program, "_AGAIN_S", (0.05, 0.2)),
-    (feed, "_AGAIN_S", (0.05, 0.2)),
-    (feed, "_FORGOTTEN_S", 0.1),
+    (loop, "_LOOK_S", 0.02),
+    (loop, "_AGAIN_S", (0.05, 0.2)),
+    (node_feed, "_AGAIN_S", (0.05, 0.2)),
+    (node_feed, "_FORGOTTEN_S", 0.1),
     (client, "_BUSY_PAUSES_S", (0.05, 0.05)),
     (node_watch, "MARGIN_S", 0.3),
     (reader, "PAGE", 3),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from watcher import credentials, repository
-from watcher import git as tool
+from watcher.git import credentials, repository
+from watcher.git import git as tool
 
 ENVIRONMENT = {
     "PATH": os.environ["PATH"],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from watcher import children, gitwords
+from watcher.git import children, git_errors
 
 # It starts another program, and says the numbers of both.
 FAMILY = 'sleep 600 & echo $$ $! > "$NUMBERS.new"; mv "$NUMBERS.new" "$NUMBERS"; wait'
@@ -82,7 +82,7 @@ def test_a_program_makes_files_by_a_umask_of_its_own() -> None:
 def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
     numbers = tmp_path / "numbers"
 
-    with pytest.raises(gitwords.TooSlow, match=r"^'family' did not end within 1 seconds\.$"):
+    with pytest.raises(git_errors.TooSlow, match=r"^'family' did not end within 1 seconds\.$"):
         children.run(("sh", "-c", FAMILY), {"NUMBERS": str(numbers)}, limits(1), shown="family")
 
     ours, theirs = map(int, numbers.read_text().split())
@@ -102,7 +102,7 @@ def test_a_stop_breaks_a_program_off(tmp_path: Path) -> None:
     thread = threading.Thread(target=stop)
     thread.start()
 
-    with pytest.raises(gitwords.Cancelled):
+    with pytest.raises(git_errors.Cancelled):
         children.run(("sh", "-c", FAMILY), {"NUMBERS": str(numbers)}, limited)
     thread.join()
 
@@ -116,7 +116,7 @@ def test_a_program_that_leaves_its_group_does_not_hold_us_up(monkeypatch: pytest
     number = tmp_path / "number"
     program = f"setsid sh -c 'echo $$ > {number}; exec sleep 600' & wait"
 
-    with pytest.raises(gitwords.TooSlow):
+    with pytest.raises(git_errors.TooSlow):
         children.run(("sh", "-c", program), {}, limits(1))
 
     os.kill(int(number.read_text()), signal.SIGKILL)
@@ -124,5 +124,5 @@ def test_a_program_that_leaves_its_group_does_not_hold_us_up(monkeypatch: pytest
 
 @pytest.mark.parametrize(("program", "words"), [("no-such-program", "There is no program"), ("/", "cannot be started")])
 def test_a_program_that_cannot_be_started_is_named(program: str, words: str) -> None:
-    with pytest.raises(gitwords.Failed, match=f"{words}.*'{program}'|'{program}' {words}"):
+    with pytest.raises(git_errors.Failed, match=f"{words}.*'{program}'|'{program}' {words}"):
         children.run((program,), {}, limits())

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.watcher import remotes
-from watcher import gitwords
+from watcher.git import git_errors
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
@@ -28,7 +28,7 @@ def test_a_repository_that_is_deleted_says_so_and_goes_on_when_it_is_remade(tmp_
     remotes.publish(repo, b"new\n")
     shutil.rmtree(remote.path)
 
-    with pytest.raises(gitwords.NotFound, match=f"^The repository '{remote.url}' is not there, or not for these"):
+    with pytest.raises(git_errors.NotFound, match=f"^The repository '{remote.url}' is not there, or not for these"):
         remotes.publish(repo, b"new\n")
     remade = remotes.Remote(tmp_path / "remote.git")
     remotes.publish(repo, b"new\n")
@@ -150,7 +150,7 @@ def test_a_damaged_repository_is_not_tried_for_ever(tmp_path: Path) -> None:
         path.chmod(0o600)
         path.write_bytes(b"")
 
-    with pytest.raises(gitwords.Failed):
+    with pytest.raises(git_errors.Failed):
         remote.ours().fetch()
 
 
@@ -158,7 +158,7 @@ KILLED = """
 import sys, threading
 from pathlib import Path
 from tests.watcher import remotes
-from watcher import repository
+from watcher.git import repository
 folder = Path(sys.argv[2])
 secrets, stop = remotes.secrets(folder / "secrets"), threading.Event()
 repo = repository.Repository(remotes.target(sys.argv[1]), folder / "scratch", secrets, stop, remotes.TIMING)
@@ -212,7 +212,7 @@ def test_a_full_disk_is_told_and_its_end_is_enough(
     os.truncate(ballast, ballast.stat().st_size - room)
     content = os.urandom(200_000)
 
-    with pytest.raises(gitwords.DiskFull, match=r"^The disk of the scratch folder .*full"):
+    with pytest.raises(git_errors.DiskFull, match=r"^The disk of the scratch folder .*full"):
         remotes.publish(repo, content)
     ballast.unlink()
     remotes.publish(repo, content)

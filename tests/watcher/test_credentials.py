@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from tests.watcher import remotes, servers
-from watcher import credentials, gitwords, repository
+from watcher.git import credentials, git_errors, repository
 
 TOKEN = "hunter2-very-secret"  # noqa: S105 - a test's
 
@@ -59,7 +59,7 @@ def test_a_secret_that_changes_is_read_at_the_next_use(web: servers.Web, tmp_pat
     secret = remotes.secrets(tmp_path / "s", bearerToken="last").repository
     repo = ours(f"{web.url}/remote.git", secret, tmp_path / "scratch")
 
-    with pytest.raises(gitwords.Denied, match="the Secret's user, password or token is refused"):
+    with pytest.raises(git_errors.Denied, match="the Secret's user, password or token is refused"):
         repo.fetch()
     remotes.secrets(secret, bearerToken="next")
 
@@ -94,7 +94,7 @@ def test_a_server_that_says_our_secret_aloud_is_not_quoted(
     remote.set_hook("pre-receive", f"echo 'bad {TOKEN}, {header}' >&2", "exit 1")
     secret = remotes.secrets(tmp_path / "s", username="bot", password=TOKEN).repository
 
-    with pytest.raises(gitwords.Refused) as refusal:
+    with pytest.raises(git_errors.Refused) as refusal:
         remotes.publish(ours(f"{web.url}/remote.git", secret, tmp_path / "scratch"), b"new\n")
 
     assert "bad ***, Basic ***" in str(refusal.value)
@@ -113,14 +113,14 @@ def test_a_server_that_says_our_secret_aloud_is_not_quoted(
 def test_a_secret_that_cannot_serve_is_told(tmp_path: Path, files: dict[str, str | bytes], words: str) -> None:
     secret = remotes.secrets(tmp_path / "s", **files).repository
 
-    with pytest.raises(gitwords.Unusable, match=words) as failure:
+    with pytest.raises(git_errors.Unusable, match=words) as failure:
         ours("https://git.example.com/a.git", secret, tmp_path / "scratch").fetch()
 
     assert TOKEN not in str(failure.value)
 
 
 def test_a_password_in_the_url_is_not_used_or_shown(tmp_path: Path) -> None:
-    with pytest.raises(gitwords.Unusable, match="it belongs into the Secret") as failure:
+    with pytest.raises(git_errors.Unusable, match="it belongs into the Secret") as failure:
         ours(f"https://bot:{TOKEN}@git.example.com/a.git", tmp_path, tmp_path / "scratch").fetch()
 
     assert TOKEN not in str(failure.value)
@@ -138,7 +138,7 @@ def test_a_server_is_trusted_by_the_secrets_authority_alone(
 ) -> None:
     with servers.web(remote.path.parent, authority.context(clients=False)) as web:
         url = f"{web.url}/remote.git"
-        with pytest.raises(gitwords.Unreachable, match="certificate"):
+        with pytest.raises(git_errors.Unreachable, match="certificate"):
             ours(url, tmp_path / "none", tmp_path / "scratch").fetch()
 
         secret = remotes.secrets(tmp_path / "s", **{name: authority.read("ca.crt")}).repository
@@ -153,7 +153,7 @@ def test_a_server_that_wants_a_certificate_gets_the_secrets(
     with servers.web(remote.path.parent, authority.context(clients=True)) as web:
         url = f"{web.url}/remote.git"
         secret = remotes.secrets(tmp_path / "s", ca_crt=authority.read("ca.crt")).repository
-        with pytest.raises((gitwords.Denied, gitwords.Unreachable)):
+        with pytest.raises((git_errors.Denied, git_errors.Unreachable)):
             ours(url, secret, tmp_path / "scratch").fetch()
 
         remotes.secrets(secret, tls_crt=authority.read("client.crt"), tls_key=authority.read("client.key"))
@@ -189,7 +189,7 @@ def test_ssh_with_another_key_is_denied(remote: remotes.Remote, sshd: servers.Ss
     key = servers.ssh_key(tmp_path / "key").read_text()
     secret = remotes.secrets(tmp_path / "s", identity=key, known_hosts=sshd.known_hosts).repository
 
-    with pytest.raises(gitwords.Denied, match="Permission denied"):
+    with pytest.raises(git_errors.Denied, match="Permission denied"):
         ours(sshd.url(remote.path), secret, tmp_path / "scratch").fetch()
 
 
@@ -202,14 +202,14 @@ def test_ssh_to_a_server_that_is_not_known_is_refused(
     hosts = f"{host} {(tmp_path / 'key.pub').read_text()}"
     secret = remotes.secrets(tmp_path / "s", identity=sshd.key, known_hosts=hosts).repository
 
-    with pytest.raises(gitwords.Unreachable, match=r"[Hh]ost key"):
+    with pytest.raises(git_errors.Unreachable, match=r"[Hh]ost key"):
         ours(sshd.url(remote.path), secret, tmp_path / "scratch").fetch()
 
 
 def test_ssh_to_a_repository_that_is_gone_says_so(remote: remotes.Remote, sshd: servers.Sshd, tmp_path: Path) -> None:
     secret = remotes.secrets(tmp_path / "s", identity=sshd.key, known_hosts=sshd.known_hosts).repository
 
-    with pytest.raises(gitwords.NotFound):
+    with pytest.raises(git_errors.NotFound):
         ours(sshd.url(remote.path.parent / "gone.git"), secret, tmp_path / "scratch").fetch()
 
 
@@ -220,7 +220,7 @@ def test_ssh_needs_both_a_key_and_known_hosts(tmp_path: Path, url: str, missing:
     files[missing] = "\n"
     secret = remotes.secrets(tmp_path / "s", **files).repository
 
-    with pytest.raises(gitwords.Unusable, match=f"^The Secret has no '{missing}' "):
+    with pytest.raises(git_errors.Unusable, match=f"^The Secret has no '{missing}' "):
         ours(url, secret, tmp_path / "scratch").fetch()
 
 
@@ -232,7 +232,7 @@ def test_ssh_keys_that_do_not_serve_are_told_apart(tmp_path: Path, key: str, wor
     content = servers.ssh_key(tmp_path / "key", "word").read_text() if key == "locked" else f"{TOKEN}\n"
     secret = remotes.secrets(tmp_path / "s", identity=content, known_hosts="h ssh-ed25519 A").repository
 
-    with pytest.raises(gitwords.Unusable, match=words) as failure:
+    with pytest.raises(git_errors.Unusable, match=words) as failure:
         ours("git@git.example.com:a.git", secret, tmp_path / "scratch").fetch()
 
     assert TOKEN not in str(failure.value)
@@ -241,7 +241,7 @@ def test_ssh_keys_that_do_not_serve_are_told_apart(tmp_path: Path, key: str, wor
 NAMELESS = """
 import threading
 from pathlib import Path
-from watcher import credentials, gitwords
+from watcher.git import credentials, git_errors
 folder = Path(sys.argv[2])
 secrets = credentials.Secrets(repository=folder / "s", signing=folder, format=None)
 keys = credentials.Keys(secrets, folder, threading.Event())
@@ -249,7 +249,7 @@ become(int(sys.argv[1]))
 try:
     with keys.repository("git@git.example.com:a.git"):
         print("let in")
-except gitwords.Unusable as failure:
+except git_errors.Unusable as failure:
     print(failure)
 """
 
@@ -320,7 +320,7 @@ def test_a_gpg_key_under_another_passphrase_does_not_sign(remote: remotes.Remote
     secret = remotes.secrets(short / "s", git_asc=armour, passphrase=f"not {TOKEN}").repository
     tip = remote.tip()
 
-    with pytest.raises(gitwords.Unusable, match=r"^The commit cannot be signed: .*gpg"):
+    with pytest.raises(git_errors.Unusable, match=r"^The commit cannot be signed: .*gpg"):
         remotes.publish(ours(remote.url, secret, short / "scratch", "gpg"), b"new\n")
 
     assert remote.tip() == tip
@@ -341,7 +341,7 @@ def test_a_key_that_is_missing_is_named_and_nothing_is_pushed_unsigned(
     tip = remote.tip()
     secret = remotes.secrets(short / "s", **files).repository
 
-    with pytest.raises(gitwords.Unusable, match=words):
+    with pytest.raises(git_errors.Unusable, match=words):
         remotes.publish(ours(remote.url, secret, short / "scratch", form), b"new\n")
 
     assert remote.tip() == tip

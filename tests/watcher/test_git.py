@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.watcher import remotes, servers
-from watcher import children, git, gitwords
+from watcher.git import children, git, git_errors
 
 OTHER_USER = 54_321  # in no /etc/passwd
 
@@ -53,7 +53,7 @@ def test_a_local_verb_never_asks_the_network(remote: remotes.Remote, tmp_path: P
     commit = made.fetch("main")
     missing = next(entry for entry in made.entries(commit) if entry.name == "other.txt")
 
-    with pytest.raises(gitwords.Broken):
+    with pytest.raises(git_errors.Broken):
         made._run("cat-file", "blob", missing.object)
 
     assert made.blob(missing) == b"other\n"
@@ -63,7 +63,7 @@ def test_a_push_says_nothing_else_than_that_branch(remote: remotes.Remote, tmp_p
     made = tool(tmp_path, remote.url)
     made.push(git.Push(branch="copy", old=None, new=made.fetch("main")))
 
-    with pytest.raises(gitwords.LostRace):
+    with pytest.raises(git_errors.LostRace):
         made.push(git.Push(branch="main", old="1" * 40, new=None))
 
     assert set(remote.branches()) == {"copy", "main"}
@@ -90,16 +90,16 @@ def test_every_transport_reads_and_writes(
 @pytest.mark.parametrize(
     ("status", "kind", "words"),
     [
-        (401, gitwords.Denied, "Authentication failed"),
-        (403, gitwords.Denied, "403"),
-        (404, gitwords.NotFound, "not found"),
-        (410, gitwords.NotFound, "410"),
-        (500, gitwords.Unreachable, "500"),
-        (503, gitwords.Unreachable, "503"),
+        (401, git_errors.Denied, "Authentication failed"),
+        (403, git_errors.Denied, "403"),
+        (404, git_errors.NotFound, "not found"),
+        (410, git_errors.NotFound, "410"),
+        (500, git_errors.Unreachable, "500"),
+        (503, git_errors.Unreachable, "503"),
     ],
 )
 def test_a_web_server_that_answers_otherwise_is_told(
-    web: servers.Web, tmp_path: Path, status: int, kind: type[gitwords.Failed], words: str
+    web: servers.Web, tmp_path: Path, status: int, kind: type[git_errors.Failed], words: str
 ) -> None:
     web.rules.status = status
 
@@ -110,7 +110,7 @@ def test_a_web_server_that_answers_otherwise_is_told(
 def test_a_server_that_does_not_answer_is_not_waited_for(web: servers.Web, tmp_path: Path) -> None:
     web.rules.deaf = True
 
-    with pytest.raises(gitwords.TooSlow, match=r"^'git ls-remote' did not end within 1 seconds\.$"):
+    with pytest.raises(git_errors.TooSlow, match=r"^'git ls-remote' did not end within 1 seconds\.$"):
         heads(tmp_path, f"{web.url}/remote.git", timeout_s=1)
 
 
@@ -118,7 +118,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for(web: servers.Web, tmp_p
 def test_a_server_that_is_gone_or_has_no_name_is_unreachable(tmp_path: Path, scheme: str) -> None:
     for host in (f"127.0.0.1:{servers.free_port()}", "nobody.invalid"):
         with pytest.raises(
-            gitwords.Unreachable, match=f"^The repository '{scheme}://{host}/a.git' cannot be reached: "
+            git_errors.Unreachable, match=f"^The repository '{scheme}://{host}/a.git' cannot be reached: "
         ):
             heads(tmp_path / host, f"{scheme}://{host}/a.git")
 
@@ -132,7 +132,7 @@ def test_a_user_in_the_url_is_not_shown() -> None:
 def test_a_repository_that_is_not_there_is_not_found(remote: remotes.Remote, tmp_path: Path) -> None:
     with servers.daemon(tmp_path) as daemon:
         for url in (f"{daemon}/gone.git", f"{remote.url}.gone"):
-            with pytest.raises(gitwords.NotFound):
+            with pytest.raises(git_errors.NotFound):
                 tool(tmp_path / url[-9:], url).heads(("main",))
 
 
@@ -141,21 +141,21 @@ def test_a_server_that_takes_no_pushes_denies(remote: remotes.Remote, tmp_path: 
         made = tool(tmp_path, f"{daemon}/remote.git")
         tip = made.fetch("main")
 
-        with pytest.raises(gitwords.Denied, match="service not enabled"):
+        with pytest.raises(git_errors.Denied, match="service not enabled"):
             made.push(git.Push(branch="copy", old=None, new=tip))
 
 
 PUBLISH = """
 from pathlib import Path
 from tests.watcher import remotes
-from watcher import gitwords
+from watcher.git import git_errors
 remote = remotes.Remote.__new__(remotes.Remote)
 remote.path = Path(sys.argv[2])
 ours = remote.ours(scratch=Path(sys.argv[3]))
 become(int(sys.argv[1]))
 try:
     print(remotes.publish(ours, b"new"))
-except gitwords.Failed as failure:
+except git_errors.Failed as failure:
     print(type(failure).__name__, failure)
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from compiler.kube import node_watch
 from tests.watcher import feeds
-from watcher import feed
+from watcher import node_feed
 
 
 def test_after_the_interval_the_nodes_are_listed_anew_and_the_watch_goes_on() -> None:
@@ -95,7 +95,7 @@ def test_a_list_that_takes_longer_than_the_interval_is_not_begun_twice() -> None
 
 
 def test_a_list_that_fails_beside_the_watch_ends_it_and_all_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_AGAIN_S", (0.0, 0.0))
+    monkeypatch.setattr(node_feed, "_AGAIN_S", (0.0, 0.0))
     bench = feeds.Bench(feeds.Cluster([[feeds.raw("a")], feeds.ERROR, [feeds.raw("b")]], [[], None, []]))
 
     def at_page(number: int) -> None:
@@ -111,7 +111,7 @@ def test_a_list_that_fails_beside_the_watch_ends_it_and_all_begins_anew(monkeypa
 
 
 def test_a_list_is_dropped_when_the_watch_beside_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(feed, "_AGAIN_S", (0.0, 0.0))
+    monkeypatch.setattr(node_feed, "_AGAIN_S", (0.0, 0.0))
     bench = feeds.Bench(
         feeds.Cluster([[feeds.raw("a")], [feeds.raw("old")], [feeds.raw("b")]], [[], [], feeds.ERROR, [], []])
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.watcher import remotes
-from watcher import git, gitwords, repository
+from watcher.git import git, git_errors, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
@@ -95,7 +95,7 @@ def test_a_race_that_is_lost_each_time_ends(
     monkeypatch.setattr(git.Git, "push", push)
     timing = repository.Timing(tries=3, pause_s=0)
 
-    with pytest.raises(gitwords.LostRace, match="was changed by somebody else at the same moment: stale info"):
+    with pytest.raises(git_errors.LostRace, match="was changed by somebody else at the same moment: stale info"):
         remotes.publish(remote.ours(timing=timing), b"new\n")
 
     assert next(numbers) == 3
@@ -115,7 +115,7 @@ def test_a_stop_ends_the_pause_between_two_tries(
 
     remotes.before("push", lose, monkeypatch)
 
-    with pytest.raises(gitwords.Cancelled):
+    with pytest.raises(git_errors.Cancelled):
         remotes.publish(repo, b"new\n")
 
 

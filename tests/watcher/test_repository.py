@@ -6,7 +6,7 @@ import pytest
 
 from runtime import errors
 from tests.watcher import remotes
-from watcher import git, gitwords, repository
+from watcher.git import git, git_errors, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
@@ -112,7 +112,7 @@ def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Rem
     remote.set_hook("pre-receive", "echo 'GitHost: \033[31mfrozen\033[0m until Monday.' >&2", "exit 1")
     repo = remote.ours()
 
-    with pytest.raises(gitwords.Refused) as refusal:
+    with pytest.raises(git_errors.Refused) as refusal:
         remotes.publish(repo, b"new\n")
     (remote.path / "hooks/pre-receive").unlink()
     remotes.publish(repo, b"new\n")
@@ -127,14 +127,14 @@ def test_a_protected_branch_refuses_by_its_own_words(remote: remotes.Remote, tmp
     refusal = "GitLab: You are not allowed to push code to protected branches on this project."
     remote.set_hook("update", f"echo '{refusal}' >&2", "exit 1")
 
-    with pytest.raises(gitwords.Refused, match="You are not allowed to push code to protected branches"):
+    with pytest.raises(git_errors.Refused, match="You are not allowed to push code to protected branches"):
         remotes.publish(remote.ours(), b"new\n")
 
 
 def test_a_branch_below_which_ours_would_stand_is_no_race(remote: remotes.Remote, tmp_path: Path) -> None:
     remote("update-ref", "refs/heads/kae", remote.tip())
 
-    with pytest.raises(gitwords.Refused):
+    with pytest.raises(git_errors.Refused):
         remote.ours().hold(b"held\n", "held")
 
 

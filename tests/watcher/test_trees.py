@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.watcher import remotes
-from watcher import gitwords
+from watcher.git import git_errors
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
@@ -42,7 +42,7 @@ def test_a_tree_that_git_would_tidy_up_stays_as_it_is(remote: remotes.Remote, tm
 def test_what_stands_in_the_way_is_named_and_left(remote: remotes.Remote, tmp_path: Path, path: str) -> None:
     tip = remote.commit("main", {"inventory/west.json": b"", path: b"mine\n"})
 
-    with pytest.raises(gitwords.Obstructed, match=r"^'inventory.*' in the repository is a (file|folder), where a .*"):
+    with pytest.raises(git_errors.Obstructed, match=r"^'inventory.*' in the repository is a (file|folder), where a .*"):
         remotes.publish(remote.ours(), b"new\n")
 
     assert remote.tip() == tip
@@ -51,5 +51,5 @@ def test_what_stands_in_the_way_is_named_and_left(remote: remotes.Remote, tmp_pa
 def test_a_link_is_not_followed(remote: remotes.Remote, tmp_path: Path) -> None:
     remote.commit("main", {PATH: b"../other.txt"}, mode="120000")
 
-    with pytest.raises(gitwords.Obstructed, match="is a link, where a plain file is needed"):
+    with pytest.raises(git_errors.Obstructed, match="is a link, where a plain file is needed"):
         remote.ours().fetch()

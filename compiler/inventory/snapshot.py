@@ -1,0 +1,59 @@
+"""The nodes of a cluster as values."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NewType
+
+ClusterName = NewType("ClusterName", str)
+
+HOSTNAME = "kubernetes.io/hostname"
+"""The label that the kubelet sets to the host's name, which mostly is the node's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taint:
+    """A node's taint that is not one of the lifecycle."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
+class Profile:
+    """What a machine is; shared by all nodes that are alike. Its labels are those of the machine."""
+
+    architecture: str
+    kernel_version: str
+    kubelet_version: str
+    os_image: str
+    discovered: bool
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node: its profile, and the labels that people and clouds gave it beside the machine's."""
+
+    name: str
+    profile: Profile
+    hostname: str | None
+    """The label kubernetes.io/hostname."""
+    labels: Mapping[str, str]
+
+    def label(self, key: str) -> str | None:
+        """The value of a label, or None."""
+        if key == HOSTNAME:
+            return self.hostname
+        value = self.labels.get(key)
+        return self.profile.labels.get(key) if value is None else value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """The nodes of a cluster at one moment, sorted by name."""
+
+    cluster: ClusterName
+    file: str
+    nodes: tuple[Node, ...]

@@ -1,0 +1,208 @@
+"""What the engine found, told once and in plain words."""
+
+import itertools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from compiler import diagnostics, wording
+from compiler.formats import documents
+from compiler.schema import phrases
+
+MOST = 50
+"""Mistakes of a document that are shown; whoever mends these sees the rest."""
+
+_FEW = 12
+"""Fields that a hint lists at most."""
+
+# Of the faults of a value the first is told: one of a wrong type has no length worth mentioning.
+_RANKS = (
+    "type",
+    "const",
+    "enum",
+    "minLength",
+    "maxLength",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minItems",
+    "additionalProperties",
+    "minProperties",
+    "maxProperties",
+)
+_BOOLEANS: Mapping[str, str] = MappingProxyType(
+    {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A document beside its language."""
+
+    document: documents.Document
+    language: phrases.Schema
+
+    def resolved(self, schema: phrases.Schema) -> phrases.Schema:
+        """A schema, with what it refers to."""
+        reference = schema.get("$ref")
+        if reference is None:
+            return schema
+        return {**self.language["$defs"][reference.removeprefix("#/$defs/")], **schema}
+
+    def owner(self, path: documents.Path) -> str:
+        """What a path leads to, in words."""
+        return f"'{wording.dotted(path)}'" if path else f"a {self.language['title']}"
+
+    def diagnostic(self, code: str, fault: "_Fault", message: str, **more: Any) -> diagnostics.Diagnostic:
+        """A finding where the fault is."""
+        span = self.document.places.span(fault.path, key=fault.key)
+        return diagnostics.Diagnostic(code=code, span=span, message=message, **more)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fault:
+    """A keyword of a schema that a value, or a key, does not satisfy."""
+
+    keyword: str
+    path: documents.Path
+    key: bool
+    value: Any
+    schema: phrases.Schema
+
+
+def worded(errors: Iterable[Any], reader: Reader) -> list[diagnostics.Diagnostic]:
+    """The mistakes of a document, each told once, in the order of its lines."""
+    # Several errors can tell of one mistake, so more of them are fetched than are shown.
+    faults = _told([_fault(error) for error in itertools.islice(errors, 4 * MOST)])
+    everything = itertools.chain.from_iterable(_findings(fault, reader) for fault in faults)
+    found = list(diagnostics.merged(itertools.islice(everything, 4 * MOST)))
+    if len(found) > MOST:
+        note = f"Only {MOST} mistakes of the document are shown."
+        return [*found[: MOST - 1], replace(found[MOST - 1], notes=(*found[MOST - 1].notes, note))]
+    return found
+
+
+def _fault(error: Any) -> _Fault:
+    steps = list(error.absolute_schema_path)
+    key = len(steps) > 1 and steps[-2] == "propertyNames"
+    path = tuple(error.absolute_path)
+    return _Fault(
+        keyword=error.validator,
+        path=(*path, error.instance) if key else path,
+        key=key,
+        value=error.instance,
+        schema=error.schema,
+    )
+
+
+def _told(faults: list[_Fault]) -> list[_Fault]:
+    """One fault for a value, and one for what is missing in it."""
+    best: dict[tuple[documents.Path, bool, bool], _Fault] = {}
+    for fault in faults:
+        place = (fault.path, fault.key, fault.keyword == "required")
+        if place not in best or _rank(fault) < _rank(best[place]):
+            best[place] = fault
+    return list(best.values())
+
+
+def _rank(fault: _Fault) -> int:
+    return _RANKS.index(fault.keyword) if fault.keyword in _RANKS else len(_RANKS)
+
+
+def _findings(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+    if fault.keyword == "additionalProperties":
+        yield from _unknown_fields(fault, reader)
+    elif fault.keyword == "required":
+        yield from _missing_fields(fault, reader)
+    elif fault.keyword == "type":
+        yield _wrong_type(fault, reader)
+    else:
+        yield _invalid_value(fault, reader)
+
+
+def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+    fields = fault.schema.get("properties", {})
+    for name in fault.value:
+        if name in fields:
+            continue
+        if near := wording.nearest(name, fields):
+            hint = f"Did you mean '{near}'?"
+        elif len(fields) > _FEW:
+            hint = "Remove it."
+        else:
+            hint = f"Its fields are {wording.listed(fields)}." if fields else "Write {}: it has no fields."
+        place = replace(fault, path=(*fault.path, name), key=True)
+        message = f"'{wording.cut(name)}' is not a field of {reader.owner(fault.path)}."
+        yield reader.diagnostic("unknown-field", place, message, hint=hint)
+
+
+def _missing_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
+    fields = fault.schema["properties"]
+    # A misspelt field is told as an unknown one.
+    misspelt = {wording.nearest(name, fields) for name in fault.value if name not in fields}
+    for name in fault.schema["required"]:
+        if name in fault.value or ("additionalProperties" in fault.schema and name in misspelt):
+            continue
+        place = replace(fault, path=(*fault.path, name))
+        message = f"'{wording.dotted(place.path)}' is missing."
+        hint = f"Add {name}: {phrases.expected(reader.resolved(fields[name]))}."
+        yield reader.diagnostic("missing-field", place, message, hint=hint)
+
+
+def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
+    if fault.value is None and not fault.key:
+        message, hint = f"'{wording.dotted(fault.path)}' has no value.", _hint_on_nothing(fault)
+        return reader.diagnostic("wrong-type", fault, message, hint=hint)
+    where = "as a key" if fault.key else f"in '{wording.dotted(fault.path)}'"
+    message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
+    found = reader.diagnostic("wrong-type", fault, message)
+    return replace(found, hint=_hint_on_type(fault.value, fault.schema["type"], found.span))
+
+
+def _hint_on_nothing(fault: _Fault) -> str:
+    what = "item" if isinstance(fault.path[-1], int) else "key"
+    empty = fault.schema["type"] == "object" and not fault.schema.get("required")
+    return f"Remove the {what}, or write {{}}." if empty else f"Remove the {what}, or give it a value."
+
+
+def _hint_on_type(value: Any, wanted: str | list[str], span: diagnostics.Span) -> str:
+    """What to write instead, where the value tells what was meant."""
+    if wanted == "string" and isinstance(value, bool | int | float):
+        return f'Put it in quotes: "{_spelt(value, span)}".'
+    if not isinstance(value, str):
+        return ""
+    if wanted == "boolean" and value.lower() in _BOOLEANS:
+        return f"Write {_BOOLEANS[value.lower()]}, without quotes."
+    if wanted == "integer" and re.fullmatch(r"-?[0-9]{1,15}", value, re.ASCII):
+        return f"Write {int(value)}, without quotes."
+    return f"Write a list, even of one: [{wording.cut(value)}]." if wanted == "array" else ""
+
+
+def _spelt(value: Any, span: diagnostics.Span) -> str:
+    """A number or a truth value as the document spells it: 1.30 is more than 1.3."""
+    found = re.match(r"[-+.\w]+", span.text[span.column - 1 :]) if span.column else None
+    return found.group() if found else phrases.value(value).removeprefix("the number ")
+
+
+def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
+    schema, value = fault.schema, fault.value
+    if fault.keyword in ("minProperties", "maxProperties"):
+        message = (
+            f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "
+            f"found {wording.listed(value) if value else 'none'}."
+        )
+        return reader.diagnostic("invalid-value", fault, message)
+    if fault.keyword == "minItems":
+        hint = "Remove the key, or give the list an item."
+        return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
+    quoted = f"'{wording.cut(value)}'" if isinstance(value, str) else wording.cut(value)
+    near = wording.nearest(value, schema.get("enum", ()))
+    return reader.diagnostic(
+        "invalid-value",
+        fault,
+        f"{quoted} is not {phrases.expected(schema)}.",
+        notes=(f"It is {len(value)} characters long.",) if fault.keyword == "maxLength" else (),
+        hint=f"Did you mean '{near}'?" if near else "",
+    )

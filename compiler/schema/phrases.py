@@ -1,0 +1,58 @@
+"""Phrases of the schema stage's messages."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from compiler import wording
+from compiler.model import base
+
+Schema = Mapping[str, Any]
+
+_TYPES: Mapping[str, str] = MappingProxyType(
+    {
+        "array": "a list",
+        "boolean": "true or false",
+        "integer": "a whole number",
+        "number": "a number",
+        "object": "a mapping",
+        "string": "a string",
+    }
+)
+
+
+def expected(schema: Schema) -> str:
+    """What a schema allows."""
+    if base.FORM in schema:
+        return str(schema[base.FORM])
+    if "const" in schema:
+        return str(schema["const"])
+    if "enum" in schema:
+        return f"one of {wording.listed(schema['enum'])}"
+    return typed(schema) + _bounds(schema)
+
+
+def _bounds(schema: Schema) -> str:
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if "maxLength" in schema:
+        return f" of {schema.get('minLength', 0)} to {schema['maxLength']} characters"
+    if low is not None:
+        return f" of at least {low}" if high is None else f" from {low} to {high}"
+    return ""
+
+
+def typed(schema: Schema) -> str:
+    """The type that a schema asks for; where there are several, their common form."""
+    wanted = schema["type"]
+    return _TYPES[wanted] if isinstance(wanted, str) else str(schema[base.FORM])
+
+
+def value(found: Any) -> str:
+    """What stands in a document, with its type."""
+    if found is None:
+        return "no value"
+    if isinstance(found, dict | list):
+        return "a mapping" if isinstance(found, dict) else "a list"
+    if isinstance(found, bool):
+        return "true" if found else "false"
+    return f"the string '{wording.cut(found)}'" if isinstance(found, str) else f"the number {wording.cut(found)}"

@@ -1,0 +1,96 @@
+"""Keep the host paths that answers to the kubelet name.
+
+The runtime follows a link when it creates a container, and a container is created from a cached answer long after that
+was given. So the links are kept right at all times, and one that is not right is taken away: the container then waits,
+rather than getting another device. Folders that containers have mounted are changed in place and never replaced, as a
+replaced one would not reach them.
+"""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from device_plugin import advertised, health, openssl, paths, sysfs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A symbolic link on the host, and what it leads to in a container or for the runtime."""
+
+    path: Path
+    target: str
+
+
+def prepare(where: paths.Places) -> None:
+    """Make the folders and the files that do not depend on devices."""
+    for folder in (where.links, where.shown, where.given):
+        folder.mkdir(parents=True, exist_ok=True)
+    for variant in openssl.variants():
+        folder = where.openssl / variant.name
+        folder.mkdir(parents=True, exist_ok=True)
+        _replace_text(folder / "openssl.cnf", openssl.text(variant))
+
+
+def publish(where: paths.Places, devices: Iterable[advertised.Device]) -> None:
+    """Make the links say what is there now.
+
+    First what leads to a device node and is wrong goes, then what containers see is put right, and only then come new
+    links to device nodes: whatever container can start finds everything in place.
+    """
+    offered = tuple(devices)
+    nodes = {link.path: link.target for device in offered for link in _node_link(where, device)}
+    _remove_others(where.links, nodes)
+    entries = {link.path: link.target for device in offered for link in _entry_links(where, device.function)}
+    for folder in list(where.given.iterdir()):
+        if (link := folder / "device") not in entries and link.is_symlink():
+            link.unlink(missing_ok=True)
+    for wanted in (entries, nodes):
+        for path, target in wanted.items():
+            _lead(path, target)
+
+
+def _node_link(where: paths.Places, device: advertised.Device) -> Iterator[Link]:
+    entry = device.function.entry
+    # While the driver is being changed no container may open the device, not even one that has been given it.
+    if entry is not None and health.usable(device.function) and health.CHANGING not in device.reasons:
+        yield Link(path=where.links / device.function.address, target=f"/dev/{entry.node}")
+
+
+def _entry_links(where: paths.Places, function: sysfs.Function) -> Iterator[Link]:
+    if function.entry is None:
+        return
+    name = paths.published_name(function.kind.module, function.address)
+    yield Link(path=where.given / name / "device", target=f"/sys/{function.entry.folder}")
+    yield Link(path=where.shown / name, target=f"{paths.CONTAINER_RUN}/uacce/given/{name}/device")
+
+
+def _remove_others(folder: Path, wanted: dict[Path, str]) -> None:
+    for path in list(folder.iterdir()):
+        if path not in wanted or _target(path) != wanted[path]:
+            path.unlink(missing_ok=True)
+
+
+def _lead(path: Path, target: str) -> None:
+    if _target(path) == target:
+        return
+    path.parent.mkdir(exist_ok=True)
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(path)
+
+
+def _target(path: Path) -> str | None:
+    with contextlib.suppress(OSError):
+        return str(path.readlink())
+    return None
+
+
+def _replace_text(path: Path, text: str) -> None:
+    with contextlib.suppress(OSError):
+        if path.read_text() == text:
+            return
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.write_text(text)
+    fresh.replace(path)

@@ -1,0 +1,163 @@
+"""A resource's place in the kubelet's registry folder: a server on a socket, and a new one when the kubelet lost it.
+
+The kubelet dials every socket that appears in the folder, and every one that it finds there when it starts. It never
+dials one twice while it lives, even if the stream broke, so then a socket of a new name has to appear. A name is never
+used again: a gRPC server that ends removes whatever stands at its path, and a kubelet refuses a second registration at
+one (kubernetes/kubernetes#139338).
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from grpc import aio
+
+from device_plugin import device_list, paths, service
+from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
+from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
+from runtime import errors
+
+LOG = logging.getLogger(__name__)
+
+_LONGEST_PATH = 107
+"""Bytes that the address of a Unix socket can have (unix(7))."""
+
+_APART_S = 0.1
+"""Between two sockets: a kubelet that keys by resource must have seen the end of the old one first."""
+
+_STREAM_S = 1.0
+"""From the kubelet's word that it took the resource to its stream, which it opens before it says so.
+
+There is none where the late end of an older stream ended this registration too (kubernetes/kubernetes#121994)."""
+
+_LONGEST_PAUSE_S = 60.0
+"""Between two sockets, when the kubelet refuses one after the other."""
+
+_LONGEST_DOUBLING = 10
+
+
+@dataclass(slots=True, kw_only=True)
+class _Socket:
+    """A socket that is there for the kubelet."""
+
+    path: Path
+    identity: tuple[int, int] | None = None
+    watched: bool = False
+    why_lost: str = ""
+    lost: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def is_there(self) -> bool:
+        """Whether it is still ours; one that was removed while it was made never was."""
+        return self.identity is not None and _identity(self.path) == self.identity
+
+    def lose(self, why: str) -> None:
+        """Have it replaced."""
+        if not self.lost.is_set():
+            self.why_lost = why
+            self.lost.set()
+
+
+class Endpoint:
+    """Offers one resource to the kubelet, for as long as `run` runs."""
+
+    def __init__(
+        self, where: paths.Places, name: str, resource: str, plugin: service.DevicePlugin, shown: device_list.Board
+    ) -> None:
+        self.resource = resource
+        self.board = shown
+        self.registrations = {"succeeded": 0, "failed": 0}
+        """How often the kubelet took the resource, and how often it could not."""
+        self.changed: Callable[[], None] | None = None
+        """Called when a kubelet begins or ceases to watch."""
+        self._sockets = where.sockets
+        self._name = name
+        self._plugin = plugin
+        self._socket: _Socket | None = None
+        self._refusals = 0
+        shown.watched = self._streams_changed
+
+    @property
+    def registered(self) -> bool:
+        """Whether a kubelet watches the resource."""
+        return self.board.watchers > 0
+
+    def check(self) -> None:
+        """Look whether the socket is still ours; for when something happened in the folder, or might have."""
+        if self._socket is not None and not self._socket.is_there():
+            self._socket.lose("Its socket was removed or replaced.")
+
+    async def run(self) -> None:
+        """Keep the resource offered until cancelled; raises `errors.Failure` where no socket can be made."""
+        while True:
+            socket = _Socket(path=self._sockets / f"{self._name}-{secrets.token_hex(4)}.sock")
+            server = await self._serve(socket)
+            self._socket = socket
+            try:
+                await socket.lost.wait()
+            finally:
+                self._socket = None
+                # Without grace: open streams would last for all of it, and calls are answered in milliseconds.
+                await server.stop(None)
+                socket.path.unlink(missing_ok=True)
+            LOG.warning("The resource is offered anew.", extra={"resource": self.resource, "reason": socket.why_lost})
+            doublings = min(self._refusals, _LONGEST_DOUBLING)
+            await asyncio.sleep(min(_APART_S * 2**doublings, _LONGEST_PAUSE_S))
+
+    async def _serve(self, socket: _Socket) -> aio.Server:
+        if len(str(socket.path).encode()) > _LONGEST_PATH:
+            raise errors.Failure(f"The path of the socket '{socket.path}' is longer than {_LONGEST_PATH} bytes.")
+        server = aio.server()
+        registration = service.Registration(self.resource, lambda taken, error: self._told(socket, taken, error))
+        registry_grpc.add_RegistrationServicer_to_server(registration, server)
+        api_grpc.add_DevicePluginServicer_to_server(self._plugin, server)
+        try:
+            self._sockets.mkdir(mode=0o750, parents=True, exist_ok=True)
+            server.add_insecure_port(f"unix:{socket.path}")
+            await server.start()
+        except (OSError, RuntimeError) as error:
+            raise errors.Failure(f"The socket '{socket.path}' cannot be made: {error}.") from error
+        socket.identity = _identity(socket.path)
+        return server
+
+    def _told(self, socket: _Socket, taken: bool, error: str) -> None:
+        if taken:
+            self._refusals = 0
+            self.registrations["succeeded"] += 1
+            LOG.info("The kubelet took the resource.", extra={"resource": self.resource})
+            asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
+        else:
+            self._refusals += 1
+            self.registrations["failed"] += 1
+            socket.lose(f"The kubelet refused it: {error}")
+
+    def _expect_stream(self, socket: _Socket) -> None:
+        if not socket.watched:
+            socket.lose("The kubelet took it, and does not watch it.")
+
+    def _streams_changed(self) -> None:
+        if self._socket is not None:
+            if self.registered:
+                self._socket.watched = True
+            elif self._socket.watched:
+                self._socket.lose("The kubelet's stream ended.")
+        if self.changed is not None:
+            self.changed()
+
+
+def clear(where: paths.Places) -> None:
+    """Remove the sockets that a killed predecessor left: the kubelet would dial them in vain."""
+    with contextlib.suppress(FileNotFoundError):
+        for path in where.sockets.iterdir():
+            path.unlink(missing_ok=True)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        # The number of an inode is soon used again.
+        return status.st_ino, status.st_ctime_ns
+    return None

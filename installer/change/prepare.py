@@ -1,0 +1,236 @@
+"""What comes before a driver may be touched: the right to swap, the announcement, and nobody who uses a device."""
+
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import msgspec
+
+from installer import config, paths
+from installer.decide import change_steps, decision
+from installer.drain import device_users, leases
+from installer.host import host as hosts
+from installer.host import host_state, pci
+from installer.store import record, store
+from runtime import errors, readings
+
+LOG = logging.getLogger(__name__)
+
+_WITHDRAWN_S = 5.0
+"""How long a device plugin that is alive may take to see the announcement."""
+
+_ADMITTED_S = 1.0
+"""Until a pod that was being admitted meanwhile shows among the kubelet's holders."""
+
+_POLL_S = 0.05
+
+
+class Queued(errors.Failure):
+    """Others are changing their driver, or nobody can say; the right to swap is asked for again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Attempt:
+    """A change that is being tried."""
+
+    seen: host_state.Seen
+    before: record.Change
+    """What it has, or had when the change was begun by one that was killed."""
+    held: tuple[str, ...]
+    """Who holds a device."""
+    asked: str
+    """The digest of everything that is asked for."""
+    target: record.Driver | None = None
+    """What the host is to have, once that is in the store; None: no driver."""
+
+
+class Approach:
+    """The steps before a driver is touched."""
+
+    def __init__(
+        self,
+        host: hosts.Host,
+        settings: config.Config,
+        drivers: store.Store,
+        devices: device_users.Users,
+        right: leases.Right,
+    ) -> None:
+        """Nothing is asked yet."""
+        self._host = host
+        self._settings = settings
+        self._drivers = drivers
+        self._users = devices
+        self._right = right
+        self._evictions = 0
+
+    def attempt(self, seen: host_state.Seen, judged: decision.Verdict) -> Attempt:
+        """What is known when a change is begun."""
+        self._evictions = self._users.evictions
+        before = seen.record.change or self._before(seen)
+        touched = before.touched or not (judged.reload and seen.loaded)
+        return Attempt(
+            seen=seen,
+            before=msgspec.structs.replace(before, touched=touched),
+            held=self._users.present(seen) if judged.disturbs else (),
+            asked=judged.asked,
+        )
+
+    def _before(self, seen: host_state.Seen) -> record.Change:
+        installed = seen.record.installed
+        modes = {found.address: found.entry.mode for found in seen.functions if found.entry is not None}
+        return record.Change(
+            kept=installed,
+            loaded=tuple(seen.loaded),
+            served=tuple(found.address for found in seen.entries()),
+            vfs={found.address: found.vfs for found in seen.functions if found.vfs},
+            modes={address: mode for address, mode in modes.items() if mode is not None},
+            rule=host_state.text(self._host, paths.RULE),
+            packages=installed.packages if installed else (),
+            touched=False,
+        )
+
+    def steps(self, attempt: Attempt, reason: str) -> tuple[change_steps.Step, ...]:
+        """Have the host to ourselves."""
+        seen = attempt.seen
+        if attempt.held and self._is_unasked(attempt):
+            return (self._sparing(attempt, reason),)
+        others = seen.record.installed is None and seen.record.change is None and (seen.loaded or seen.options)
+        return (
+            *(self._keeping(attempt) if others else ()),
+            *(self._queueing() if attempt.held else ()),
+            change_steps.Step(
+                name="announce-change",
+                reason=f"Writes '{paths.CHANGING}': the device plugin gives nobody a device any more.",
+                act=lambda: self._announce(reason),
+            ),
+            *(self._draining(attempt) if seen.entries() or pci.guests(seen.functions) else ()),
+            change_steps.Step(
+                name="begin-change",
+                reason="Notes what the host has now; from here on a failure puts that back.",
+                act=lambda: self._begin(attempt),
+            ),
+        )
+
+    @property
+    def evicted(self) -> bool:
+        """Whether somebody was made to go since the last `attempt`."""
+        return self._users.evictions > self._evictions
+
+    def leave(self, *, keeps_turn: bool = False) -> None:
+        """Let go of everything, but perhaps for the right to swap: nothing was touched.
+
+        Never raises: it has failed already.
+        """
+        for act in (self._withdraw, self._drivers.discard, *(() if keeps_turn else (self.give_back,))):
+            try:
+                act()
+            except errors.Failure as failure:
+                LOG.warning("%s", failure)
+
+    def _withdraw(self) -> None:
+        self._host.remove(paths.CHANGING)
+
+    def give_back(self) -> None:
+        """Let another host have its turn, if this one has the right; nothing is lost where nobody answers now.
+
+        Raises:
+            errors.Failure: The record cannot be written.
+        """
+        noted = record.read(self._host).lease
+        if (noted or self._right.name) and self._right.give_back() and noted:
+            record.update(self._host, lease=None)
+
+    def _is_unasked(self, attempt: Attempt) -> bool:
+        seen = attempt.seen
+        known = seen.record
+        same = (known.asked, known.boot) == (attempt.asked, seen.boot)
+        return same and known.installed is not None and known.change is None
+
+    def _sparing(self, attempt: Attempt, reason: str) -> change_steps.Step:
+        def wait() -> None:
+            raise device_users.Spared(
+                f"{reason} Nothing new was asked for, so nobody is evicted to mend it; it is mended once nobody holds a"
+                f" device: {device_users.listed(attempt.held)}."
+            )
+
+        return change_steps.Step(
+            name="spare-users",
+            reason="Leaves those alone who use a device: this driver was proved, and the config has not changed since.",
+            act=wait,
+        )
+
+    def _keeping(self, attempt: Attempt) -> Iterable[change_steps.Step]:
+        yield change_steps.Step(
+            name="keep-driver",
+            reason="Copies what others had installed to the store, so that it can come back.",
+            act=lambda: self._keep(attempt),
+        )
+
+    def _queueing(self) -> Iterable[change_steps.Step]:
+        names = ", ".join(self._settings.leases.names)
+        yield change_steps.Step(
+            name="take-lease",
+            reason=f"Takes the right to swap, as devices are in use: the first free one of {names}.",
+            act=self._take,
+        )
+
+    def _draining(self, attempt: Attempt) -> Iterable[change_steps.Step]:
+        what = "evicts" if self._settings.drain.enabled else "waits for"
+        limit = self._settings.drain.timeout_seconds
+        who = f", for at most {limit} s: {device_users.listed(attempt.held)}" if attempt.held else "; nobody does now"
+        yield change_steps.Step(
+            name="drain-devices",
+            reason=f"Waits until the device plugin has withdrawn its devices, and {what} those who hold one{who}.",
+            act=lambda: self._drain(attempt),
+        )
+
+    def _keep(self, attempt: Attempt) -> None:
+        attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.seen))
+
+    def _take(self) -> None:
+        try:
+            taken = self._right.take()
+        except errors.Failure as failure:
+            raise Queued(f"The right to swap cannot be had, and devices are in use: {failure}") from failure
+        if not taken:
+            raise Queued(f"It is not this host's turn: {' '.join(self._right.others)}")
+        record.update(self._host, lease=self._right.name)
+
+    def _announce(self, reason: str) -> None:
+        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        self._host.write(paths.CHANGING, f"{json.dumps({'reason': reason, 'since': since})}\n")
+
+    def _drain(self, attempt: Attempt) -> None:
+        self._wait_for_plugin()
+        if not attempt.held:
+            # Somebody may have been given a device in the moment before the announcement.
+            attempt.held = self._users.present(attempt.seen)
+            if attempt.held:
+                self._take()
+        if attempt.held:
+            self._users.drain(attempt.seen)
+
+    def _wait_for_plugin(self) -> None:
+        links = self._host.path(paths.LINKS)
+        if not readings.names(links):
+            return
+        # It takes its links away as it withdraws the devices. One that is dead does neither; then the kubelet gives
+        # nobody a device either.
+        end_s = time.monotonic() + _WITHDRAWN_S
+        while readings.names(links) and time.monotonic() < end_s:
+            if self._host.stop.wait(_POLL_S):
+                raise hosts.Cancelled("The change was broken off, as the installer is to end.")
+        self._host.stop.wait(_ADMITTED_S)
+
+    def _begin(self, attempt: Attempt) -> None:
+        with contextlib.suppress(errors.Failure):
+            # Somebody may have taken it since the last renewal. Where nobody answers, none could take it either.
+            self._right.renew()
+        if attempt.held and not self._right.is_safe():
+            raise Queued("The Lease was lost before anything was unloaded; the host is as it was.")
+        packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
+        record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))

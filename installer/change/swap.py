@@ -1,0 +1,280 @@
+"""The steps that exchange the host's driver: unload, files, load. They work from the store alone."""
+
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from installer import config, paths
+from installer.decide import change_steps
+from installer.host import host as hosts
+from installer.host import host_state, kmod, pci, rpm
+from installer.store import digests, record, store
+from runtime import errors
+
+
+class Swap:
+    """Steps towards a driver of the store; towards None, a host without a driver.
+
+    Nothing is looked up again while they are made, so that they can be shown; each looks at the host when it acts.
+    """
+
+    def __init__(self, host: hosts.Host, settings: config.Config, drivers: store.Store) -> None:
+        """Does nothing yet."""
+        self._host = host
+        self._settings = settings
+        self._drivers = drivers
+
+    def unload(self, seen: host_state.Seen) -> tuple[change_steps.Step, ...]:
+        """Take the driver out of the kernel, as far as there is one."""
+        steps = list(self.disable(seen))
+        if seen.loaded:
+            names = ", ".join(reversed([name for name in self._settings.modules if name in seen.loaded]))
+            steps.append(
+                change_steps.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
+            )
+        return tuple(steps)
+
+    def disable(self, seen: host_state.Seen, among: Collection[str] | None = None) -> tuple[change_steps.Step, ...]:
+        """Take virtual functions away, as far as there are any; those of these physical ones only, if some are given.
+
+        A physical function that another driver has is nobody's to change.
+        """
+        losing = {found.address: found.vfs for found in seen.functions if _loses(found, among)}
+        if not losing:
+            return ()
+        what = ", ".join(f"{count} of {address}" for address, count in losing.items())
+        return (
+            change_steps.Step(
+                name="disable-virtual-functions",
+                reason=f"Takes the virtual functions away ({what}): a number changes by way of 0 only.",
+                act=lambda: self._disable(among),
+            ),
+        )
+
+    def files(self, target: record.Driver | None, erased: Collection[str]) -> tuple[change_steps.Step, ...]:
+        """Put the driver's files in place of whatever is there, and have the host without these packages."""
+        steps = []
+        if target is not None and target.packages:
+            steps.append(
+                change_steps.Step(
+                    name="install-packages",
+                    reason=f"Has the host's rpm put in {', '.join(target.packages)}.",
+                    act=lambda: self._install_packages(target),
+                )
+            )
+        if erased:
+            steps.append(
+                change_steps.Step(
+                    name="erase-packages",
+                    reason=f"Has the host's rpm remove {', '.join(sorted(erased))}, as far as they are there.",
+                    act=lambda: rpm.erase(self._host, sorted(erased)),
+                )
+            )
+        what = f"those of {target.version}" if target else "none"
+        steps += [
+            change_steps.Step(
+                name="place-modules",
+                reason=f"Has '{paths.modules('<kernel>')}' hold {what}.",
+                act=lambda: self._place_modules(target),
+            ),
+            change_steps.Step(
+                name="place-libraries",
+                reason=f"Has '{paths.LIBRARIES}' hold {what}, changed in place, as it is mounted into containers.",
+                act=lambda: self._place_libraries(target),
+            ),
+            change_steps.Step(
+                name="index-modules", reason="Tells modprobe of the new files (depmod).", act=self._index
+            ),
+        ]
+        return tuple(steps)
+
+    def options(self, texts: Mapping[str, str], reason: str) -> tuple[change_steps.Step, ...]:
+        """Give the modules these options files, and no others."""
+        return (change_steps.Step(name="write-options", reason=reason, act=lambda: self._write_options(texts)),)
+
+    def load(self, needed: tuple[str, ...]) -> tuple[change_steps.Step, ...]:
+        """Load the modules, with the parameters of the options files."""
+        return (
+            change_steps.Step(
+                name="load-modules",
+                reason=f"Loads {', '.join(needed)}, in this order.",
+                act=lambda: self._load(needed),
+            ),
+        )
+
+    def reload(self, names: tuple[str, ...], *, anew: bool) -> tuple[change_steps.Step, ...]:
+        """Load as many of these modules as can be: all anew, or those that are not loaded."""
+        return (
+            change_steps.Step(
+                name="load-modules",
+                reason=f"Loads {', '.join(names)} again, as far as they are not loaded, and as far as they can be.",
+                act=lambda: self._reload(names, anew=anew),
+            ),
+        )
+
+    def permit(self) -> tuple[change_steps.Step, ...]:
+        """Let others than root use the device nodes."""
+        return (
+            change_steps.Step(
+                name="permit-device-nodes",
+                reason=f"Gives the device nodes mode 0666, and '{paths.RULE}' for those that come later.",
+                act=self._permit,
+            ),
+        )
+
+    def enable(self, counts: Mapping[str, int]) -> tuple[change_steps.Step, ...]:
+        """Make virtual functions: address and number."""
+        wanted = {address: count for address, count in sorted(counts.items()) if count}
+        if not wanted:
+            return ()
+        what = ", ".join(f"{count} of {address}" for address, count in wanted.items())
+        return (
+            change_steps.Step(
+                name="enable-virtual-functions",
+                reason=f"Makes virtual functions: {what}.",
+                act=lambda: self._enable(wanted),
+            ),
+        )
+
+    def forget_rule(self) -> tuple[change_steps.Step, ...]:
+        """Take the udev rule away."""
+        return (
+            change_steps.Step(
+                name="remove-rule",
+                reason=f"Removes '{paths.RULE}'.",
+                act=lambda: self._host.remove(paths.RULE),
+            ),
+        )
+
+    def _functions(self) -> tuple[pci.Function, ...]:
+        return pci.found(self._host, self._settings.vendor, self._settings.kinds)
+
+    def _spare_guests(self) -> None:
+        """Somebody may have started a virtual machine in the last moment: the kernel would wait for its end."""
+        lent = [found.address for found in pci.guests(self._functions())]
+        if lent:
+            raise errors.Failure(
+                f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
+            )
+
+    def _take_out(self) -> None:
+        self._spare_guests()
+        kmod.unload(self._host, reversed(self._settings.modules))
+
+    def _unload(self) -> None:
+        # Where the device plugin is dead nobody else takes them away, and a container that starts meanwhile would get
+        # whichever device has the number by then.
+        links = self._host.path(paths.LINKS)
+        for link in sorted(links.iterdir()) if links.is_dir() else ():
+            self._host.remove(f"{paths.LINKS}/{link.name}")
+        self._take_out()
+        change = record.read(self._host).change
+        if change is not None and not change.touched:
+            record.update(self._host, change=msgspec.structs.replace(change, touched=True))
+
+    def _disable(self, among: Collection[str] | None) -> None:
+        self._spare_guests()
+        for found in self._functions():
+            if _loses(found, among):
+                self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
+
+    def _enable(self, counts: Mapping[str, int]) -> None:
+        for found in self._functions():
+            wanted = counts.get(found.address, 0)
+            if wanted and found.vfs != wanted:
+                if found.vfs:
+                    self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
+                self._host.write_attribute(f"{found.folder}/sriov_numvfs", str(wanted))
+
+    def _install_packages(self, driver: record.Driver) -> None:
+        folder = f"{paths.DRIVERS}/{driver.id}/packages"
+        rpm.install(self._host, [f"{folder}/{name}.rpm" for name in driver.packages])
+
+    def _place_modules(self, target: record.Driver | None) -> None:
+        folder = self._drivers.folder(target) / "modules" if target else None
+        wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
+        # Without a driver no kernel of the host keeps one; with one, a kernel to which people may go back does.
+        kernels = (target.kernel, host_state.kernel(self._host)) if target else ("*",)
+        for path in sorted({path for kernel in kernels for path in self._placed(kernel)}):
+            absolute = f"/{path.relative_to(self._host.root)}"
+            # What is to be replaced goes first: so there is room for what comes, and for the way back.
+            if absolute not in wanted or not digests.same(path, wanted[absolute]):
+                self._host.remove(absolute)
+        for place, source in wanted.items():
+            if not digests.same(self._host.path(place), source):
+                self._host.copy(source, place)
+
+    def _placed(self, kernel: str) -> Iterator[Path]:
+        return self._host.path("/lib/modules").glob(f"{kernel}/updates/kae/*")
+
+    def _place_libraries(self, target: record.Driver | None) -> None:
+        wanted = target.libraries if target else {}
+        root = self._host.path(paths.LIBRARIES)
+        for name, digest in wanted.items():
+            assert target is not None  # noqa: S101 - else nothing is wanted
+            place = root / name
+            if not (place.is_symlink() or place.is_file()) or digests.of_file(place) != digest:
+                source = self._drivers.folder(target) / "libraries" / name
+                self._host.copy(source, f"{paths.LIBRARIES}/{name}", mode=_mode(source))
+        for path in list(digests.files(root)):
+            if str(path.relative_to(root)) not in wanted:
+                self._host.remove(f"{paths.LIBRARIES}/{path.relative_to(root)}")
+
+    def _index(self) -> None:
+        kmod.index(self._host, host_state.kernel(self._host))
+
+    def _write_options(self, texts: Mapping[str, str]) -> None:
+        for module in self._settings.modules:
+            if module in texts:
+                self._host.write(paths.options(module), texts[module])
+            else:
+                self._host.remove(paths.options(module))
+
+    def _load(self, needed: tuple[str, ...]) -> None:
+        # A package's own scripts may have loaded the modules, with its own parameters.
+        self._take_out()
+        for name in needed:
+            kmod.load(self._host, name)
+
+    def _reload(self, names: tuple[str, ...], *, anew: bool) -> None:
+        refused = []
+        if anew:
+            self._take_out()  # As in `_load`.
+        for name in names:
+            try:
+                kmod.load(self._host, name)
+            except errors.Failure as failure:
+                refused.append(str(failure))
+        if refused:
+            raise errors.Failure(" ".join(refused))
+
+    def _permit(self) -> None:
+        # udev notices a new rule by itself, at the next event (udev(7)).
+        self._host.write(paths.RULE, host_state.RULE)
+        for found in self._functions():
+            if found.entry is not None and found.entry.mode is not None:
+                self._host.permit(f"/dev/{found.entry.name}", 0o666)
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777 if path.is_file() else 0o644
+
+
+def _loses(found: pci.Function, among: Collection[str] | None) -> bool:
+    return found.vfs > 0 and not found.lent and (among is None or found.address in among)
+
+
+def counts(settings: config.Config, seen: host_state.Seen, before: Mapping[str, int]) -> dict[str, int]:
+    """How many virtual functions each physical one that is ours is to have: as asked for, else as many as before."""
+    return {
+        found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
+        for found in seen.functions
+        if not found.virtual and not found.lent
+    }
+
+
+def differing(wanted: Mapping[str, int], seen: host_state.Seen) -> dict[str, int]:
+    """The functions that have another number of virtual ones, with the wanted one: 0 where none is named."""
+    numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in seen.functions}
+    return {address: number for address, (has, number) in numbers.items() if has != number}

@@ -1,0 +1,157 @@
+"""What is to be done about a host, and why; nothing is done here."""
+
+import dataclasses
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from installer import config, paths
+from installer.decide import desired, verification
+from installer.host import host_state
+
+
+class Kind(Enum):
+    """What becomes of a host."""
+
+    RIGHT = "right"
+    """It is as told."""
+    FOREIGN = "foreign"
+    """It has a working driver that others installed, and that one stays."""
+    WAIT = "wait"
+    """It is not this pool's to change."""
+    CHANGE = "change"
+    """Something has to be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The judgement, and the sentences that it rests on."""
+
+    kind: Kind
+    reasons: tuple[str, ...]
+    faults: tuple[verification.Fault, ...] = ()
+    """Of a host whose driver is the right one, and not in order."""
+    replace: bool = False
+    """Another driver has to be put in place, or none."""
+    asked: str = ""
+    """The digest of everything that is asked for."""
+    impossible: tuple[str, ...] = ()
+    """What stands against it whatever is done, in sentences, so that nothing is begun; the last of the reasons."""
+
+    @property
+    def reload(self) -> bool:
+        """Whether modules have to be unloaded."""
+        return self.replace or any(
+            fault.sort in (verification.Sort.FILES, verification.Sort.LOAD) for fault in self.faults
+        )
+
+    @property
+    def disturbs(self) -> bool:
+        """Whether nobody may use a device meanwhile."""
+        return not self.impossible and (
+            self.reload or any(fault.sort is verification.Sort.VFS for fault in self.faults)
+        )
+
+
+def judge(settings: config.Config, seen: host_state.Seen, digest: str, matches: Callable[[str, str], bool]) -> Verdict:
+    """The verdict on a host; `digest` is the wanted driver's, `matches` searches a text for a pattern of RE2."""
+    found = dataclasses.replace(_judged(settings, seen, digest, matches), asked=desired.asked(settings, digest))
+    if found.kind is not Kind.CHANGE or settings.state == "Absent":
+        return found
+    impossible = verification.impossible(settings, seen)
+    return dataclasses.replace(found, reasons=(*found.reasons, *impossible), impossible=impossible)
+
+
+def _judged(
+    settings: config.Config, seen: host_state.Seen, digest: str, matches: Callable[[str, str], bool]
+) -> Verdict:
+    if reason := _not_ours(settings, seen.kernel, matches):
+        return Verdict(kind=Kind.WAIT, reasons=(reason,))
+    if settings.state == "Absent":
+        return _absent(settings, seen)
+    return _present(settings, seen, digest)
+
+
+def _not_ours(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
+    kernels = settings.kernels
+    if kernels is None:
+        return None
+    reported = _reported(kernel)
+    earlier = next((pattern for pattern in kernels.unless if matches(pattern, reported)), None)
+    if earlier is None and matches(kernels.pattern, reported):
+        return None
+    belongs = f"is another pool's ('{earlier}')" if earlier is not None else f"does not match '{kernels.pattern}'"
+    return (
+        f"The running kernel {kernel} {belongs}: the node's labels are older than its last boot. Nothing is changed"
+        " until they are new, and this pod goes."
+    )
+
+
+def _reported(kernel: str) -> str:
+    """A release as NFD reports it, by which the pool was chosen: what no label can hold is `_`, or gone at the ends."""
+    return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
+
+
+def _present(settings: config.Config, seen: host_state.Seen, digest: str) -> Verdict:
+    known = seen.record
+    if known.change is not None:
+        return _change("A change of the driver was begun here and did not end.")
+    if known.installed is None:
+        return _without_record(settings, seen)
+    if known.installed.digest != digest:
+        was = f"{known.installed.source} {known.installed.version} for kernel {known.installed.kernel}"
+        wanted = f"{settings.source.name} {settings.driver_version} for kernel {seen.kernel}"
+        return _change(
+            f"The installed driver is {was}; the policy asks for {wanted}."
+            if was != wanted
+            else f"The installed driver is {was} too, but its content is another one."
+        )
+    faults = verification.faults(settings, seen, known.installed)
+    if faults:
+        replace = any(fault.sort is verification.Sort.FILES for fault in faults)
+        return Verdict(kind=Kind.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace)
+    return Verdict(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and proved.",))
+
+
+def _without_record(settings: config.Config, seen: host_state.Seen) -> Verdict:
+    entries = seen.entries()
+    if entries and settings.install_policy == "IfNotPresent":
+        return Verdict(
+            kind=Kind.FOREIGN,
+            reasons=(
+                f"A driver that others installed serves {len(entries)} devices; INSTALL_POLICY is IfNotPresent, so it"
+                " stays as it is.",
+            ),
+        )
+    if entries:
+        return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced.")
+    if seen.loaded:
+        names = ", ".join(seen.loaded)
+        return _change(f"Modules are loaded ({names}), but no device has an entry in /sys/class/uacce.")
+    return _change("No driver is loaded.")
+
+
+def _absent(settings: config.Config, seen: host_state.Seen) -> Verdict:
+    known = seen.record
+    if known.change is not None:
+        return _change("A change of the driver was begun here and did not end.")
+    if known.installed is not None:
+        return _change(f"The driver {known.installed.version}, which we installed, is to go.")
+    if seen.entries() and settings.install_policy == "IfNotPresent":
+        return Verdict(
+            kind=Kind.FOREIGN,
+            reasons=("A driver that others installed is at work; we remove only what we installed.",),
+        )
+    # The kernel's own modules may be loaded by any boot, and serve nobody: that is how a host without KAE looks.
+    own = re.compile(rf"/lib/modules/{re.escape(seen.kernel)}/kernel/")
+    strangers = [name for name in seen.loaded if name in seen.files and not own.match(seen.files[name].path)]
+    if seen.entries() or (strangers and settings.install_policy == "Always"):
+        return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.")
+    if seen.rule or seen.changing:
+        return _change(f"'{paths.RULE if seen.rule else paths.CHANGING}' was left behind.")
+    return Verdict(kind=Kind.RIGHT, reasons=("There is no driver of ours, as told.",))
+
+
+def _change(reason: str) -> Verdict:
+    return Verdict(kind=Kind.CHANGE, reasons=(reason,), replace=True)

@@ -1,0 +1,163 @@
+"""Whether a host has the driver that it should have: what a program's exit code does not prove.
+
+Each rule names the trap that it is there for, out of what users of KAE have met.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from installer import config, paths
+from installer.decide import desired
+from installer.host import host_state, kmod
+from installer.store import record
+
+
+class Sort(Enum):
+    """What mends a fault."""
+
+    FILES = "files"
+    """The driver's files have to be put in place."""
+    LOAD = "load"
+    """Its modules have to be loaded anew, which nobody survives who uses a device."""
+    VFS = "vfs"
+    """Virtual functions have to be made or unmade, which their users do not survive."""
+    NODES = "nodes"
+    """Something is written that disturbs nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something on the host that is not as it should be."""
+
+    sort: Sort
+    text: str
+
+
+def faults(
+    settings: config.Config, seen: host_state.Seen, driver: record.Driver, served: Collection[str] = ()
+) -> tuple[Fault, ...]:
+    """What keeps this driver from being whole, at work, and as the config asks.
+
+    `served` are addresses that had an entry before.
+    """
+    needed = desired.modules(settings, seen.functions)
+    return (
+        *in_place(settings, seen, driver),
+        *_parameters(settings, needed, seen),
+        *_entries(settings, seen, served),
+        *_options(settings, seen),
+        *_virtual_functions(settings, seen),
+        *_nodes(seen),
+    )
+
+
+def in_place(settings: config.Config, seen: host_state.Seen, driver: record.Driver) -> tuple[Fault, ...]:
+    """What keeps this driver from being the one whose modules are loaded, whatever it is good for."""
+    needed = desired.modules(settings, seen.functions)
+    return (*_files(needed, seen, driver), *_loaded(needed, seen))
+
+
+def impossible(settings: config.Config, seen: host_state.Seen) -> tuple[str, ...]:
+    """What the config asks for and the host's devices cannot have, whatever is done; for people, with the remedy.
+
+    The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
+    attribute (Documentation/ABI/testing/sysfs-bus-pci).
+    """
+    short: dict[tuple[str, int], list[str]] = {}
+    for found in seen.functions:
+        # A guest has nothing but virtual functions, which have none of their own.
+        wanted = 0 if found.virtual or found.lent else settings.sriov.get(found.kind.name, 0)
+        if wanted > found.total_vfs:
+            short.setdefault((found.kind.name, found.total_vfs), []).append(found.address)
+    return tuple(_too_many(settings, kind, most, addresses) for (kind, most), addresses in short.items())
+
+
+def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence[str]) -> str:
+    who = f"Device {addresses[0]}" if len(addresses) == 1 else f"Each of the devices {', '.join(addresses)}"
+    wanted, field = settings.sriov[kind], f"driver.sriov.{kind} of the policy '{settings.policy}'"
+    if most:
+        return f"{who} can have {most} virtual functions, and {wanted} are asked for: lower {field}."
+    return (
+        f"{who} can have no virtual functions, and {wanted} are asked for: switch SR-IOV on in the BIOS, or set {field}"
+        " to 0."
+    )
+
+
+def _files(needed: Collection[str], seen: host_state.Seen, driver: record.Driver) -> Iterator[Fault]:
+    """Modprobe takes this driver's modules, and no others of the same name."""
+    ours = paths.modules(seen.kernel)
+    for name in needed:
+        file = seen.files.get(name)
+        if file is None:
+            yield Fault(sort=Sort.FILES, text=f"There is no module {name} for the running kernel {seen.kernel}.")
+        elif driver.modules and file.path != driver.modules.get(f"{name}.ko", file.path):
+            yield Fault(sort=Sort.FILES, text=f"modprobe takes {name} from '{file.path}', not from '{ours}'.")
+        elif driver.source == "inTree" and not file.path.startswith(f"/lib/modules/{seen.kernel}/kernel/"):
+            yield Fault(sort=Sort.FILES, text=f"'{file.path}' stands before the kernel's own module {name}.")
+
+
+def _loaded(needed: Collection[str], seen: host_state.Seen) -> Iterator[Fault]:
+    """What is loaded is what the files are: an initramfs may have loaded an older driver before (kae.md, 5.5)."""
+    for name in needed:
+        module, file = seen.loaded.get(name), seen.files.get(name)
+        if module is None:
+            yield Fault(sort=Sort.LOAD, text=f"Module {name} is not loaded.")
+        elif file is not None and kmod.differ(module, file):
+            was = module.version or module.build
+            yield Fault(
+                sort=Sort.LOAD,
+                text=f"Module {name} was loaded from elsewhere (it is {was}), perhaps from the initramfs, not from"
+                f" '{file.path}' ({file.version or file.build}).",
+            )
+
+
+def _parameters(settings: config.Config, needed: Collection[str], seen: host_state.Seen) -> Iterator[Fault]:
+    """The parameters in force are those that were asked for, not those of some other options file."""
+    for name in needed:
+        module = seen.loaded.get(name)
+        for key, value in sorted(settings.module_parameters.get(name, {}).items()):
+            if module is not None and module.parameters.get(key) != str(value):
+                was = module.parameters.get(key, "unknown to it")
+                yield Fault(sort=Sort.LOAD, text=f"Parameter {key} of module {name} is {was}, not {value}.")
+
+
+def _entries(settings: config.Config, seen: host_state.Seen, served: Collection[str]) -> Iterator[Fault]:
+    """Modules may be loaded and serve nobody: /sys/class/uacce is empty then."""
+    for kind in settings.kinds:
+        mine = [found for found in seen.functions if found.kind == kind and not found.lent]
+        if not mine or kind.module not in seen.loaded or not desired.has_entries(settings, kind.module):
+            continue
+        if all(found.entry is None for found in mine):
+            text = f"Module {kind.module} is loaded, but no {kind.name} device has an entry in /sys/class/uacce."
+            yield Fault(sort=Sort.LOAD, text=text)
+        for lost in [found.address for found in mine if found.entry is None and found.address in served]:
+            yield Fault(sort=Sort.LOAD, text=f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
+
+
+def _options(settings: config.Config, seen: host_state.Seen) -> Iterator[Fault]:
+    """The next boot loads the modules with the same parameters."""
+    for module, text in desired.options(settings).items():
+        if seen.options.get(module) != text:
+            yield Fault(sort=Sort.NODES, text=f"'{paths.options(module)}' does not say '{text.strip()}'.")
+
+
+def _virtual_functions(settings: config.Config, seen: host_state.Seen) -> Iterator[Fault]:
+    """As many as asked for; an absent kind is left alone."""
+    for found in seen.functions:
+        wanted = settings.sriov.get(found.kind.name)
+        if wanted is not None and not found.virtual and found.driver == found.kind.module and found.vfs != wanted:
+            text = f"Device {found.address} has {found.vfs} virtual functions, not {wanted}."
+            yield Fault(sort=Sort.VFS, text=text)
+
+
+def _nodes(seen: host_state.Seen) -> Iterator[Fault]:
+    """Users who are not root can work with a device, also with one that is plugged in later."""
+    if not seen.rule:
+        yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
+    for found in seen.entries():
+        mode = found.entry.mode if found.entry is not None else None
+        if found.entry is not None and mode is None:
+            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{found.entry.name} is missing.")
+        elif found.entry is not None and mode is not None and mode & 0o666 != 0o666:
+            yield Fault(sort=Sort.NODES, text=f"/dev/{found.entry.name} has mode {mode:04o}: only root can use it.")

@@ -1,0 +1,231 @@
+"""Who holds a device of the host: the pods that the kubelet gave one, and every process that has one open.
+
+Pods come from the kubelet's pod-resources socket, so that no right to list pods is needed; processes from /proc of the
+host, as a container that mounts /dev needs no device plugin. What vanishes while it is looked at holds nothing.
+"""
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from installer.host import host as hosts
+from installer.host import pci
+from runtime import errors, readings
+
+if TYPE_CHECKING:
+    from installer.api import podresources_v1_pb2 as pb
+
+KUBELET = "/var/lib/kubelet"
+SOCKET = f"{KUBELET}/pod-resources/kubelet.sock"
+"""At this place whatever the kubelet's --root-dir says (DefaultPodResourcesPath of pkg/kubelet/apis/podresources)."""
+
+LOGS = "/var/log/pods"
+"""A folder for each pod, <namespace>_<name>_<uid>: the kubelet's BuildPodLogsDirectory, pkg/kubelet/kuberuntime."""
+
+DEADLINE_S = 10
+"""For the kubelet's answer."""
+
+_MESSAGE_BYTES = 64 << 20
+"""A node may have more pods than the 4 MiB that gRPC takes by default."""
+
+# The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
+_POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Process:
+    """A process of the host that has a device open."""
+
+    pid: int
+    name: str
+    devices: tuple[str, ...]
+    """Names of entries, such as hisi_hpre-2."""
+    pod_uid: str = ""
+    """Of the pod that it belongs to; empty for one of the host."""
+
+    @property
+    def text(self) -> str:
+        """The process in words, such as "process 4711 (openssl)"."""
+        return f"process {self.pid} ({self.name})" + (f" of the pod {self.pod_uid}" if self.pod_uid else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """A pod that holds a device."""
+
+    namespace: str
+    name: str
+    devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Containers, and the PCI addresses that the kubelet gave to each."""
+    processes: tuple[Process, ...] = ()
+    """What has a device open in it, where the kubelet gave it none."""
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def text(self) -> str:
+        """The pod in words, such as "pod default/nginx-0 (container web: 0000:79:00.0)"."""
+        parts = [f"container {name}: {', '.join(addresses)}" for name, addresses in self.devices]
+        parts += [f"process {process.pid}, {process.name}" for process in self.processes]
+        return f"pod {self.key} ({'; '.join(parts)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """A virtual function that another driver has, to hand it on to a virtual machine."""
+
+    address: str
+    driver: str
+
+    @property
+    def text(self) -> str:
+        """The function in words."""
+        return f"virtual function {self.address} (driver {self.driver}, as for a virtual machine)"
+
+
+Holder = Pod | Process | Guest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """Who holds a device now: pods by namespace and name, processes of no known pod by number, then guests."""
+
+    holders: tuple[Holder, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What could not be looked at, in sentences."""
+
+
+def find(host: hosts.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Found:
+    """The holders of a device of these resources, or of one of these entries.
+
+    A host without the kubelet's socket has no pods that the kubelet could name, which is noted.
+
+    Raises:
+        errors.Failure: The kubelet is there and does not answer, so that nobody knows.
+    """
+    pods, notes = _pods(host, resources)
+    known = {pod.key: pod for pod in pods}
+    names = _pod_names(host)
+    strangers: list[Process] = []
+    for process in _processes(host, tuple(entries)):
+        place = names.get(process.pod_uid)
+        if place is None:
+            strangers.append(process)
+            continue
+        pod = known.setdefault("/".join(place), Pod(namespace=place[0], name=place[1]))
+        if not pod.devices:
+            known[pod.key] = Pod(namespace=pod.namespace, name=pod.name, processes=(*pod.processes, process))
+    return Found(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
+
+
+def _pods(host: hosts.Host, resources: Collection[str]) -> tuple[list[Pod], tuple[str, ...]]:
+    # The folder of the kubelet is often a link to a larger disk.
+    socket = host.resolved(KUBELET) / SOCKET.removeprefix(f"{KUBELET}/")
+    if not socket.exists():
+        return [], (f"The kubelet's socket '{SOCKET}' is not there, so only processes were looked for.",)
+    return _listed(socket, resources), ()
+
+
+def _listed(socket: Path, resources: Collection[str]) -> list[Pod]:
+    # With what they import they take 20 MB, of which a host that is already right is spared.
+    import grpc  # noqa: PLC0415 - see above
+
+    from installer.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
+    from installer.api import podresources_v1_pb2_grpc as rpc  # noqa: PLC0415 - see above
+
+    options = (
+        ("grpc.default_authority", "localhost"),  # The path, gRPC's default, is no host for the kubelet's server.
+        ("grpc.max_receive_message_length", _MESSAGE_BYTES),
+        ("grpc.use_local_subchannel_pool", 1),  # A connection of its own, which ends with this call.
+    )
+    # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
+    folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with grpc.insecure_channel(f"unix:/proc/self/fd/{folder}/{socket.name}", options) as channel:
+            lister = rpc.PodResourcesListerStub(channel)
+            answer = lister.List(messages.ListPodResourcesRequest(), timeout=DEADLINE_S)
+    except grpc.RpcError as error:
+        call = cast("grpc.Call", error)  # What a stub raises is both.
+        said = {
+            grpc.StatusCode.UNAVAILABLE: f"nobody answers at '{SOCKET}'",
+            grpc.StatusCode.DEADLINE_EXCEEDED: f"no answer at '{SOCKET}' within {DEADLINE_S} seconds",
+        }.get(call.code(), f"{call.code().name}, {call.details()}")
+        raise errors.Failure(f"The kubelet does not say which pods hold devices: {said}.") from error
+    finally:
+        os.close(folder)
+    pods = (
+        Pod(namespace=pod.namespace, name=pod.name, devices=tuple(_devices(pod.containers, resources)))
+        for pod in answer.pod_resources
+    )
+    return [pod for pod in pods if pod.devices]
+
+
+def _devices(
+    containers: "Iterable[pb.ContainerResources]", resources: Collection[str]
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for container in containers:
+        given = [found for found in container.devices if found.resource_name in resources]
+        # A device that several containers share has one id for each, such as 0000:79:00.0::1.
+        addresses = sorted({name.partition("::")[0] for found in given for name in found.device_ids})
+        if addresses:
+            yield container.name, tuple(addresses)
+
+
+def _processes(host: hosts.Host, entries: Sequence[pci.Entry]) -> Iterator[Process]:
+    names = {entry.numbers: entry.name for entry in entries}
+    proc = host.path("/proc")
+    for pid in sorted((int(name) for name in readings.names(proc) if name.isdecimal()) if names else ()):
+        folder = proc / str(pid)
+        devices = tuple(sorted(_open_entries(folder / "fd", names)))
+        comm = _text(folder / "comm") if devices else None
+        if comm is not None:
+            # A process may call itself whatever it likes.
+            name = "".join(sign if sign.isprintable() else "?" for sign in comm.rstrip("\n")) or "?"
+            yield Process(pid=pid, name=name, devices=devices, pod_uid=_pod_uid(_text(folder / "cgroup") or ""))
+
+
+def _open_entries(folder: Path, names: Mapping[str, str]) -> set[str]:
+    """The entries whose node a process has open, by whatever name it knows it; `names` by the node's numbers."""
+    entries = set(names.values())
+    found = set()
+    for descriptor in _names(folder):
+        path = f"{folder}/{descriptor}"
+        with contextlib.suppress(OSError):
+            target = os.readlink(path)  # noqa: PTH115 - a large host has a hundred thousand of them
+            # Only what may be a device is looked at: with a file of a server that is gone, that would take for ever.
+            if "/dev/" in target or target.rpartition("/")[2] in entries:
+                node = os.stat(path)  # noqa: PTH116 - see above
+                if stat.S_ISCHR(node.st_mode):
+                    found.add(names.get(f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}", ""))
+    return found - {""}
+
+
+def _pod_uid(cgroup: str) -> str:
+    match = _POD.search(cgroup)
+    return match[1].replace("_", "-") if match else ""
+
+
+def _pod_names(host: hosts.Host) -> dict[str, tuple[str, str]]:
+    """Namespace and name by the pod's uid; none of the three can hold an underscore."""
+    parts = (name.split("_") for name in readings.names(host.resolved(LOGS)))
+    return {part[2]: (part[0], part[1]) for part in parts if len(part) == 3}
+
+
+def _names(folder: Path) -> list[str]:
+    with contextlib.suppress(OSError):
+        return os.listdir(folder)  # noqa: PTH208 - see above
+    return []
+
+
+def _text(path: Path) -> str | None:
+    with contextlib.suppress(OSError):
+        return path.read_bytes().decode(errors="replace")
+    return None

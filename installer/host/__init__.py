@@ -1,0 +1,1 @@
+"""The host as it is: its files, kernel modules, packages and PCI functions."""

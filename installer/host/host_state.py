@@ -1,0 +1,130 @@
+"""Looks at the host: everything that the installer decides by, in one value."""
+
+import contextlib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from installer import config, paths
+from installer.host import host as hosts
+from installer.host import kmod, pci
+from installer.store import record
+from runtime import errors, readings
+
+RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
+"""Whoever may open a device is decided by who is given it: in a container the device cgroup, not the mode."""
+
+_OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
+
+_EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI specification 3.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """A host as it is."""
+
+    kernel: str
+    boot: str
+    """Another boot has another one."""
+    system: str
+    """The operating system, as it calls itself."""
+    secure_boot: bool
+    free_bytes: int
+    """Of the disk that the store of drivers is on."""
+    functions: tuple[pci.Function, ...]
+    loaded: Mapping[str, kmod.Module]
+    files: Mapping[str, kmod.File]
+    """What modprobe would load, by module."""
+    options: Mapping[str, str]
+    """Texts of the modules' options files, as far as there are any."""
+    rule: bool
+    """Whether our udev rule is there."""
+    record: record.Record
+    changing: bool
+    """Whether driver-changing is there."""
+
+    def entries(self) -> tuple[pci.Function, ...]:
+        """The functions that user space can work with."""
+        return tuple(function for function in self.functions if function.entry is not None)
+
+
+def look(host: hosts.Host, settings: config.Config) -> Seen:
+    """The host of this moment.
+
+    Raises:
+        errors.Failure: It is no host, or its record cannot be read.
+    """
+    running = kernel(host)
+    return Seen(
+        kernel=running,
+        boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
+        system=_system(host),
+        secure_boot=_secure_boot(host),
+        free_bytes=_free_bytes(host),
+        functions=pci.found(host, settings.vendor, settings.kinds),
+        loaded=MappingProxyType(kmod.loaded(host, settings.modules)),
+        files=MappingProxyType(kmod.chosen(host, running, settings.modules)),
+        options=MappingProxyType(_options(host, settings)),
+        rule=text(host, paths.RULE) == RULE,
+        record=record.read(host),
+        changing=host.path(paths.CHANGING).exists(),
+    )
+
+
+def kernel(host: hosts.Host) -> str:
+    """The release of the running kernel.
+
+    Raises:
+        errors.Failure: It is no host.
+    """
+    release = readings.text(host.path("/proc/sys/kernel/osrelease"))
+    if not release:
+        raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/osrelease.")
+    return release
+
+
+def _system(host: hosts.Host) -> str:
+    release = text(host, "/etc/os-release") or text(host, "/usr/lib/os-release") or ""
+    match = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
+    return match[1] if match else "unknown"
+
+
+def _secure_boot(host: hosts.Host) -> bool:
+    with contextlib.suppress(OSError):
+        # Four bytes of attributes, then the value; Documentation/filesystems/efivarfs.rst.
+        return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
+    return False
+
+
+def _free_bytes(host: hosts.Host) -> int:
+    found = os.statvfs(host.path("/var/lib"))
+    return found.f_bavail * found.f_frsize
+
+
+def _options(host: hosts.Host, settings: config.Config) -> dict[str, str]:
+    texts = {module: text(host, paths.options(module)) for module in settings.modules}
+    return {module: text for module, text in texts.items() if text is not None}
+
+
+def options_elsewhere(host: hosts.Host, module: str) -> tuple[str, ...]:
+    """The files that set a module's parameters, too, beside its own options file (modprobe.d(5))."""
+    line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
+    found = [
+        path
+        for folder in _OPTION_FOLDERS
+        for name in sorted(readings.names(host.path(folder)))
+        if (path := f"{folder}/{name}").endswith(".conf") and path != paths.options(module)
+    ]
+    said = [path for path in found if line.search(text(host, path) or "")]
+    if re.search(rf"(?:^|\s){module.replace('_', '[-_]')}\.", text(host, "/proc/cmdline") or ""):
+        said.append("/proc/cmdline")
+    return tuple(said)
+
+
+def text(host: hosts.Host, absolute: str) -> str | None:
+    """The text of a file of the host; None where there is none."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        return host.resolved(absolute).read_text("utf-8")
+    return None

@@ -1,0 +1,96 @@
+"""The PCI functions of the host's KAE devices, and the entries and device nodes that the driver gives them."""
+
+import os
+import stat
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from installer.host import host as hosts
+from runtime import readings, shapes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An entry of the class uacce."""
+
+    name: str
+    numbers: str
+    """Major and minor number of its device node, such as 239:2."""
+    mode: int | None
+    """Permissions of the device node; None where it is missing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A PCI function of a kind."""
+
+    address: str
+    kind: shapes.Kind
+    virtual: bool
+    driver: str | None
+    entry: Entry | None
+    vfs: int
+    """How many virtual functions it has now."""
+    total_vfs: int
+    """How many it could have."""
+
+    @property
+    def folder(self) -> str:
+        """Its folder in sysfs."""
+        return f"/sys/bus/pci/devices/{self.address}"
+
+    @property
+    def lent(self) -> bool:
+        """Whether a driver that is none of KAE's has it, mostly to hand it on to a virtual machine."""
+        return self.driver not in (None, self.kind.module)
+
+
+def found(host: hosts.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[Function, ...]:
+    """Those of the vendor and of these kinds, by address."""
+    by_device = {device: kind for kind in kinds for device in (kind.pf, kind.vf)}
+    devices = host.path("/sys/bus/pci/devices")
+    answers = []
+    for address in sorted(readings.names(devices)):
+        folder = devices / address
+        if readings.hexadecimal(folder / "vendor") != vendor:
+            continue
+        device = readings.hexadecimal(folder / "device") or ""
+        if device in by_device:
+            answers.append(_function(host, folder, by_device[device], virtual=device == by_device[device].vf))
+    return tuple(answers)
+
+
+def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """The virtual functions of this host's physical ones that another driver has; whoever takes them away has to wait.
+
+    In a virtual machine, where the physical ones are not, nothing takes them away.
+    """
+    at_home = any(found.vfs and not found.lent for found in functions)
+    return tuple(found for found in functions if at_home and found.virtual and found.lent)
+
+
+def _function(host: hosts.Host, folder: Path, kind: shapes.Kind, *, virtual: bool) -> Function:
+    entries = sorted(readings.names(folder / "uacce"))
+    return Function(
+        address=folder.name,
+        kind=kind,
+        virtual=virtual,
+        driver=readings.link_name(folder / "driver"),
+        entry=_entry(host, folder / "uacce" / entries[0]) if entries else None,
+        vfs=readings.integer(folder / "sriov_numvfs") or 0,
+        total_vfs=readings.integer(folder / "sriov_totalvfs") or 0,
+    )
+
+
+def _entry(host: hosts.Host, folder: Path) -> Entry:
+    return Entry(
+        name=folder.name, numbers=readings.text(folder / "dev") or "", mode=_mode(host.path(f"/dev/{folder.name}"))
+    )
+
+
+def _mode(node: Path) -> int | None:
+    try:
+        return stat.S_IMODE(os.stat(node).st_mode)  # noqa: PTH116 - a node, not its name
+    except OSError:
+        return None

@@ -1,0 +1,251 @@
+"""The running program: looks at its host, changes it where it is not as told, and says how it stands."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import time
+import zlib
+from collections.abc import Iterator
+
+from installer import config, paths
+from installer.change import prepare, transaction
+from installer.decide import change_steps, decision, desired
+from installer.drain import device_users
+from installer.host import host as hosts
+from installer.host import host_state
+from installer.report import driver_state
+from installer.store import record
+from runtime import errors, state
+
+LOG = logging.getLogger(__name__)
+
+_LOOK_S = 60.0
+"""How often a host that is right is looked at."""
+
+TURN_S = 10.0
+"""How often the right to swap is asked for; each node a little differently, so that they do not ask together."""
+
+_AGAIN_S = 600.0
+"""The least time between two tries that disturb somebody."""
+
+_STAGING_S = 60.0
+"""The first pause after a failure before anything was disturbed, such as a mirror that is down."""
+
+_LONGEST_S = 7200.0
+_DOUBLINGS = 10
+_LOCK_S = 0.2
+
+
+class Program:
+    """An installer at work."""
+
+    def __init__(
+        self,
+        host: hosts.Host,
+        settings: config.Config,
+        changer: transaction.Changer,
+        digest: str,
+        shown: driver_state.Standing,
+    ) -> None:
+        """`digest` is the wanted driver's."""
+        self.turn_s = TURN_S
+        """May be set to something else before `run`."""
+        self._host = host
+        self._settings = settings
+        self._changer = changer
+        self._digest = digest
+        self._asked = desired.asked(settings, digest)
+        self._shown = shown
+        self._mended_s: float | None = None
+        self._reason = ""
+        """Of the change that is being made."""
+        self._last: record.Attempt | None = None
+        """The last try that did not succeed, where the host's disk does not take it."""
+        self._directory: state.ProgramDir | None = None
+
+    def run(self, directory: state.ProgramDir) -> None:
+        """Works until `host.stop` is set; raises `errors.Failure` when the host cannot even be looked at."""
+        self._directory = directory
+        directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
+        # In the middle of a look, and while another installer is at work, an end is an end as told.
+        with contextlib.suppress(hosts.Cancelled), lock(self._host):
+            while not self._host.stop.is_set():
+                self._host.stop.wait(self.cycle())
+        directory.set_unready("The installer has ended.")
+
+    def cycle(self) -> float:
+        """Looks once, and does what is to be done; the seconds until the next look."""
+        seen = host_state.look(self._host, self._settings)
+        self._shown.seen(seen)
+        judged = decision.judge(self._settings, seen, self._digest, matches)
+        if judged.kind is decision.Kind.CHANGE:
+            return self._change(seen, judged)
+        if judged.kind is decision.Kind.WAIT:
+            return self._stand("Waiting", judged.reasons[0], _LOOK_S)
+        self._last = None
+        try:
+            self._changer.settle(seen, judged)
+        except errors.Failure as failure:
+            # The Lease expires by itself where nobody answers; the host is right all the same.
+            LOG.warning("%s", failure)
+        name = "Ready" if judged.kind is decision.Kind.RIGHT else "Foreign"
+        return self._stand(name, judged.reasons[0], _LOOK_S)
+
+    def _change(self, seen: host_state.Seen, judged: decision.Verdict) -> float:
+        pause_s = self._pause(seen)
+        if pause_s is not None:
+            return pause_s
+        if judged.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
+            reason = f"It was put in order a moment ago, and is not again: {judged.reasons[0]}"
+            return self._stand("Failed", reason, _LOOK_S)
+        self._begin(judged.reasons[0])
+        try:
+            self._changer.run(seen, judged, self._digest, self._told)
+        except prepare.Queued as queued:
+            if self._changer.evicted:
+                return self._failed(seen, "Queued", str(queued), _AGAIN_S)
+            turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
+            return self._stand("Queued", str(queued), turn_s)
+        except device_users.Spared as spared:
+            return self._stand("Blocked", str(spared), _LOOK_S)
+        except device_users.Blocked as blocked:
+            self._shown.count("abandoned")
+            return self._failed(seen, "Blocked", str(blocked), _AGAIN_S)
+        except hosts.Cancelled:
+            return 0
+        except errors.Failure as failure:
+            self._shown.count("failed")
+            disturbed = judged.disturbs and record.read(self._host).lease is not None
+            least_s = _AGAIN_S if disturbed or self._changer.evicted else _STAGING_S
+            return self._failed(seen, "Failed", str(failure), least_s)
+        self._shown.count("succeeded")
+        self._last = None
+        self._mended_s = time.monotonic()
+        return 0
+
+    def _pause(self, seen: host_state.Seen) -> float | None:
+        """What is left of the pause after a try that did not succeed."""
+        last = self._last or seen.record.attempt
+        if last is None or (last.digest, last.boot) != (self._asked, seen.boot):
+            return None
+        left_s = last.until_s - _since_boot_s()
+        if self._host.path(paths.RETRY).exists():
+            self._host.remove(paths.RETRY)
+            left_s = 0
+        if left_s <= 0:
+            return None
+        if last.state != "Failed":
+            self._yield_turn()
+        return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
+
+    def _begin(self, reason: str) -> None:
+        """A change begins; for one that waits for its turn, once it has that."""
+        self._reason = reason
+        if self._shown.state != "Queued":
+            self._stand("Changing", reason, 0)
+
+    def _failed(self, seen: host_state.Seen, name: str, reason: str, least_s: float) -> float:
+        LOG.error("%s", reason)
+        last = self._last or seen.record.attempt
+        failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
+        # After months of failures the power alone is more than a float holds.
+        pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
+        attempt = record.Attempt(
+            digest=self._asked,
+            state=name,
+            reason=reason,
+            failures=failures,
+            boot=seen.boot,
+            until_s=_since_boot_s() + pause_s,
+        )
+        self._last = None
+        try:
+            record.update(self._host, attempt=attempt)
+        except errors.Failure as failure:
+            # It may be what has failed before; to end for it would be to try again at once.
+            self._last = attempt
+            LOG.warning("%s", failure)
+        return self._stand(name, reason, min(pause_s, _LOOK_S))
+
+    def _yield_turn(self) -> None:
+        try:
+            self._changer.yield_turn()
+        except errors.Failure as failure:
+            LOG.warning("%s", failure)
+
+    def _stand(self, name: str, reason: str, pause_s: float) -> float:
+        if self._shown.stand(name, reason):
+            LOG.info("%s: %s", name, reason, extra={"state": name})
+        if self._directory is not None:
+            # At once: people look for the reason while a change goes on, and the DaemonSet's pace depends on it.
+            if self._shown.ready:
+                self._directory.set_ready(reason)
+            else:
+                self._directory.set_unready(reason)
+        return pause_s
+
+    def _told(self, step: change_steps.Step, event: str, seconds: float) -> None:
+        if step.name == "take-lease" and event == "failed":
+            event = "put off"  # To wait for one's turn is no failure.
+        if self._shown.state == "Queued":
+            if step.name == "take-lease" and event != "done":
+                return  # It is asked for many times an hour.
+            self._stand("Changing", self._reason, 0)
+        self._shown.step(step.name, event, seconds)
+        fields = {"step": step.name, "seconds": round(seconds, 3)}
+        if event == "begun":
+            LOG.info("%s", step.reason, extra={"step": step.name})
+        else:
+            LOG.info("The step %s is %s.", step.name, event, extra=fields)
+
+
+def matches(pattern: str, kernel: str) -> bool:
+    """Whether a pattern of RE2 is found in a kernel's release; by the engine that the compiler judged it with."""
+    import re2  # noqa: PLC0415 - only pools with mappings need it
+
+    return re2.search(pattern, kernel) is not None
+
+
+@contextlib.contextmanager
+def lock(host: hosts.Host, *, wait: bool = True) -> Iterator[None]:
+    """Be the only installer of the host: a deletion by force starts the next one beside the one before.
+
+    Raises:
+        errors.Failure: Another one is at work, and it was not to be waited for; or the lock cannot be made.
+        hosts.Cancelled: The end came first.
+    """
+    path = host.path(paths.LOCK)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise hosts.failure(paths.LOCK, error) from error
+    try:
+        told = False
+        while not _locked(descriptor):
+            if not wait:
+                raise errors.Failure(
+                    "The installer of this host is at work: to remove the driver, set driver.state to Absent in its"
+                    " policy."
+                )
+            if not told:
+                LOG.warning("Another installer is at work on this host; waiting for its end.")
+                told = True
+            if host.stop.wait(_LOCK_S):
+                raise hosts.Cancelled("The installer is to end; another one is at work on this host.")
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    return False
+
+
+def _since_boot_s() -> float:
+    """Seconds since boot, which no change of the clock moves, and which go on while the machine sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

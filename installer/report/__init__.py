@@ -1,0 +1,1 @@
+"""What people and monitoring see: plan, status, states and metrics."""

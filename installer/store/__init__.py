@@ -1,0 +1,1 @@
+"""Drivers and the record of changes on the host, below /var/lib/kae."""

@@ -1,0 +1,184 @@
+"""The store of drivers on the host: each is complete, and can be put in place without asking anybody."""
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+import msgspec
+
+from installer import paths, sources
+from installer.decide import change_steps, desired
+from installer.host import host as hosts
+from installer.host import host_state, kmod
+from installer.store import digests, record
+from runtime import errors
+
+_STAGING = f"{paths.DRIVERS}/.new"
+_MARGIN_BYTES = 64 << 20
+"""What has to stay free beyond what the image brings."""
+
+
+class Store:
+    """The folders below /var/lib/kae/drivers."""
+
+    def __init__(self, context: sources.Context, source: sources.Source) -> None:
+        """Reads nothing yet."""
+        self._context = context
+        self._host = context.host
+        self._source = source
+
+    def find(self, digest: str) -> record.Driver | None:
+        """The driver of this digest, with the options of today's config, if it is there whole."""
+        folder = self._host.path(paths.DRIVERS)
+        for path in sorted(folder.glob("[!.]*/driver.json")):
+            with contextlib.suppress(OSError, msgspec.DecodeError):
+                driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
+                if driver.digest == digest and driver.id == path.parent.name and self._is_whole(driver):
+                    return msgspec.structs.replace(driver, options=desired.options(self._context.settings))
+        return None
+
+    def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
+        """Stage the driver of this digest."""
+        settings = self._context.settings
+        what = f"{settings.source.name} {settings.driver_version}"
+        return (
+            change_steps.Step(
+                name="prepare-store",
+                reason="Makes an empty folder for the new driver; what runs is not touched until it is complete.",
+                act=self._prepare,
+            ),
+            *self._source.steps(_STAGING),
+            change_steps.Step(
+                name="store-driver",
+                reason=f"Checks the modules of {what} against the running kernel, and stores them with the libraries.",
+                act=lambda: self._finish(digest),
+            ),
+        )
+
+    def keep(self, seen: host_state.Seen) -> record.Driver:
+        """Stores the driver that others installed, so that it can come back.
+
+        The kernel's own modules need no copy.
+        """
+        own = f"/lib/modules/{seen.kernel}/kernel/"
+        files = {name: file.path for name, file in seen.files.items() if not file.path.startswith(own)}
+        modules = {Path(path).name: path for path in files.values()}
+        text = repr(sorted((name, file.path, file.build) for name, file in seen.files.items()))
+        driver = record.Driver(
+            id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
+            digest="",
+            source="kept",
+            version=next((module.version for module in seen.loaded.values() if module.version), "unknown"),
+            kernel=seen.kernel,
+            modules=modules,
+            options=dict(seen.options),
+        )
+        folder = self.folder(driver)
+        copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
+        # Who waits for his turn comes here every few seconds.
+        if (folder / "driver.json").is_file() and all(copied):
+            return driver
+        self._prepare()
+        for name, path in modules.items():
+            self._host.copy(self._host.path(path), f"{_STAGING}/modules/{name}")
+        return self._close(driver)
+
+    def folder(self, driver: record.Driver) -> Path:
+        """Where a driver's folder lies here."""
+        return self._host.path(f"{paths.DRIVERS}/{driver.id}")
+
+    def prune(self, needed: Collection[record.Driver | None]) -> None:
+        """Removes every driver but these, and what an interrupted staging left."""
+        ids = {driver.id for driver in needed if driver is not None}
+        folder = self._host.path(paths.DRIVERS)
+        if folder.is_dir():
+            for path in sorted(folder.iterdir()):
+                if path.name not in ids:
+                    self._host.remove_folder(f"{paths.DRIVERS}/{path.name}")
+        self.discard()
+
+    def discard(self) -> None:
+        """Removes what a staging that failed has left, which may be all that the disk had.
+
+        Raises:
+            errors.Failure: Something of it stays.
+        """
+        self._host.remove_folder(_STAGING)
+        self._host.remove_folder(paths.BUILD)
+
+    def _is_whole(self, driver: record.Driver) -> bool:
+        folder = self.folder(driver)
+        return all((folder / "modules" / name).is_file() for name in driver.modules) and all(
+            os.path.lexists(folder / "libraries" / name) for name in driver.libraries
+        )
+
+    def _prepare(self) -> None:
+        image = self._context.image
+        folders = (image / "opt/kae", image / "opt/lib/modules" / self._context.kernel)
+        brought = sum(path.lstat().st_size for folder in folders for path in digests.files(folder))
+        self._host.remove_folder(_STAGING)
+        try:
+            self._host.path(f"{_STAGING}/modules").mkdir(parents=True)
+            self._host.path(f"{_STAGING}/packages").mkdir()
+            found = os.statvfs(self._host.path(_STAGING))
+        except OSError as error:
+            raise errors.Failure(f"'{paths.DRIVERS}' on the host cannot be made: {error.strerror}.") from error
+        free = found.f_bavail * found.f_frsize
+        if free < brought + _MARGIN_BYTES:
+            wanted = (brought + _MARGIN_BYTES) >> 20
+            raise errors.Failure(f"The disk of '{paths.DRIVERS}' has {free >> 20} MiB free; {wanted} are needed.")
+
+    def _finish(self, digest: str) -> None:
+        context, settings = self._context, self._context.settings
+        staged = self._host.path(_STAGING)
+        names = sorted(path.name for path in (staged / "modules").glob("*.ko"))
+        for name in names:
+            self._check(f"{_STAGING}/modules/{name}")
+        version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
+        ours = paths.modules(context.kernel)
+        self._close(
+            record.Driver(
+                id=f"{settings.source.name}-{version}-{digest[:8]}",
+                digest=digest,
+                source=settings.source.name,
+                version=settings.driver_version,
+                kernel=context.kernel,
+                modules={name: f"{ours}/{name}" for name in names},
+                packages=tuple(sorted(path.stem for path in (staged / "packages").glob("*.rpm"))),
+                libraries=self._store_libraries(),
+                options=desired.options(settings),
+            )
+        )
+
+    def _check(self, path: str) -> None:
+        try:
+            kernel = kmod.built_for(self._host, path)
+        except hosts.CommandFailed as error:
+            raise errors.Failure(f"'{Path(path).name}' is no kernel module: {error}") from error
+        if kernel != self._context.kernel:
+            running = self._context.kernel
+            raise errors.Failure(f"'{Path(path).name}' was built for kernel {kernel}; the node runs {running}.")
+
+    def _store_libraries(self) -> dict[str, str]:
+        source = self._context.image / "opt/kae"
+        found = {}
+        for path in digests.files(source):
+            name = str(path.relative_to(source))
+            self._host.copy(path, f"{_STAGING}/libraries/{name}", mode=0o755 if os.access(path, os.X_OK) else 0o644)
+            found[name] = digests.of_file(path)
+        return found
+
+    def _close(self, driver: record.Driver) -> record.Driver:
+        """Makes what was staged a driver of the store: its description comes last, and then its name."""
+        text = msgspec.json.format(msgspec.json.encode(driver), indent=2).decode()
+        self._host.write(f"{_STAGING}/driver.json", f"{text}\n")
+        target = f"{paths.DRIVERS}/{driver.id}"
+        self._host.remove_folder(target)
+        try:
+            self._host.path(_STAGING).rename(self._host.path(target))
+        except OSError as error:
+            raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
+        return driver

@@ -1,0 +1,102 @@
+"""Joins the parts: what the commands work with, made from a config."""
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from installer import config, loop, sources
+from installer.change import prepare, transaction
+from installer.decide import decision, desired
+from installer.drain import cluster, device_users, leases
+from installer.host import host as hosts
+from installer.host import host_state
+from installer.report import report
+from installer.sources import build, intree, packages, prebuilt
+from installer.store import digests, record, store
+from runtime import errors
+
+NODE = "NODE_NAME"
+"""The environment variable with the node's name: by it the host holds a Lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    """Everything that a change of this host needs."""
+
+    host: hosts.Host
+    settings: config.Config
+    digest: str
+    """The wanted driver's."""
+    api: cluster.Cluster
+    right: leases.Right
+    devices: device_users.Users
+    changer: transaction.Changer
+
+    def resume(self) -> None:
+        """Goes on holding the Lease that an installer before this one took, if it did."""
+        lease = record.read(self.host).lease
+        if lease is not None:
+            self.right.resume(lease)
+
+    def report(self) -> report.Report:
+        """How the host stands, and what would be done."""
+        seen = host_state.look(self.host, self.settings)
+        judged = decision.judge(self.settings, seen, self.digest, loop.matches)
+        try:
+            held = self.devices.present(seen)
+            steps = self.changer.plan(seen, judged, self.digest) if judged.kind is decision.Kind.CHANGE else ()
+        except errors.Failure as failure:
+            # Worth a line, and no reason to hide the rest.
+            held, steps = (), ()
+            judged = dataclasses.replace(
+                judged, reasons=(*judged.reasons, f"Nobody knows who holds a device: {failure}")
+            )
+        return report.report(self.settings, seen, judged, steps, held)
+
+    def is_going(self) -> bool:
+        """Whether the installer's own DaemonSet is certainly gone or going; no answer means no."""
+        own = self.settings.daemon_set
+        return self.api.daemon_set_is_going(own.namespace, own.name) is True
+
+    def close(self) -> None:
+        """Ends what runs beside, and the connections."""
+        self.right.close()
+        self.api.close()
+
+
+def open_(host: hosts.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Workshop:
+    """The workshop for a host.
+
+    Raises:
+        errors.Failure: It is no host.
+    """
+    kernel = host_state.kernel(host)
+    context = sources.Context(host=host, image=image, settings=settings, kernel=kernel)
+    source = _source(context)
+    drivers = store.Store(context, source)
+    api = cluster.Cluster(kubeconfig)
+    right = leases.Right(api, settings.leases, os.environ.get(NODE, ""))
+    devices = device_users.Users(host, settings, api)
+    near = prepare.Approach(host, settings, drivers, devices, right)
+    brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
+    return Workshop(
+        host=host,
+        settings=settings,
+        digest=desired.digest(settings, kernel, brought),
+        api=api,
+        right=right,
+        devices=devices,
+        changer=transaction.Changer(host, settings, drivers, near),
+    )
+
+
+def _source(context: sources.Context) -> sources.Source:
+    kinds: dict[str, Callable[[sources.Context], sources.Source]] = {
+        "build": build.Build,
+        "packages": packages.Packages,
+        "prebuilt": prebuilt.Prebuilt,
+        "inTree": intree.InTree,
+    }
+    return kinds[context.settings.source.name](context)

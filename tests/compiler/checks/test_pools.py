@@ -1,0 +1,328 @@
+"""Rules for waves, frozen groups and the names of pools: what breaks each, where it is shown, what is just within."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.checks import pools as checks
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+from tests import builders
+
+MAPPING = {"name": "m", "regexp": "m"}
+SELECTOR = {"matchLabels": {"zone": "lab"}}
+
+
+def policy(
+    waves: Sequence[dict[str, Any]] = (), frozen: Sequence[dict[str, Any]] = (), name: str = "tls", **driver: Any
+) -> definitions.Policy:
+    """A policy with these groups."""
+    rollout = {"waves": list(waves), "frozen": list(frozen)}
+    return builders.policy(name, driver={"version": "2.2.0", "rollout": rollout, **driver})
+
+
+def wave(name: str = "w", **more: Any) -> dict[str, Any]:
+    """A wave."""
+    return {"name": name, **more}
+
+
+def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
+    """A frozen group that stays on a version."""
+    return {"name": name, "version": "2.1.0", **more}
+
+
+def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
+    """What is wrong with a policy, whichever nodes there are."""
+    return list(checks.faults(policy(*groups, **more)))
+
+
+def codes(*groups: Any, **more: Any) -> list[str]:
+    """The codes of what is wrong with a policy."""
+    return builders.codes(found(*groups, **more))
+
+
+def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> list[diagnostics.Diagnostic]:
+    """What is to be said of a policy in a cluster of these nodes."""
+    view, _ = builders.view([item], nodes, builders.cluster(where))
+    (division,) = view.governed
+    own = [node for node in nodes if division.governs(node.label)]
+    return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where), own))
+
+
+# One way to choose.
+
+
+@pytest.mark.parametrize(
+    ("group", "shown", "message"),
+    [
+        ({"percent": 5, "nodes": ["a"]}, "nodes:", "Wave 'w' chooses its nodes by percent and nodes."),
+        (
+            {"percent": 5, "inventorySelector": SELECTOR},
+            "inventorySelector:",
+            "Wave 'w' chooses its nodes by percent and inventorySelector.",
+        ),
+        (
+            {"percent": 5, "nodes": ["a"], "inventorySelector": SELECTOR},
+            "nodes:",
+            "Wave 'w' chooses its nodes by percent, nodes and inventorySelector.",
+        ),
+        ({}, "name: w", "Wave 'w' does not say which nodes it takes."),
+    ],
+)
+def test_a_wave_chooses_in_one_way(group: dict[str, Any], shown: str, message: str) -> None:
+    (diagnostic,) = found([wave(**group)])
+
+    assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
+    assert diagnostic.span.text.strip(" -").startswith(shown)
+    assert diagnostic.hint == "Give exactly one of percent, nodes and inventorySelector."
+
+
+@pytest.mark.parametrize(
+    ("group", "sound"),
+    [
+        ({"nodes": ["a"]}, True),
+        ({"inventorySelector": {}}, True),
+        ({}, False),
+        ({"nodes": ["a"], "inventorySelector": {}}, False),
+    ],
+)
+def test_a_frozen_group_chooses_in_one_way_too(group: dict[str, Any], sound: bool) -> None:
+    assert codes([], [frozen(**group)]) == ([] if sound else ["choose-one"])
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        ({"regexp": "a", "literal": "a"}, "Mapping 'm' chooses its kernels by regexp and literal."),
+        ({}, "Mapping 'm' does not say which kernels it takes."),
+    ],
+)
+def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -> None:
+    (diagnostic,) = found(kernelMappings=[{"name": "m"} | mapping])
+
+    assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
+
+
+# Names.
+
+
+def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() -> None:
+    item = policy([wave("a", percent=5), wave("b", percent=9), wave("a", percent=50)], [frozen("b", nodes=["n"])])
+
+    first, second = checks.faults(item)
+
+    rollout = ("spec", "driver", "rollout")
+    assert [first.code, second.code] == ["duplicate-name"] * 2
+    assert (first.span, second.span) == (
+        item.source.span(*rollout, "waves", 1, "name"),
+        item.source.span(*rollout, "waves", 2, "name"),
+    )
+    assert first.notes == (f"It was first given at {item.source.span(*rollout, 'frozen', 0, 'name')}.",)
+
+
+def test_a_mapping_may_be_called_as_a_group_and_no_two_mappings_alike() -> None:
+    assert codes([wave("m", percent=5)], kernelMappings=[MAPPING]) == []
+    assert codes(kernelMappings=[MAPPING, {"name": "m", "regexp": "n"}]) == ["duplicate-name"]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"waves": [wave("rest", percent=5)]},
+        {"frozen": [frozen("rest", nodes=["a"])]},
+        {"kernelMappings": [MAPPING | {"name": "rest"}]},
+    ],
+)
+def test_no_part_is_called_as_the_nodes_that_are_left(parts: dict[str, Any]) -> None:
+    (diagnostic,) = found(**parts)
+
+    assert diagnostic.code == "reserved-name"
+    assert diagnostic.span.text.strip() == "- name: rest"
+
+
+@pytest.mark.parametrize(
+    ("length", "parts", "sound"),
+    [
+        (30, {}, True),
+        (30, {"waves": [wave("w" * 20, percent=5)]}, True),
+        (30, {"waves": [wave("w" * 21, percent=5)]}, False),
+        (30, {"frozen": [frozen("f" * 21, nodes=["a"])]}, False),
+        (30, {"kernelMappings": [MAPPING | {"name": "m" * 20}]}, True),
+        (30, {"kernelMappings": [MAPPING | {"name": "m" * 21}]}, False),
+        (20, {"waves": [wave(percent=5)], "kernelMappings": [MAPPING | {"name": "m" * 24}]}, True),
+        (20, {"waves": [wave(percent=5)], "kernelMappings": [MAPPING | {"name": "m" * 25}]}, False),
+        (30, {"kernelMappings": [MAPPING | {"name": "m" * 10, "version": "${KERNEL_XYZ}"}]}, True),
+        (30, {"kernelMappings": [MAPPING | {"name": "m" * 11, "version": "${KERNEL_XYZ}"}]}, False),
+        (30, {"enabled": False, "waves": [wave("w" * 21, percent=5)]}, True),
+    ],
+)
+def test_the_longest_name_of_a_daemonset_fits_into_a_label(length: int, parts: dict[str, Any], sound: bool) -> None:
+    assert codes(name="p" * length, **parts) == ([] if sound else ["name-too-long"])
+
+
+def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
+    (diagnostic,) = found([wave("w" * 25, percent=5)], name="p" * 30)
+
+    assert f"'kae-driver-{'p' * 30}--{'w' * 25}', which has 68 characters" in diagnostic.message
+    assert diagnostic.hint.endswith("by 5 together.")
+
+
+# Frozen groups.
+
+
+@pytest.mark.parametrize(
+    ("group", "driver", "hint"),
+    [
+        ({"version": "2.1.0"}, {}, None),
+        ({"state": "Absent"}, {}, None),
+        ({"version": "", "image": "r.test/x:1"}, {}, None),
+        ({}, {}, "Write the version that these nodes stay on."),
+        ({"state": "Present"}, {}, "Write the version that these nodes stay on."),
+        ({"image": "x"}, {}, "Write the version that these nodes stay on."),
+        ({"version": ""}, {}, "Write the version that these nodes stay on."),
+        (
+            {"image": "r.test/x:1"},
+            {"version": "", "repository": "", "image": "r.test/x:2"},
+            'Write the image that these nodes stay on, and `version: ""` beside it.',
+        ),
+    ],
+)
+def test_a_frozen_group_stays_on_a_version_of_its_own(
+    group: dict[str, Any], driver: dict[str, Any], hint: str | None
+) -> None:
+    notes = found([], [{"name": "f", "nodes": ["a"]} | group], **driver)
+
+    assert [(note.code, note.hint) for note in notes] == ([("frozen-unpinned", hint)] if hint else [])
+
+
+# Shares.
+
+
+@pytest.mark.parametrize(
+    ("bounds", "sound"),
+    [
+        ([5, 50, 100], True),
+        ([0.01, 0.02, 99.99], True),
+        ([5, 5], False),
+        ([50, 5], False),
+        ([5, 50, 49.5], False),
+        ([100, 100], False),
+    ],
+)
+def test_shares_are_bounds_that_rise(bounds: list[float], sound: bool) -> None:
+    waves = [wave(f"w{index}", percent=bound) for index, bound in enumerate(bounds)]
+
+    assert codes(waves) == ([] if sound else ["wave-bounds"])
+
+
+def test_a_wave_by_name_between_two_shares_changes_nothing_of_that() -> None:
+    (diagnostic,) = found([wave("a", percent=50), wave("b", nodes=["n"]), wave("c", percent=5.5)])
+
+    assert diagnostic.message == "Wave 'c' ends at 5.5 %, but 'a' before it at 50 %."
+    assert diagnostic.span.text.strip() == "percent: 5.5"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "where", "sound"),
+    [
+        (["east"], ["west"], "east", True),
+        (["east"], ["west"], "west", True),
+        (["east"], ["*"], "east", False),
+        (["east"], ["*"], "west", True),
+        (["ea*"], None, "east", False),
+        (["ea*"], None, "north", True),
+    ],
+)
+def test_shares_that_never_meet_in_a_cluster_may_be_alike(
+    first: list[str], second: list[str] | None, where: str, sound: bool
+) -> None:
+    more = {} if second is None else {"clusters": second}
+    item = policy([wave("a", percent=5, clusters=first), wave("b", percent=5, **more)])
+
+    assert list(checks.faults(item)) == []
+    assert builders.codes(said(item, where=where)) == ([] if sound else ["wave-bounds"])
+
+
+# Groups on nodes.
+
+
+def test_names_that_a_cluster_or_the_policy_does_not_have_are_shown_one_by_one() -> None:
+    spec = {"rollout": {"waves": [wave(nodes=["a", "b", "c"], version="2.3.0")]}}
+    item = builders.policy(nodeSelector={"matchLabels": {"pool": "tls"}}, driver={"version": "2.2.0", **spec})
+    nodes = (builders.node("a", {"pool": "tls"}), builders.node("b", {"pool": "zip"}))
+
+    governed, known = said(item, *nodes)
+
+    assert (governed.code, governed.span.text.strip()) == ("group-stranger", "- b")
+    assert governed.message == "Wave 'w' names the node 'b', but the policy does not govern it in cluster 'east'."
+    assert (known.code, known.span.text.strip()) == ("group-stranger", "- c")
+    assert known.message == "Wave 'w' names the node 'c', but cluster 'east' has no such node."
+
+
+def test_a_group_of_another_cluster_is_told_once() -> None:
+    (diagnostic,) = said(policy([], [frozen(nodes=["w1", "w2", "w3"])]), builders.node("a"))
+
+    assert (diagnostic.code, diagnostic.span.text.strip()) == ("group-stranger", "nodes:")
+    assert diagnostic.message == "Frozen group 'f' names no node that the policy governs in cluster 'east'."
+
+
+def test_a_single_strange_name_is_shown_itself() -> None:
+    (diagnostic,) = said(policy([], [frozen(nodes=["w1"])]), builders.node("a"))
+
+    assert diagnostic.span.text.strip() == "- w1"
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        policy([wave(nodes=["a"], clusters=["west"])]),
+        policy([wave(nodes=["x"])], enabled=False),
+        policy([], [frozen(nodes=["b", "a"])]),
+    ],
+)
+def test_a_group_that_holds_elsewhere_or_nowhere_has_no_strangers(item: definitions.Policy) -> None:
+    assert said(item, builders.node("a"), builders.node("b")) == []
+
+
+def test_of_a_cluster_without_an_inventory_nothing_is_known() -> None:
+    assert said(policy([wave(nodes=["x"]), wave("s", inventorySelector=SELECTOR)])) == []
+
+
+@pytest.mark.parametrize(
+    ("groups", "empty"),
+    [
+        (([wave(inventorySelector=SELECTOR)],), ["Wave 'w'"]),
+        (([], [frozen(inventorySelector=SELECTOR)]), ["Frozen group 'f'"]),
+        (([wave("a", percent=0.01), wave("b", percent=0.02)],), ["Wave 'b'"]),
+        (([wave("a", percent=100), wave("b", nodes=["a"])],), ["Wave 'b'"]),
+        (([wave("b", percent=5)], [frozen(nodes=["a", "b"])]), ["Wave 'b'"]),
+        (([wave("a", percent=100)],), []),
+        (([wave("a", nodes=["a"]), wave("b", nodes=["a", "b"])],), []),
+    ],
+)
+def test_a_group_that_takes_no_node_today_is_told(groups: Any, empty: list[str]) -> None:
+    notes = said(policy(*groups), builders.node("a"), builders.node("b"))
+
+    assert builders.codes(notes) == ["group-empty"] * len(empty)
+    assert [note.message for note in notes] == [f"{group} takes no node of cluster 'east' today." for group in empty]
+
+
+def test_an_empty_group_of_names_is_told_with_the_reason() -> None:
+    (diagnostic,) = said(policy([wave(nodes=["a"])], [frozen(nodes=["a"])]), builders.node("a"), builders.node("b"))
+
+    assert diagnostic.notes == ("The nodes that it names are taken by groups before it.",)
+
+
+def test_names_that_fit_into_one_object_are_sound(monkeypatch: pytest.MonkeyPatch) -> None:
+    item, nodes = policy([wave(percent=100)]), [builders.node(f"n{number}") for number in range(10)]
+
+    monkeypatch.setattr(checks, "_LARGEST", 50)
+    assert said(item, *nodes) == []
+    monkeypatch.setattr(checks, "_LARGEST", 49)
+    (diagnostic,) = said(item, *nodes)
+
+    assert diagnostic.code == "pool-rules-too-large"
+    assert "list 10 nodes of cluster 'east' by name" in diagnostic.message
+    assert diagnostic.span.text.strip() == "rollout:"

@@ -1,0 +1,191 @@
+"""What the nodes give reason to say: warnings that name them, and silence where all is well."""
+
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+from tests import builders
+
+OS_LABELS = {"feature.node.kubernetes.io/cpu-model.id": "1"}
+
+
+def found(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
+    """What is to be said of a cluster with one policy and these nodes."""
+    spec = {"kubernetesVersion": "1.31"} | cluster
+    return builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1]
+
+
+def codes(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[str]:
+    """The codes of what is to be said."""
+    return builders.codes(found(policy, *nodes, **cluster))
+
+
+def machine(**facts: Any) -> snapshot.Node:
+    """A node whose profile differs in these facts."""
+    return builders.node(machine=builders.profile(**facts))
+
+
+def vm(labels: dict[str, str] | None = None) -> snapshot.Node:
+    """A virtual machine: virtual functions only."""
+    kind = "openfuyao.com/kae.hpre"
+    seen = {"openfuyao.com/kae.present": "true", f"{kind}.present": "true", f"{kind}.vf": "2"}
+    return builders.node(labels=labels, machine=builders.profile(seen))
+
+
+def test_a_supported_node_with_a_policy_gives_no_reason_to_say_anything() -> None:
+    assert codes(builders.policy(), builders.node()) == []
+
+
+def test_a_node_that_nfd_has_not_labelled_is_unknown() -> None:
+    assert codes(builders.policy(), builders.node("a"), machine(labels={}, discovered=False)) == ["node-unknown"]
+
+
+def test_a_node_with_devices_has_a_policy_and_a_node_without_needs_none() -> None:
+    policy = builders.selecting("tls", pool="tls")
+    bare = builders.node("x86", machine=builders.profile({"feature.node.kubernetes.io/x": "1"}))
+
+    (diagnostic,) = found(policy, builders.node("kp920"), bare)
+
+    assert diagnostic.code == "node-without-policy"
+    assert "kp920" in diagnostic.message
+    assert "x86" not in diagnostic.message
+
+
+@pytest.mark.parametrize("component", ["driver", "device-plugin"])
+def test_an_opt_out_is_said_where_it_keeps_a_component_away(component: str) -> None:
+    label = f"openfuyao.com/kae.deploy.{component}"
+    field = {"driver": "driver", "device-plugin": "devicePlugin"}[component]
+
+    assert codes(builders.policy(), builders.node(labels={label: "false"})) == ["node-opted-out"]
+    assert codes(builders.policy(), builders.node(labels={label: "true"})) == []
+    absent: dict[str, Any] = {field: {"enabled": False}}
+    assert codes(builders.policy(**absent), builders.node(labels={label: "false"})) == []
+
+
+def test_a_taint_that_nothing_tolerates_is_said_with_its_nodes() -> None:
+    tainted = machine(taints=[builders.taint("dedicated=db:NoSchedule")])
+    tolerant = builders.policy(daemonSets={"tolerations": [{"key": "dedicated", "operator": "Exists"}]})
+
+    (diagnostic,) = found(builders.policy(), tainted)
+
+    assert diagnostic.code == "node-untolerated"
+    assert "dedicated=db:NoSchedule" in diagnostic.message
+    assert codes(tolerant, tainted) == []
+
+
+def test_a_taint_of_a_node_without_devices_is_nobodys_matter() -> None:
+    tainted = machine(labels={"feature.node.kubernetes.io/x": "1"}, taints=[builders.taint("db:NoSchedule")])
+
+    assert codes(builders.policy(), tainted) == []
+
+
+@pytest.mark.parametrize(
+    ("facts", "code"),
+    [
+        ({"os_image": "openEuler 24.03 (LTS)"}, []),
+        ({"os_image": "Ubuntu 22.04.1 LTS"}, ["unsupported-os"]),
+        ({"os_image": ""}, ["unsupported-os"]),
+        ({"kernel_version": "6.6.0-72.oe2403.aarch64"}, []),
+        ({"kernel_version": "4.19.90"}, ["unsupported-kernel"]),
+        ({"kernel_version": "5.10.0-60.18.0.50.oe2203.aarch64"}, ["unsupported-kernel"]),
+        ({"kernel_version": "5.100.0"}, ["unsupported-kernel"]),
+    ],
+)
+def test_a_driver_is_installed_where_it_is_known_to_work(facts: dict[str, str], code: list[str]) -> None:
+    assert codes(builders.policy(), machine(**facts)) == code
+
+
+@pytest.mark.parametrize("driver", [{"enabled": False}, {"state": "Absent"}, {"source": {"inTree": {}}}])
+def test_where_no_driver_of_ours_is_installed_any_system_will_do(driver: dict[str, Any]) -> None:
+    assert codes(builders.policy(driver=driver), machine(os_image="Ubuntu 22.04.1 LTS")) == []
+
+
+def test_virtual_functions_in_a_guest_need_the_guests_own_driver() -> None:
+    out = {"openfuyao.com/kae.deploy.driver": "false"}
+
+    assert codes(builders.policy(), vm()) == []
+    assert codes(builders.policy(), vm(out)) == ["node-opted-out", "vf-without-driver"]
+    assert codes(builders.policy(driver={"state": "Absent"}), vm()) == ["vf-without-driver"]
+    assert codes(builders.policy(driver={"enabled": False}), vm()) == []
+
+
+def test_a_label_that_is_compared_is_an_integer() -> None:
+    newer = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["3"]}]}
+    policy = builders.policy(nodeSelector=newer)
+
+    assert codes(policy, builders.node(labels={"gen": "4"})) == []
+    assert "not-an-integer" in codes(policy, builders.node(labels={"gen": "four"}))
+
+
+@pytest.mark.parametrize(
+    ("version", "drain", "code"),
+    [
+        ("1.30", {}, []),
+        ("1.29", {}, ["drain-unstated"]),
+        ("1.29", {"enabled": True}, ["unguarded-eviction"]),
+        ("1.29", {"enabled": False}, []),
+    ],
+)
+def test_evictions_that_nothing_confines_are_agreed_to(version: str, drain: dict[str, bool], code: list[str]) -> None:
+    policy = builders.policy(driver={"drain": drain})
+
+    assert codes(policy, builders.node(), kubernetesVersion=version) == code
+
+
+def test_a_release_that_nobody_knows_is_said() -> None:
+    place = builders.cluster()
+
+    _, notes = builders.view([builders.policy()], (), place)
+
+    assert builders.codes(notes) == ["kubernetes-version-unknown"]
+    assert notes[0].span == place.span("metadata", "name")
+
+
+def test_a_kubelet_that_states_no_version_says_nothing_of_the_release() -> None:
+    bare = builders.reduced({"metadata": {"name": "bare", "labels": builders.HPRE}}).nodes
+
+    _, notes = builders.view([builders.policy(driver={"enabled": False})], bare)
+
+    assert builders.codes(notes) == ["kubernetes-version-unknown"]
+
+
+def test_a_kubelet_that_is_too_old_is_said() -> None:
+    item = builders.kubernetes_node()
+    item["status"]["nodeInfo"]["kubeletVersion"] = "v1.24.17"
+
+    _, notes = builders.view([builders.policy(driver={"enabled": False})], builders.reduced(item).nodes)
+
+    assert builders.codes(notes) == ["kubernetes-too-old"]
+
+
+def test_labels_of_another_nfd_are_told_from_those_of_ours() -> None:
+    foreign = builders.node("a", machine=builders.profile(OS_LABELS))
+    both = builders.node("b", machine=builders.profile(builders.HPRE | OS_LABELS))
+
+    assert codes(None, foreign) == ["nfd-already-running"]
+    assert codes(builders.policy(), foreign, both) == []
+    assert codes(None, foreign, nfd={"enabled": False}) == []
+
+
+def test_a_policy_needs_the_rules_that_label_its_nodes() -> None:
+    assert codes(builders.policy(), builders.node(), nfd={"enabled": False}) == ["rules-missing"]
+    assert codes(builders.policy(), builders.node(), nfd={"enabled": False, "nodefeaturerules": True}) == []
+    assert codes(None, nfd={"enabled": False}) == []
+
+
+def test_a_policy_with_pools_is_named_where_nothing_tells_its_pools() -> None:
+    mappings = [{"name": "old", "regexp": "oe2203"}]
+    policy = builders.policy(driver={"version": "2.2.0", "kernelMappings": mappings})
+
+    _, (found,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
+
+    assert found.notes[-1] == "Policy 'tls' has pools, which only rules of this compiler can tell."
+
+
+def test_what_the_world_is_never_fails_a_compile() -> None:
+    odd = machine(os_image="Ubuntu", taints=[builders.taint("a:NoExecute")], labels={}, discovered=False)
+
+    assert not diagnostics.has_errors(found(builders.policy(), odd, builders.node("z")))

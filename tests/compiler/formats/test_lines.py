@@ -1,0 +1,36 @@
+"""Positions are counted as editors count them."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler import wording
+from compiler.formats import lines
+
+
+@given(st.lists(st.sampled_from(["a", "é", "\n", "\r", "\r\n", "b" * 33_000, "c" * 65_536]), max_size=12))
+@settings(max_examples=60)
+def test_a_position_has_its_line_and_column_in_any_order_of_asking(parts: list[str]) -> None:
+    text = "".join(parts)
+    starts = [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
+    asked = sorted({*starts, len(text)}, key=lambda start: (start * 7919) % 101)
+    where = lines.Lines("a", text)
+
+    for position in asked:
+        line = sum(start <= position for start in starts)
+        span = where.span(position)
+        assert (span.line, span.column) == (line, position - starts[line - 1] + 1)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_the_line_is_shown_without_its_end(end: str) -> None:
+    where = lines.Lines("a", f"one{end}two{end}three")
+
+    assert [where.span(position).text for position in (0, 3 + len(end), 6 + 2 * len(end))] == ["one", "two", "three"]
+
+
+def test_words_of_a_document_are_quoted_on_one_short_line() -> None:
+    assert wording.quoted("a\nb\x1b") == "'a b\ufffd'"
+    assert wording.quoted("a" * 61) == f"'{'a' * 59}…'"

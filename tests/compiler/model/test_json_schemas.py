@@ -1,0 +1,226 @@
+"""The schemas and the definitions that are made from the models."""
+
+import json
+import pathlib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema
+import kubernetes_validate
+import pytest
+
+from compiler import API_VERSION
+from compiler.model import base, cel_rules, json_schemas
+
+FOLDER = pathlib.Path(__file__).parents[3] / "schemas"
+SCHEMAS = json_schemas.schemas()
+DEFINITIONS = json_schemas.crd()
+
+# What a structural schema may hold, beside properties, items and additionalProperties:
+# https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+STRUCTURAL = {
+    "type",
+    "description",
+    "enum",
+    "pattern",
+    "required",
+    "minimum",
+    "maximum",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+    "properties",
+    "items",
+    "additionalProperties",
+    "x-kubernetes-int-or-string",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-validations",
+}
+
+
+def nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every schema inside a schema, itself first."""
+    yield schema
+    for keyword in ("properties", "$defs"):
+        for inner in schema.get(keyword, {}).values():
+            yield from nodes(inner)
+    for keyword in ("items", "additionalProperties", "propertyNames"):
+        if isinstance(schema.get(keyword), dict):
+            yield from nodes(schema[keyword])
+
+
+def root(definition: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a definition's only version."""
+    (version,) = definition["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return found
+
+
+def broken_rules(schema: dict[str, Any]) -> list[str]:
+    """The rules of structural schemas that a schema breaks."""
+    found: list[str] = []
+    for node in nodes(schema):
+        found += [f"{key} is not allowed" for key in sorted(node.keys() - STRUCTURAL)]
+        if "properties" in node and "additionalProperties" in node:
+            found.append("properties and additionalProperties exclude each other")
+        if isinstance(node.get("additionalProperties"), bool):
+            found.append("additionalProperties is a schema")
+        if ("x-kubernetes-int-or-string" in node) == isinstance(node.get("type"), str):
+            found.append(f"a node has one type, or is int-or-string: {node}")
+        if node.get("type") == "array" and "items" not in node:
+            found.append("an array has items")
+    return found
+
+
+def test_the_checked_in_schemas_are_those_of_the_models() -> None:
+    written = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.json")}
+
+    assert written == {stem: json_schemas.text(schema) for stem, schema in SCHEMAS.items()}
+
+
+@pytest.mark.parametrize("stem", SCHEMAS)
+def test_a_schema_is_one_of_draft_2020_12_and_names_no_host(stem: str) -> None:
+    schema = SCHEMAS[stem]
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert schema["$id"] == f"urn:kae:v1alpha1:{stem}"
+
+
+@pytest.mark.parametrize("stem", SCHEMAS)
+def test_what_is_optional_is_left_out_and_never_null(stem: str) -> None:
+    for node in nodes(SCHEMAS[stem]):
+        assert "null" not in node.get("type", ())
+        assert node.keys().isdisjoint({"anyOf", "oneOf", "allOf"})
+        assert node.get("default", "") is not None
+
+
+@pytest.mark.parametrize("stem", SCHEMAS)
+def test_every_default_is_a_value_that_its_schema_allows(stem: str) -> None:
+    definitions = {"$defs": SCHEMAS[stem].get("$defs", {})}
+    shown = [node for node in nodes(SCHEMAS[stem]) if "default" in node]
+
+    for node in shown:
+        jsonschema.Draft202012Validator({**definitions, **node}).validate(node["default"])
+    assert shown or stem == "watcher-config"
+
+
+def test_a_default_shows_what_its_own_fields_do_not_show() -> None:
+    driver = SCHEMAS["kaepolicy"]["$defs"]["Driver"]["properties"]
+
+    assert driver["drain"]["default"] == {}
+    assert driver["source"]["default"] == {"build": {}}
+
+
+@pytest.mark.parametrize("stem", SCHEMAS)
+def test_every_pattern_is_said_in_words(stem: str) -> None:
+    wordless = [node["pattern"] for node in nodes(SCHEMAS[stem]) if "pattern" in node and base.FORM not in node]
+
+    assert wordless == []
+
+
+@pytest.mark.parametrize("stem", sorted(SCHEMAS.keys() - {"nodelist"}))
+def test_an_object_of_ours_has_no_field_but_its_own(stem: str) -> None:
+    objects = [node for node in nodes(SCHEMAS[stem]) if node.get("type") == "object"]
+
+    assert all("additionalProperties" in node for node in objects)
+    assert all(node["additionalProperties"] is False for node in objects if "properties" in node)
+
+
+def test_a_field_bears_its_name_in_documents() -> None:
+    mirror = SCHEMAS["kaecluster"]["$defs"]["Mirror"]
+
+    assert mirror["required"] == ["from", "to"]
+    assert sorted(mirror["properties"]) == ["from", "to"]
+
+
+def test_text_is_the_same_whatever_the_order_of_keys() -> None:
+    assert json_schemas.text({"b": "…", "a": {}}) == '{\n  "a": {},\n  "b": "…"\n}\n'
+    assert json_schemas.text({"a": {}, "b": "…"}) == json_schemas.text({"b": "…", "a": {}})
+
+
+@pytest.mark.parametrize("release", ["1.25", "1.30", "1.37"])
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda found: found["spec"]["names"]["kind"])
+def test_a_definition_passes_the_strict_schema_of_kubernetes(definition: dict[str, Any], release: str) -> None:
+    kubernetes_validate.validate(definition, release, strict=True)
+
+    assert json.loads(json.dumps(definition)) == definition
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda found: found["spec"]["names"]["kind"])
+def test_a_definition_is_structural(definition: dict[str, Any]) -> None:
+    schema = root(definition)
+
+    assert broken_rules(schema) == []
+    assert schema["type"] == "object"
+    assert schema["properties"]["apiVersion"] == schema["properties"]["kind"] == {"type": "string"}
+    assert schema["properties"]["metadata"].keys() == {"type", "properties"}
+    assert schema["properties"]["metadata"]["properties"].keys() == {"name"}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "object", "$ref": "#/$defs/A"},
+        {"type": "object", "properties": {}, "additionalProperties": {"type": "string"}},
+        {"type": "object", "additionalProperties": False},
+        {"type": "object", "properties": {"a": {}}},
+        {"type": "object", "properties": {"a": {"type": ["integer", "string"]}}},
+        {"type": "array"},
+    ],
+)
+def test_the_test_of_structure_sees_what_is_not_structural(schema: dict[str, Any]) -> None:
+    assert broken_rules(schema) != []
+
+
+def test_a_definition_is_of_cluster_scope_and_bears_the_names_of_its_kind() -> None:
+    names = {found["metadata"]["name"]: found["spec"] for found in DEFINITIONS}
+
+    assert sorted(names) == ["kaeclusters.device.openfuyao.com", "kaepolicies.device.openfuyao.com"]
+    for spec in names.values():
+        (version,) = spec["versions"]
+        assert spec["scope"] == "Cluster"
+        assert f"{spec['group']}/{version['name']}" == API_VERSION
+        assert version["served"] and version["storage"]
+
+
+def test_a_definition_sets_no_defaults_that_would_be_drift_but_tells_them() -> None:
+    fields = root(DEFINITIONS[0])["properties"]["spec"]["properties"]["driver"]["properties"]
+
+    assert "default" not in fields["state"]
+    assert fields["state"]["description"].endswith('Defaults to "Present".')
+
+
+def test_a_quantity_of_a_definition_is_an_integer_or_a_string() -> None:
+    fields = root(DEFINITIONS[0])["properties"]["spec"]["properties"]["driver"]["properties"]
+    quantity = fields["resources"]["properties"]["limits"]["additionalProperties"]
+
+    assert quantity["x-kubernetes-int-or-string"] is True
+    assert re.search(quantity["pattern"], "500m")
+    assert not re.search(quantity["pattern"], "500 m")
+
+
+def test_every_rule_between_fields_stands_on_an_object_of_a_definition() -> None:
+    messages = {rule["message"] for found in DEFINITIONS for rule in validations(root(found))}
+
+    assert messages == {rule.message for found in cel_rules.RULES.values() for rule in found}
+
+
+def test_every_list_of_named_items_holds_a_name_once() -> None:
+    keyed = [node for found in DEFINITIONS for node in nodes(root(found)) if "x-kubernetes-list-map-keys" in node]
+
+    assert len(keyed) == 7
+    for node in keyed:
+        assert (node["type"], node["x-kubernetes-list-type"]) == ("array", "map")
+        assert set(node["x-kubernetes-list-map-keys"]) <= set(node["items"]["required"])
+
+
+def validations(schema: dict[str, Any]) -> Iterator[dict[str, str]]:
+    """Every rule in a schema."""
+    for node in nodes(schema):
+        yield from node.get("x-kubernetes-validations", ())

@@ -1,0 +1,347 @@
+"""Which pools a policy falls into, by groups and by kernels, and what a cluster gets for each."""
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+from compiler.planning import pools
+from tests import builders
+
+SP4 = "5.10.0-216.0.0.115.oe2203sp4.aarch64"
+SP3 = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
+OE2403 = "6.6.0-28.0.0.34.oe2403.aarch64"
+RULES = "node-feature-rule/nodefeaturerule-kae-pool-tls.yaml"
+DAEMONSETS = "driver/daemonset-"
+
+OLD = {"name": "old", "regexp": "oe2203"}
+NEW = {"name": "new", "regexp": "oe2403", "version": "2.3.0"}
+LISTED = NEW | {"version": "2.3.0-${KERNEL_FULL_VERSION}", "kernels": [f"{OE2403}+"]}
+CANARY = {"name": "canary", "nodes": ["a"], "version": "2.4.0"}
+SICK = {"name": "sick", "nodes": ["b"], "version": "2.1.0"}
+
+
+def hashed(kernel: str) -> str:
+    """What tells pools of single kernels apart."""
+    return hashlib.sha256(kernel.encode()).hexdigest()[:8]
+
+
+def node(name: str, kernel: str = SP4, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
+    """A node with a kernel, and with HPRE devices if nothing else is said."""
+    return builders.node(name, machine=builders.profile(labels, discovered=seen, kernel_version=kernel))
+
+
+def policy(
+    mappings: Sequence[dict[str, Any]] = (),
+    waves: Sequence[dict[str, Any]] = (),
+    frozen: Sequence[dict[str, Any]] = (),
+    **driver: Any,
+) -> definitions.Policy:
+    """A policy with these parts."""
+    rollout = {"waves": list(waves), "frozen": list(frozen)}
+    return builders.policy(driver={"version": "2.2.0", "kernelMappings": list(mappings), "rollout": rollout, **driver})
+
+
+def divided(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> pools.Division:
+    """The policy's division in a cluster of these nodes."""
+    (found,) = builders.view([item], nodes, builders.cluster(where))[0].governed
+    return found
+
+
+def named(found: pools.Division) -> list[str]:
+    """The names of the pools, in their order."""
+    return [pool.name for pool in found.pools]
+
+
+def versions(found: pools.Division) -> dict[str, str]:
+    """The version of the driver in each pool."""
+    return {pool.name: pool.driver.version for pool in found.pools}
+
+
+# Names.
+
+
+def test_a_policy_without_parts_is_one_pool_of_its_name_and_no_label() -> None:
+    found = divided(policy(), node("a"))
+
+    assert (named(found), found.label) == (["tls"], None)
+    assert found.pool(node("a")) == found.pools[0]
+
+
+def test_so_is_a_policy_whose_waves_and_frozen_groups_hold_elsewhere() -> None:
+    elsewhere = {"clusters": ["west"]}
+    item = policy(waves=[CANARY | elsewhere], frozen=[SICK | elsewhere])
+
+    assert named(divided(item, node("a"))) == ["tls"]
+    assert named(divided(item, node("a"), where="west")) == ["sick", "canary", "rest"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "names"),
+    [
+        ({"mappings": [OLD, NEW]}, ["old", "new"]),
+        ({"waves": [CANARY], "frozen": [SICK]}, ["sick", "canary", "rest"]),
+        ({"mappings": [OLD, NEW], "waves": [CANARY]}, ["canary--old", "canary--new", "rest--old", "rest--new"]),
+        ({"mappings": [OLD, LISTED]}, ["old", f"new--{hashed(OE2403)}"]),
+        ({"mappings": [LISTED], "waves": [CANARY]}, [f"canary--new--{hashed(OE2403)}", f"rest--new--{hashed(OE2403)}"]),
+    ],
+)
+def test_a_pool_is_called_after_its_group_and_its_mapping(parts: dict[str, Any], names: list[str]) -> None:
+    found = divided(policy(**parts))
+
+    assert named(found) == names
+    assert found.label == "openfuyao.com/kae.pool.tls"
+
+
+# Nodes.
+
+
+@pytest.mark.parametrize(
+    ("where", "kernel", "pool"),
+    [
+        ("a", SP4, "canary--old"),
+        ("b", SP4, "sick--old"),
+        ("c", SP3, "rest--old"),
+        ("a", OE2403, "canary--new"),
+        ("c", f"{OE2403}+", "rest--new"),
+        ("a", "4.19.90-2312.oe2003.aarch64", None),
+        ("a", "", None),
+    ],
+)
+def test_a_node_has_the_pool_of_its_group_and_its_kernel(where: str, kernel: str, pool: str | None) -> None:
+    found = divided(policy([OLD, NEW], [CANARY], [SICK]), node("a"), node("b"), node("c"))
+
+    seen = found.pool(node(where, kernel))
+
+    assert (seen.name if seen else None) == pool
+
+
+def test_a_node_that_joins_is_in_the_rest() -> None:
+    found = divided(policy(waves=[{"name": "all", "percent": 100, "version": "2.4.0"}]), node("a"))
+
+    pool = found.pool(node("z"))
+
+    assert pool is not None and pool.name == "rest"
+
+
+def test_the_first_mapping_that_matches_a_kernel_has_it() -> None:
+    sp4 = {"name": "sp4", "literal": f"{SP4}+", "version": "2.0.0"}
+    found = divided(policy([sp4, OLD]))
+
+    taken = [found.kernel_class(kernel) for kernel in (SP4, f"{SP4}+", SP3)]
+
+    assert [entry.name if entry else None for entry in taken] == ["sp4", "sp4", "old"]
+    assert [entry.unless for entry in found.classes] == [(), (found.classes[0].pattern,)]
+
+
+def test_why_a_node_has_no_pool_is_told_by_its_kernel() -> None:
+    found = divided(policy([OLD, LISTED]))
+
+    assert found.why_not(node("a", "4.19.90")) == "no mapping covers its kernel 4.19.90"
+    assert found.why_not(node("a", "")) == "no mapping covers its kernel (unknown)"
+    assert found.why_not(node("a", "6.6.1.oe2403")) == "mapping 'new' lists no image for its kernel 6.6.1.oe2403"
+
+
+def test_why_a_node_has_its_pool_is_told_by_its_group_and_its_mapping() -> None:
+    found = divided(policy([OLD], [CANARY]), node("a"))
+
+    assert list(found.reasons(node("a"))) == [
+        "group 'canary': it is named there",
+        f"mapping 'old': its kernel '{SP4}' matches",
+    ]
+    assert list(found.reasons(node("a", "4.19")))[1] == "no mapping covers its kernel 4.19"
+    assert list(divided(policy()).reasons(node("a"))) == []
+
+
+# Pools of single kernels.
+
+
+def test_without_a_list_there_is_a_pool_for_each_kernel_of_a_node_that_is_served() -> None:
+    mapping = {"name": "any", "regexp": "aarch64", "version": "2.3.0-${KERNEL_XYZ}"}
+    nodes = (
+        node("a", SP4),
+        node("b", f"{SP4}+"),
+        node("c", OE2403),
+        node("plain", SP3, labels={}),
+        node("new", "5.4.0.aarch64", seen=False),
+        node("x86", "5.10.0.x86_64"),
+        node("odd", ""),
+    )
+
+    found = divided(policy([mapping]), *nodes)
+
+    assert [entry.kernel for entry in found.classes] == sorted([SP4, OE2403, "5.4.0.aarch64"])
+    assert set(versions(found).values()) == {"2.3.0-5.10.0", "2.3.0-6.6.0", "2.3.0-5.4.0"}
+
+
+def test_of_a_list_every_kernel_has_a_pool_that_the_mapping_takes_and_no_other_has() -> None:
+    first = {"name": "first", "regexp": "sp4", "version": "2.1.0"}
+    listed = {
+        "name": "listed",
+        "regexp": "oe2203",
+        "kernels": [SP3, SP4, f"{SP3}+", OE2403],
+        "image": "a-${KERNEL_XYZ}",
+    }
+
+    found = divided(policy([first, listed]), node("a", "5.10.0-60.oe2203.aarch64"))
+
+    assert [(entry.name, entry.kernel) for entry in found.classes] == [("first", None), (f"listed--{hashed(SP3)}", SP3)]
+
+
+def test_a_literal_is_a_list_of_itself() -> None:
+    found = divided(policy([{"name": "one", "literal": f"{SP4}+", "version": "${KERNEL_FULL_VERSION}"}]))
+
+    assert versions(found) == {f"one--{hashed(SP4)}": SP4}
+
+
+def test_a_kernel_without_an_image_goes_to_no_later_mapping() -> None:
+    found = divided(policy([LISTED, {"name": "all", "regexp": ".*"}]))
+
+    assert found.kernel_class("6.6.1.oe2403") is None
+    assert getattr(found.kernel_class(SP4), "name", None) == "all"
+
+
+def test_a_wave_whose_image_is_named_after_kernels_makes_every_mapping_one_for_each() -> None:
+    found = divided(policy([OLD], [CANARY | {"version": "2.4.0-${KERNEL_XYZ}"}]), node("a", SP4))
+
+    assert versions(found) == {f"canary--old--{hashed(SP4)}": "2.4.0-5.10.0", f"rest--old--{hashed(SP4)}": "2.2.0"}
+
+
+# Overrides, and what lands.
+
+
+def test_a_frozen_group_beats_a_wave_a_wave_a_mapping_and_a_mapping_the_policy() -> None:
+    bare = {"name": "bare", "regexp": "aarch64"}
+
+    found = divided(policy([NEW, bare], [CANARY, {"name": "later", "nodes": ["c"]}], [SICK]))
+
+    assert versions(found) == {
+        "sick--new": "2.1.0",
+        "sick--bare": "2.1.0",
+        "canary--new": "2.4.0",
+        "canary--bare": "2.4.0",
+        "later--new": "2.3.0",
+        "later--bare": "2.2.0",
+        "rest--new": "2.3.0",
+        "rest--bare": "2.2.0",
+    }
+
+
+def objects(item: definitions.Policy, *nodes: snapshot.Node) -> dict[str, Any]:
+    """The objects of a cluster with the policy and these nodes."""
+    return builders.objects([item], nodes)
+
+
+def daemonsets(found: dict[str, Any]) -> dict[str, Any]:
+    """The DaemonSets of drivers by name."""
+    return {item["metadata"]["name"]: item for path, item in found.items() if path.startswith(DAEMONSETS)}
+
+
+def test_each_pool_has_a_daemonset_and_a_policy_without_parts_has_the_plain_one() -> None:
+    assert sorted(daemonsets(objects(policy()))) == ["kae-driver-tls"]
+    assert sorted(daemonsets(objects(policy([OLD, NEW], [CANARY])))) == [
+        "kae-driver-tls--canary--new",
+        "kae-driver-tls--canary--old",
+        "kae-driver-tls--rest--new",
+        "kae-driver-tls--rest--old",
+    ]
+
+
+def test_a_daemonset_runs_where_the_label_says_its_pool_and_its_image_is_the_pools() -> None:
+    found = daemonsets(objects(policy(waves=[CANARY]), node("a")))["kae-driver-tls--canary"]
+
+    pod = found["spec"]["template"]
+    terms = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    wanted = {"key": "openfuyao.com/kae.pool.tls", "operator": "In", "values": ["canary"]}
+    assert all(wanted in term["matchExpressions"] for term in terms["nodeSelectorTerms"])
+    assert pod["spec"]["containers"][0]["image"].endswith(":2.4.0")
+    assert found["spec"]["selector"]["matchLabels"]["device.openfuyao.com/pool"] == "canary"
+
+
+def test_a_daemonset_of_a_policy_without_parts_asks_for_no_pool() -> None:
+    text = builders.files([policy()])["driver/daemonset-kae-driver-tls.yaml"]
+
+    assert "kae.pool" not in text
+
+
+def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any]]:
+    """The rules that give the policy's nodes the label of their pool."""
+    found: list[dict[str, Any]] = objects(item, *nodes)[RULES]["spec"]["rules"]
+    return found
+
+
+def expressions(rule: dict[str, Any], feature: str) -> Any:
+    """What a rule asks of a feature; None where it asks nothing."""
+    return next((term["matchExpressions"] for term in rule["matchFeatures"] if term["feature"] == feature), None)
+
+
+def test_a_policy_without_parts_has_no_rules() -> None:
+    assert RULES not in objects(policy())
+    assert RULES not in objects(policy([OLD], enabled=False))
+
+
+def test_groups_are_told_by_the_names_of_nodes_and_the_first_keeps_a_node() -> None:
+    found = rules(policy(waves=[CANARY], frozen=[SICK]), node("a"), node("b"))
+
+    answers = [rule for rule in found if "vars" in rule]
+    assert [rule["vars"]["kae.tls.group"] for rule in answers] == ["sick", "canary", "rest"]
+    assert [expressions(rule, "system.name")["nodename"] for rule in answers] == [
+        {"op": "In", "value": ["b"]},
+        {"op": "In", "value": ["a"]},
+        {"op": "Exists"},
+    ]
+    unanswered = {"kae.tls.group": {"op": "DoesNotExist"}}
+    assert [expressions(rule, "rule.matched") for rule in answers] == [None, unanswered, unanswered]
+
+
+def test_kernels_are_told_in_the_order_of_the_mappings_and_the_first_keeps_one() -> None:
+    literal = {"name": "one", "literal": f"{SP4}+"}
+
+    found = [rule for rule in rules(policy([literal, LISTED, OLD])) if "vars" in rule]
+
+    assert [(rule["vars"]["kae.tls.kernel"], expressions(rule, "kernel.version")["full"]) for rule in found] == [
+        ("one", {"op": "In", "value": [SP4]}),
+        (f"new--{hashed(OE2403)}", {"op": "In", "value": [OE2403]}),
+        # Its other kernels have no pool, and no later mapping takes them.
+        ("new", {"op": "InRegexp", "value": ["oe2403"]}),
+        ("old", {"op": "InRegexp", "value": ["oe2203"]}),
+    ]
+    unanswered = {"kae.tls.kernel": {"op": "DoesNotExist"}}
+    assert [expressions(rule, "rule.matched") for rule in found] == [None, *[unanswered] * 3]
+
+
+def test_a_pool_is_a_pair_of_answers_on_a_node_with_devices() -> None:
+    found = [rule for rule in rules(policy([OLD, LISTED], [CANARY]), node("a")) if "labels" in rule]
+
+    assert [rule["labels"]["openfuyao.com/kae.pool.tls"] for rule in found] == [
+        "canary--old",
+        f"canary--new--{hashed(OE2403)}",
+        "rest--old",
+        f"rest--new--{hashed(OE2403)}",
+    ]
+    assert expressions(found[0], "rule.matched") == {
+        "kae.tls.group": {"op": "In", "value": ["canary"]},
+        "kae.tls.kernel": {"op": "In", "value": ["old"]},
+    }
+    assert all(expressions(rule, "pci.device")["vendor"]["value"] == ["19e5"] for rule in found)
+
+
+def test_a_group_without_nodes_has_no_rule() -> None:
+    selector = {"matchLabels": {"zone": "lab"}}
+
+    found = rules(policy(waves=[{"name": "lab", "inventorySelector": selector, "version": "2.4.0"}]), node("a"))
+
+    assert [rule["name"] for rule in found] == ["tls: group rest", "tls: pool rest"]
+
+
+def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> None:
+    ours, theirs = builders.selecting("tls", pool="a"), builders.selecting("tls", pool="b")
+    nodes = [builders.node("a", {"pool": "a"}), builders.node("b", {"pool": "b"})]
+
+    view, notes = builders.view([ours, theirs], nodes)
+
+    assert "duplicate-policy" in builders.codes(notes)
+    assert [verdict.policy for verdict in view.verdicts] == [ours, theirs]

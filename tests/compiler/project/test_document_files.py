@@ -1,0 +1,200 @@
+"""Document files are found below their folders, whatever else lies there."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler import diagnostics, errors
+from compiler.project import document_files
+
+
+def write(root: Path, *names: str) -> None:
+    """Files that hold their own name."""
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name, "utf-8")
+
+
+def names(root: Path, *folders: str) -> list[str]:
+    """The names of the files that are found, where nothing is wrong."""
+    found, notes = document_files.find(folders or ("policies",), root)
+    assert notes == []
+    return [each.name for each in found]
+
+
+def refused(root: Path) -> list[diagnostics.Diagnostic]:
+    """What is wrong below policies/."""
+    return document_files.find(("policies",), root)[1]
+
+
+def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: Path) -> None:
+    write(tmp_path, "policies/b.yaml", "policies/a/z.json", "policies/a.yml", "policies/c/d/e.yaml", "inventory/a.json")
+    write(tmp_path, "policies/readme.md", "policies/yaml", "other/x.yaml", "policies/a.yaml.bak", "policies/A.YAML")
+
+    assert names(tmp_path, "policies", "inventory") == [
+        *["inventory/a.json", "policies/a.yml", "policies/a/z.json", "policies/b.yaml", "policies/c/d/e.yaml"]
+    ]
+
+
+def test_hidden_names_are_passed_over(tmp_path: Path) -> None:
+    write(tmp_path, "policies/.a.yaml", "policies/.git/b.yaml", "policies/.yaml", "policies/c.yaml")
+
+    assert names(tmp_path) == ["policies/c.yaml"]
+
+
+def test_a_missing_folder_is_empty(tmp_path: Path) -> None:
+    assert names(tmp_path, "policies", "inventory") == []
+
+
+def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+    write(tmp_path, "policies/a.yaml")
+    (found,), _ = document_files.find(("policies",), tmp_path)
+
+    assert document_files.read(found) == b"policies/a.yaml"
+
+
+def test_a_folder_elsewhere_keeps_the_name_it_was_given(tmp_path: Path) -> None:
+    write(tmp_path, "project/inventory/a.json", "elsewhere/b.json")
+    root, elsewhere = tmp_path / "project", tmp_path / "elsewhere"
+
+    assert names(root, str(elsewhere), str(root / "inventory")) == [
+        f"{elsewhere.as_posix()}/b.json",
+        "inventory/a.json",
+    ]
+    assert names(root, "../elsewhere") == ["../elsewhere/b.json"]
+    assert names(root, ".") == ["inventory/a.json"]
+
+
+def test_a_folder_that_is_named_twice_is_read_once(tmp_path: Path) -> None:
+    write(tmp_path, "policies/team/a.yaml")
+
+    assert names(tmp_path, "policies", "./policies", "policies/team") == ["policies/team/a.yaml"]
+
+
+def test_linked_folders_are_followed_once_and_real_names_come_first(tmp_path: Path) -> None:
+    write(tmp_path, "policies/team/a.yaml", "shared/b.yaml")
+    (tmp_path / "policies/current").symlink_to("team")
+    (tmp_path / "policies/shared").symlink_to(tmp_path / "shared")
+
+    assert names(tmp_path) == ["policies/shared/b.yaml", "policies/team/a.yaml"]
+
+
+def test_links_that_lead_in_circles_come_to_an_end(tmp_path: Path) -> None:
+    write(tmp_path, "policies/a/x.yaml", "policies/b/y.yaml")
+    (tmp_path / "policies/a/up").symlink_to("../..")
+    (tmp_path / "policies/a/b").symlink_to("../b")
+    (tmp_path / "policies/b/a").symlink_to("../a")
+    (tmp_path / "policies/self").symlink_to("self")
+
+    assert names(tmp_path) == ["policies/a/x.yaml", "policies/b/y.yaml"]
+
+
+def test_a_linked_file_is_a_file(tmp_path: Path) -> None:
+    write(tmp_path, "policies/..data/a.yaml")
+    (tmp_path / "policies/a.yaml").symlink_to("..data/a.yaml")
+
+    assert names(tmp_path) == ["policies/a.yaml"]
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "b.yml", "c.json"])
+def test_what_only_looks_like_a_document_is_refused_and_never_opened(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "policies"
+    write(folder, f"{name}/inside.yaml")
+    os.mkfifo(folder / f"1{name}")
+    (folder / f"2{name}").symlink_to("nowhere")
+    (folder / f"3{name}").symlink_to(f"3{name}")
+    (folder / f"4{name}").symlink_to("/dev/null")
+
+    assert sorted((each.code, each.span.file, each.message) for each in refused(tmp_path)) == [
+        ("not-a-file", f"policies/1{name}", f"'policies/1{name}' is a named pipe."),
+        ("not-a-file", f"policies/2{name}", f"'policies/2{name}' is a link that leads to no file."),
+        ("not-a-file", f"policies/3{name}", f"'policies/3{name}' is a link that leads to no file."),
+        ("not-a-file", f"policies/4{name}", f"'policies/4{name}' is a device."),
+        ("not-a-file", f"policies/{name}", f"'policies/{name}' is a folder."),
+    ]
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "policies").mkdir()
+    monkeypatch.chdir(tmp_path / "policies")  # The name of a socket is short.
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("a.yaml")
+
+    assert [each.message for each in refused(tmp_path)] == ["'policies/a.yaml' is a socket."]
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (b"caf\xe9.yaml", "policies/caf\\xe9.yaml"),
+        (b"a\nb.yaml", "policies/a\\nb.yaml"),
+        (b"\x1b[2J.yaml", "policies/\\x1b[2J.yaml"),
+        (b"d\xff/a.json", "policies/d\\xff/a.json"),
+    ],
+)
+def test_a_name_that_cannot_be_printed_is_refused_in_printable_words(tmp_path: Path, name: bytes, shown: str) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path / "policies") + b"/" + name))
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    (found,) = refused(tmp_path)
+
+    assert (found.code, found.span.file, found.message.isprintable()) == ("not-a-file", shown, True)
+
+
+def test_a_name_of_any_script_is_fine(tmp_path: Path) -> None:
+    write(tmp_path, "policies/前端 é.yaml")
+
+    assert names(tmp_path) == ["policies/前端 é.yaml"]
+
+
+def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
+    write(tmp_path, "policies")
+
+    with pytest.raises(errors.WorldError, match="'policies' is not a folder"):
+        names(tmp_path)
+
+
+def test_a_folder_that_is_a_broken_link_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "policies").symlink_to("nowhere")
+
+    with pytest.raises(errors.WorldError, match="'policies' is a link to nothing"):
+        names(tmp_path)
+
+
+def test_a_folder_that_was_asked_for_has_to_be_there(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    document_files.require_folder("there", tmp_path)
+
+    with pytest.raises(errors.WorldError, match="'absent' is not a folder"):
+        document_files.require_folder("absent", tmp_path)
+
+
+def test_a_file_that_is_gone_when_it_is_read_is_a_failure(tmp_path: Path) -> None:
+    write(tmp_path, "policies/a.yaml")
+    (found,), _ = document_files.find(("policies",), tmp_path)
+    found.path.unlink()
+
+    with pytest.raises(errors.WorldError, match=r"'policies/a\.yaml' cannot be read") as raised:
+        document_files.read(found)
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+
+
+def test_a_digest_that_cannot_be_made_is_a_failure(tmp_path: Path) -> None:
+    def refuse(path: str) -> str:
+        raise PermissionError(path)
+
+    with pytest.raises(errors.WorldError, match=r"'a\.yaml' may not be read"):
+        document_files.digest(document_files.Input("a.yaml", tmp_path / "a.yaml"), refuse)
+
+
+def test_finding_files_needs_nothing_heavy() -> None:
+    found = "{'yaml', 'pydantic', 'jinja2'} & sys.modules.keys()"
+    program = f"import sys; from compiler.project import document_files; print({found})"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "set()\n"

@@ -1,0 +1,238 @@
+"""What the engines are told: nothing waits for hardware, nothing precious is pruned, nothing is substituted."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler.fleet import definitions
+from compiler.rendering import gitops
+from tests import builders
+
+ROOT = Path(__file__).parents[3]
+WAVE = "argocd.argoproj.io/sync-wave"
+SYNC = "argocd.argoproj.io/sync-options"
+COMPARE = "argocd.argoproj.io/compare-options"
+PRUNE = "kustomize.toolkit.fluxcd.io/prune"
+SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
+APPLICATION = "bootstrap/application-kae-east.yaml"
+PROJECT = "bootstrap/appproject-kae-east.yaml"
+SOURCE = "bootstrap/gitrepository-kae-east.yaml"
+KUSTOMIZATION = "bootstrap/kustomization-kae-east.yaml"
+URL = "https://git.test/fleet.git"
+
+EVERYTHING: dict[str, Any] = {
+    "monitoring": {"enabled": True},
+    "watcher": {"enabled": True, "repository": {"url": "https://git.test/i.git"}, "secretName": "git"},
+}
+PACKAGES = {"source": {"packages": {"names": ["kae-${DRIVER_VERSION}"]}}, "version": "2.2.0"}
+
+
+def applied(engine: str, *policies: definitions.Policy, **cluster: Any) -> dict[str, Any]:
+    """What an engine applies of a cluster in which every component is there."""
+    spec: dict[str, Any] = EVERYTHING | {"gitops": {"engine": engine}} | cluster
+    chosen = policies or (builders.policy("tls", driver={"metrics": {"enabled": True}}),)
+    found = builders.objects(chosen, (), builders.cluster(**spec))
+    return {path: data for path, data in found.items() if not path.startswith("bootstrap/")}
+
+
+def annotations(data: Any, prefixes: tuple[str, ...] = ("argocd.argoproj.io", "kustomize.toolkit")) -> dict[str, str]:
+    """The annotations that an object carries for an engine."""
+    found = data["metadata"].get("annotations", {})
+    return {key: value for key, value in found.items() if key.startswith(prefixes)}
+
+
+def bootstrap(**spec: Any) -> dict[str, Any]:
+    """The objects that point an engine at the output."""
+    found = builders.objects((), (), builders.cluster(gitops=spec))
+    return {path: data for path, data in found.items() if path.startswith("bootstrap/")}
+
+
+def test_without_an_engine_no_object_speaks_to_one() -> None:
+    found = applied("none")
+
+    assert builders.components(found) >= {"namespace", "crds", "nfd", "guard", "driver", "watcher", "monitoring"}
+    assert [path for path, data in found.items() if annotations(data)] == []
+    assert bootstrap(engine="none", repository={"url": URL}) == {}
+
+
+def test_every_workload_is_in_the_last_wave_and_all_else_before_it() -> None:
+    waves = {path: (data["kind"], int(annotations(data).get(WAVE, "0"))) for path, data in applied("argocd").items()}
+
+    workloads = {wave for kind, wave in waves.values() if kind in ("DaemonSet", "Deployment")}
+    others = {wave for kind, wave in waves.values() if kind not in ("DaemonSet", "Deployment")}
+    assert workloads == {0}
+    assert max(others) < 0
+
+
+def test_what_others_need_comes_first() -> None:
+    waves = {data["kind"]: int(annotations(data).get(WAVE, "0")) for data in applied("argocd").values()}
+
+    assert waves["Namespace"] < waves["CustomResourceDefinition"] < waves["NodeFeatureRule"] < waves["DaemonSet"]
+
+
+def test_no_object_is_a_hook() -> None:
+    for data in applied("argocd").values():
+        assert not [key for key in annotations(data) if "hook" in key]
+
+
+def test_large_kinds_are_applied_by_the_server_and_no_other() -> None:
+    kinds = {
+        data["kind"] for data in applied("argocd").values() if "ServerSideApply=true" in annotations(data).get(SYNC, "")
+    }
+
+    assert kinds == {"CustomResourceDefinition", "NodeFeatureRule"}
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+@pytest.mark.parametrize(
+    ("cleanup", "kept"), [(False, {"Namespace", "CustomResourceDefinition"}), (True, {"Namespace"})]
+)
+def test_the_namespace_is_never_pruned_and_definitions_only_where_that_is_wanted(
+    engine: str, cleanup: bool, kept: set[str]
+) -> None:
+    found = applied(engine, crd={"cleanup": cleanup})
+
+    never = {
+        data["kind"]
+        for data in found.values()
+        if "Prune=false,Delete=false" in annotations(data).get(SYNC, "") or annotations(data).get(PRUNE) == "disabled"
+    }
+
+    assert never == kept
+
+
+def test_what_argo_cd_keeps_is_no_difference_to_it() -> None:
+    compared = {data["kind"] for data in applied("argocd").values() if COMPARE in annotations(data)}
+
+    assert compared == {"Namespace", "CustomResourceDefinition"}
+
+
+def test_flux_is_told_not_to_substitute_in_what_holds_a_variable() -> None:
+    found = applied("flux", builders.policy("tls", driver=PACKAGES))
+
+    told = {path for path, data in found.items() if annotations(data).get(SUBSTITUTE) == "disabled"}
+    assert told == {path for path, data in found.items() if "${" in str(data)}
+    assert "driver/daemonset-kae-driver-tls.yaml" in told
+
+
+def test_each_engine_gets_its_own_annotations_only() -> None:
+    for engine, foreign in (("argocd", "kustomize.toolkit"), ("flux", "argocd.argoproj.io")):
+        for data in applied(engine, builders.policy("tls", driver=PACKAGES)).values():
+            assert annotations(data, (foreign,)) == {}
+
+
+def test_an_annotation_of_the_object_itself_stays() -> None:
+    data = {"kind": "Namespace", "metadata": {"name": "x", "annotations": {"own": "1"}}}
+
+    found = gitops.annotated(data, "argocd", keep_crds=True)
+
+    assert found["metadata"]["annotations"]["own"] == "1"
+    assert data["metadata"] == {"name": "x", "annotations": {"own": "1"}}
+
+
+def test_argo_cd_gets_an_application_and_a_project() -> None:
+    found = bootstrap(engine="argocd", repository={"url": URL, "revision": "prod"})
+
+    application = found[APPLICATION]["spec"]
+    assert set(found) == {APPLICATION, PROJECT}
+    assert application["project"] == found[PROJECT]["metadata"]["name"] == "kae-east"
+    assert application["source"] == {"repoURL": URL, "targetRevision": "prod", "path": "output/east"}
+    assert application["destination"] == {"server": "https://kubernetes.default.svc", "namespace": "kae-operator"}
+    assert found[PROJECT]["spec"]["sourceRepos"] == [URL]
+
+
+@pytest.mark.parametrize(
+    ("destination", "written"),
+    [({"server": "https://10.0.0.1:6443"}, ("server", "https://10.0.0.1:6443")), ({"name": "east"}, ("name", "east"))],
+)
+def test_the_destination_is_the_one_that_argo_cd_knows(destination: dict[str, str], written: tuple[str, str]) -> None:
+    found = bootstrap(engine="argocd", repository={"url": URL}, argocd={"destination": destination})
+
+    for target in (found[APPLICATION]["spec"]["destination"], found[PROJECT]["spec"]["destinations"][0]):
+        assert {key: value for key, value in target.items() if key != "namespace"} == dict([written])
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+def test_without_a_repository_there_is_no_bootstrap(engine: str) -> None:
+    assert bootstrap(engine=engine) == {}
+
+
+def test_flux_gets_a_source_of_its_own_and_never_waits() -> None:
+    found = bootstrap(engine="flux", repository={"url": URL}, flux={"secretRef": {"name": "git"}, "interval": "1m"})
+
+    source, applies = found[SOURCE]["spec"], found[KUSTOMIZATION]["spec"]
+    assert (source["url"], source["ref"], source["secretRef"]) == (URL, {"branch": "main"}, {"name": "git"})
+    assert applies["sourceRef"]["name"] == found[SOURCE]["metadata"]["name"]
+    assert (applies["path"], applies["prune"], applies["wait"], applies["interval"]) == (
+        "./output/east",
+        True,
+        False,
+        "1m",
+    )
+
+
+def test_flux_takes_a_source_that_is_there_already() -> None:
+    reference = {"kind": "OCIRepository", "name": "fleet", "namespace": "sources"}
+
+    found = bootstrap(engine="flux", flux={"sourceRef": reference})
+
+    assert set(found) == {KUSTOMIZATION}
+    assert found[KUSTOMIZATION]["spec"]["sourceRef"] == reference
+
+
+def test_flux_reaches_a_remote_cluster_by_its_kubeconfig() -> None:
+    found = bootstrap(
+        engine="flux",
+        repository={"url": URL},
+        flux={"kubeConfig": {"secretRef": {"name": "east", "key": "value.yaml"}}},
+    )
+
+    assert found[KUSTOMIZATION]["spec"]["kubeConfig"] == {"secretRef": {"name": "east", "key": "value.yaml"}}
+
+
+@pytest.mark.parametrize("path", ["fleet/east", "./fleet/east", "fleet/east/"])
+def test_a_path_of_the_repository_is_written_as_each_engine_wants_it(path: str) -> None:
+    repository = {"url": URL, "path": path}
+
+    argo = bootstrap(engine="argocd", repository=repository)[APPLICATION]
+    flux = bootstrap(engine="flux", repository=repository)[KUSTOMIZATION]
+
+    assert argo["spec"]["source"]["path"] == "fleet/east"
+    assert flux["spec"]["path"] == "./fleet/east"
+
+
+def kinds_in_output() -> Iterator[tuple[str, str]]:
+    """Group and kind of every object in the example fleet and the golden trees, apart from bootstrap/."""
+    for folder in (ROOT / "output", *sorted((ROOT / "tests/golden").glob("*/output"))):
+        for path in folder.glob("*/*/*.yaml"):
+            if path.parent.name != "bootstrap":
+                data = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
+                yield data["apiVersion"].rpartition("/")[0], data["kind"]
+
+
+def test_the_project_allows_every_kind_that_is_ever_emitted_and_no_other() -> None:
+    project = bootstrap(engine="argocd", repository={"url": URL})[PROJECT]["spec"]
+    emitted = {
+        (data["apiVersion"].rpartition("/")[0], data["kind"])
+        for nfd in ({"enabled": True}, {"enabled": False, "nodefeaturerules": True})
+        for data in applied("argocd", nfd=nfd).values()
+    }
+
+    allowed = {
+        (item["group"], item["kind"])
+        for field in ("clusterResourceWhitelist", "namespaceResourceWhitelist")
+        for item in project[field]
+    }
+
+    assert emitted | set(kinds_in_output()) == allowed
+
+
+def test_the_project_tells_namespaced_kinds_from_others() -> None:
+    project = bootstrap(engine="argocd", repository={"url": URL})[PROJECT]["spec"]
+
+    namespaced = {data["kind"] for data in applied("argocd").values() if "namespace" in data["metadata"]}
+
+    assert {item["kind"] for item in project["namespaceResourceWhitelist"]} == namespaced

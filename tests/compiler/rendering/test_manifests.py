@@ -1,0 +1,273 @@
+"""Which objects a cluster gets, and what decides about each."""
+
+from typing import Any
+
+import pytest
+
+from compiler.fleet import definitions
+from tests import builders
+
+DRIVER = "driver/daemonset-kae-driver-tls.yaml"
+PLUGIN = "device-plugin/daemonset-kae-device-plugin-tls.yaml"
+ROLE = "driver/role-kae-driver.yaml"
+CLUSTER_ROLE = "driver/clusterrole-kae-driver.yaml"
+WORKER = "nfd/daemonset-nfd-worker.yaml"
+WATCHER = {
+    "enabled": True,
+    "repository": {"url": "https://git.test/inventory.git"},
+    "secretName": "git",  # the name of a Secret
+}
+
+Objects = dict[str, Any]
+
+
+def compiled(*policies: definitions.Policy, **cluster: Any) -> Objects:
+    """The objects of a cluster without nodes."""
+    return builders.objects(policies, (), builders.cluster(**cluster))
+
+
+def pod(objects: Objects, path: str) -> Any:
+    """The pod spec of a workload."""
+    return objects[path]["spec"]["template"]["spec"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "cluster", "components"),
+    [
+        (None, {}, {"namespace", "crds", "nfd", "node-feature-rule"}),
+        (None, {"namespaceManaged": False}, {"crds", "nfd", "node-feature-rule"}),
+        (None, {"nfd": {"enabled": False}}, {"namespace"}),
+        (None, {"nfd": {"enabled": False, "nodefeaturerules": True}}, {"namespace", "node-feature-rule"}),
+        (None, {"watcher": WATCHER}, {"namespace", "crds", "nfd", "node-feature-rule", "watcher"}),
+        (None, {"monitoring": {"enabled": True}}, {"namespace", "crds", "nfd", "node-feature-rule", "monitoring"}),
+        ({}, {"nfd": {"enabled": False}}, {"namespace", "driver", "device-plugin", "guard"}),
+        ({"driver": {"enabled": False}}, {"nfd": {"enabled": False}}, {"namespace", "device-plugin"}),
+        ({"devicePlugin": {"enabled": False}}, {"nfd": {"enabled": False}}, {"namespace", "driver", "guard"}),
+        (
+            {"driver": {"drain": {"enabled": False}}},
+            {"nfd": {"enabled": False}},
+            {"namespace", "driver", "device-plugin"},
+        ),
+    ],
+)
+def test_a_cluster_has_the_components_that_it_needs(
+    policy: dict[str, Any] | None, cluster: dict[str, Any], components: set[str]
+) -> None:
+    policies = [] if policy is None else [builders.policy(**policy)]
+
+    assert builders.components(compiled(*policies, **cluster)) == components
+
+
+@pytest.mark.parametrize(("version", "guarded"), [("1.29", False), ("1.30", True), ("v1.31.4", True), (None, True)])
+def test_the_guard_needs_an_api_that_can_tell_the_node_of_a_token(version: str | None, guarded: bool) -> None:
+    policy = builders.policy("tls", driver={"drain": {"enabled": True}})
+
+    found = compiled(policy, **({"kubernetesVersion": version} if version else {}))
+
+    assert ("guard" in builders.components(found)) is guarded
+    assert CLUSTER_ROLE in found
+
+
+def test_the_newest_kubelet_stands_in_for_a_version_that_is_not_stated() -> None:
+    old = builders.kubernetes_node("old")
+    old["status"]["nodeInfo"]["kubeletVersion"] = "v1.29.9"
+    new = builders.kubernetes_node("new")
+    policy = builders.policy("tls", driver={"drain": {"enabled": True}})
+
+    assert "guard" not in builders.components(builders.objects([policy], builders.reduced(old).nodes))
+    assert "guard" in builders.components(builders.objects([policy], builders.reduced(old, new).nodes))
+
+
+def test_a_right_to_evict_comes_with_the_first_policy_that_drains() -> None:
+    quiet = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"drain": {"enabled": False}})
+    drains = builders.selecting("b", pool="b")
+
+    assert CLUSTER_ROLE not in compiled(quiet)
+    assert CLUSTER_ROLE in compiled(quiet, drains)
+
+
+def test_there_are_as_many_leases_as_hosts_that_may_swap_at_a_time() -> None:
+    policy = builders.policy("tls", driver={"rollout": {"maxParallel": 3}})
+
+    rules = compiled(policy)[ROLE]["rules"]
+
+    named = [rule["resourceNames"] for rule in rules if rule["resources"] == ["leases"] and "resourceNames" in rule]
+    assert named == [["kae-driver-tls-1", "kae-driver-tls-2", "kae-driver-tls-3"]]
+
+
+def test_the_leases_of_no_two_policies_are_the_same() -> None:
+    one = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"rollout": {"maxParallel": 12}})
+    other = builders.policy("a-1", nodeSelector={"matchLabels": {"pool": "b"}}, driver={"rollout": {"maxParallel": 2}})
+
+    (names,) = (rule["resourceNames"] for rule in compiled(one, other)[ROLE]["rules"] if "update" in rule["verbs"])
+
+    assert len(set(names)) == len(names) == 14
+
+
+def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
+    own = {"key": "own", "operator": "Exists"}
+    theirs = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
+    tolerations = {"tolerations": [theirs]}
+    policies = [
+        builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, daemonSets=tolerations),
+        builders.policy("b", nodeSelector={"matchLabels": {"pool": "b"}}, daemonSets=tolerations),
+    ]
+
+    found = compiled(*policies, nfd={"tolerations": [own]})
+
+    written = theirs | {"operator": "Equal"}
+    assert pod(found, WORKER)["tolerations"] == [own, written]
+    for name in ("master", "gc"):
+        others = pod(found, f"nfd/deployment-nfd-{name}.yaml")["tolerations"]
+        assert own in others
+        assert written not in others
+
+
+def test_a_toleration_is_written_as_it_was_given() -> None:
+    given = [
+        {"operator": "Exists"},
+        {"key": "a", "operator": "Equal", "value": "1", "effect": "NoExecute", "tolerationSeconds": 0},
+    ]
+
+    found = compiled(builders.policy("tls", daemonSets={"tolerations": given}))
+
+    assert pod(found, DRIVER)["tolerations"] == given
+    assert pod(found, PLUGIN)["tolerations"] == given
+
+
+def test_labels_of_people_are_on_pods_and_in_no_selector() -> None:
+    found = compiled(builders.policy("tls", daemonSets={"labels": {"team": "edge"}}))
+
+    for path in (DRIVER, PLUGIN):
+        spec = found[path]["spec"]
+        assert spec["template"]["metadata"]["labels"]["team"] == "edge"
+        assert "team" not in spec["selector"]["matchLabels"]
+        assert spec["selector"]["matchLabels"].items() <= spec["template"]["metadata"]["labels"].items()
+
+
+def test_every_policy_has_its_daemonsets_whether_a_node_matches_or_not() -> None:
+    found = compiled(builders.selecting("tls", pool="nowhere"))
+
+    assert {DRIVER, PLUGIN} <= set(found)
+
+
+def test_a_pod_template_names_no_node_and_no_fact_of_one() -> None:
+    policy = builders.selecting("tls", pool="tls")
+    nodes = [builders.node("kp920-77", {"pool": "tls"}), builders.node("x86", machine=builders.profile({}))]
+
+    found = builders.files([policy], nodes)
+
+    for words in ("kp920-77", "x86", "oe2203sp4", "LTS-SP4"):
+        assert not [path for path, text in found.items() if words in text]
+
+
+def test_other_nodes_compile_to_the_same_bytes() -> None:
+    policies = [builders.selecting("tls", pool="tls"), builders.policy("rest", default=True)]
+    some = [builders.node("a", {"pool": "tls"})]
+    others = [builders.node("b"), builders.node("c", {"zone": "1"}, builders.profile({}, discovered=False))]
+
+    assert builders.files(policies, some) == builders.files(policies, others)
+
+
+def test_the_terms_of_a_policy_are_joined_to_each_of_its_kinds() -> None:
+    policy = builders.policy(
+        "tls", nodeSelector={"matchLabels": {"pool": "tls"}}, operator={"enabledSEC": True, "enabledZIP": True}
+    )
+
+    affinity = pod(compiled(policy), DRIVER)["affinity"]["nodeAffinity"]
+    terms = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+
+    assert [term["matchExpressions"] for term in terms] == [
+        [
+            {"key": f"openfuyao.com/kae.{kind}.present", "operator": "In", "values": ["true"]},
+            {"key": "openfuyao.com/kae.deploy.driver", "operator": "NotIn", "values": ["false"]},
+            {"key": "pool", "operator": "In", "values": ["tls"]},
+        ]
+        for kind in ("hpre", "sec", "zip")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "expression"),
+    [
+        ({"key": "a", "operator": "Exists"}, {"key": "a", "operator": "Exists"}),
+        ({"key": "a", "operator": "DoesNotExist"}, {"key": "a", "operator": "DoesNotExist"}),
+        ({"key": "a", "operator": "Gt", "values": ["3"]}, {"key": "a", "operator": "Gt", "values": ["3"]}),
+        (
+            {"key": "a", "operator": "NotIn", "values": ["c", "b"]},
+            {"key": "a", "operator": "NotIn", "values": ["b", "c"]},
+        ),
+    ],
+)
+def test_a_requirement_is_written_as_kubernetes_has_it(selector: dict[str, Any], expression: dict[str, Any]) -> None:
+    found = compiled(builders.policy("tls", nodeSelector={"matchExpressions": [selector]}))
+
+    terms = pod(found, PLUGIN)["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert terms["nodeSelectorTerms"][0]["matchExpressions"][2:] == [expression]
+
+
+def test_cleaning_up_has_more_time() -> None:
+    usual = pod(compiled(builders.policy("tls")), DRIVER)
+    cleaning = pod(compiled(builders.policy("tls", driver={"enabledCleanup": True})), DRIVER)
+
+    assert cleaning["terminationGracePeriodSeconds"] > usual["terminationGracePeriodSeconds"]
+
+
+def test_settings_of_an_image_and_its_pods_are_carried_over() -> None:
+    part = {
+        "version": "1.0",
+        "pullPolicy": "Always",
+        "pullSecrets": [{"name": "registry"}],
+        "resources": {"limits": {"memory": "1Gi", "cpu": 2}, "requests": {"cpu": "100m"}},
+    }
+    found = compiled(
+        builders.policy("tls", driver=part, devicePlugin=part, daemonSets={"priorityClassName": "important"}),
+        namespace="kae",
+        images={"mirrors": [{"from": "cr.openfuyao.cn", "to": "registry.test"}]},
+    )
+
+    for path, image in ((DRIVER, "kae-driver-installer"), (PLUGIN, "kae-device-plugin")):
+        spec = pod(found, path)
+        (container,) = spec["containers"]
+        assert container["image"] == f"registry.test/openfuyao/{image}:1.0"
+        assert container["imagePullPolicy"] == "Always"
+        assert container["resources"] == {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "100m"}}
+        assert spec["imagePullSecrets"] == [{"name": "registry"}]
+        assert spec["priorityClassName"] == "important"
+        assert found[path]["metadata"]["namespace"] == "kae"
+
+
+def test_the_pace_of_each_daemonset_is_the_policys() -> None:
+    policy = builders.policy(
+        "tls",
+        driver={"rollout": {"maxUnavailable": 2, "minReadySeconds": 7}},
+        devicePlugin={"maxUnavailable": "25%"},
+    )
+
+    found = compiled(policy)
+
+    assert found[DRIVER]["spec"]["minReadySeconds"] == 7
+    rolling = [found[path]["spec"]["updateStrategy"]["rollingUpdate"] for path in (DRIVER, PLUGIN)]
+    assert rolling == [{"maxSurge": 0, "maxUnavailable": 2}, {"maxSurge": 0, "maxUnavailable": "25%"}]
+
+
+def test_everything_namespaced_is_in_the_clusters_namespace() -> None:
+    found = compiled(builders.policy(), namespace="elsewhere", watcher=WATCHER, monitoring={"enabled": True})
+
+    assert {data["metadata"].get("namespace") for data in found.values()} == {None, "elsewhere"}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_privileged_namespace_is_labelled_where_pod_security_is_on(enabled: bool) -> None:
+    labels = compiled(psa={"enabled": enabled})["namespace/namespace-kae-operator.yaml"]["metadata"]["labels"]
+
+    assert ("pod-security.kubernetes.io/enforce" in labels) is enabled
+
+
+def test_monitoring_scrapes_what_serves_metrics() -> None:
+    policy = builders.policy("tls", driver={"metrics": {"enabled": True}})
+    monitoring = {"enabled": True}
+
+    assert "monitoring/podmonitor-kae.yaml" not in compiled(builders.policy(), monitoring=monitoring)
+    assert "monitoring/podmonitor-kae.yaml" in compiled(policy, monitoring=monitoring)
+    assert "monitoring/podmonitor-kae.yaml" in compiled(watcher=WATCHER, monitoring=monitoring)

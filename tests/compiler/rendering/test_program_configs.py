@@ -1,0 +1,190 @@
+"""What the programs are told: every config meets its schema, and says what the policy says."""
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from compiler.fleet import definitions
+from tests import builders
+
+ANNOTATION = "device.openfuyao.com/config"
+DRIVER = "driver/daemonset-kae-driver-tls.yaml"
+PLUGIN = "device-plugin/daemonset-kae-device-plugin-tls.yaml"
+WATCHER = "watcher/deployment-kae-watcher.yaml"
+DIGEST = f"sha256:{'0' * 64}"
+
+POLICIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"operator": {"enabledSEC": True, "enabledZIP": True}, "default": True},
+    {
+        "driver": {
+            "version": DIGEST,
+            "state": "Absent",
+            "enabledCleanup": True,
+            "env": [{"name": "INSTALL_POLICY", "value": "Always"}, {"name": "HTTP_PROXY", "value": "http://p:1"}],
+            "source": {"packages": {"names": ["kae"], "repositories": ["file:///opt/rpm"], "gpgCheck": False}},
+            "moduleParameters": {"hisi_zip": {"pf_q_num": 512}},
+            "sriov": {"hpre": 4, "zip": 0},
+            "rollout": {"maxParallel": 3},
+            "drain": {"enabled": False, "timeoutSeconds": 5},
+            "metrics": {"enabled": True, "port": 1},
+        },
+        "devicePlugin": {
+            "sharing": {"hpre": 128},
+            "allocationPolicy": "Packed",
+            "inject": {"maskSysfs": False, "libraries": True, "opensslConf": "3.0"},
+            "metrics": {"enabled": True},
+        },
+    },
+    *({"driver": {"source": {name: {}}}} for name in ("build", "prebuilt", "inTree")),
+)
+CLUSTERS: tuple[dict[str, Any], ...] = (
+    {"watcher": {"enabled": True, "repository": {"url": "https://git.test/i.git"}, "secretName": "git"}},
+    {
+        "watcher": {
+            "enabled": True,
+            "repository": {"url": "ssh://git@git.test/i.git", "branch": "nodes", "path": "a/b"},
+            "secretName": "git",
+            "interval": "1h30m",
+            "ignoreLabels": ["a", "b/*"],
+            "signing": {"format": "ssh", "secretName": "key"},
+            "messageTemplate": "nodes of {cluster}",
+            "author": {"name": "N", "email": "n@example.com"},
+        },
+        "monitoring": {"enabled": True},
+    },
+)
+
+
+@cache
+def schema(name: str) -> Any:
+    """A schema that is shipped."""
+    return json.loads((Path(__file__).parents[3] / "schemas" / f"{name}.json").read_text("utf-8"))
+
+
+def config(objects: dict[str, Any], path: str, name: str) -> Any:
+    """The config in a workload's pod template, which its schema accepts."""
+    found = json.loads(objects[path]["spec"]["template"]["metadata"]["annotations"][ANNOTATION])
+    jsonschema.Draft202012Validator(schema(name)).validate(found)
+    return found
+
+
+def driver(**spec: Any) -> Any:
+    """The driver's config."""
+    return config(builders.objects([builders.policy("tls", driver=spec)]), DRIVER, "driver-config")
+
+
+def plugin(policy: definitions.Policy) -> Any:
+    """The device plugin's config."""
+    return config(builders.objects([policy]), PLUGIN, "device-plugin-config")
+
+
+def watcher(**spec: Any) -> Any:
+    """The watcher's config."""
+    return config(builders.objects([], (), builders.cluster(**spec)), WATCHER, "watcher-config")
+
+
+@pytest.mark.parametrize("spec", POLICIES)
+def test_the_configs_of_every_policy_meet_their_schemas(spec: dict[str, Any]) -> None:
+    objects = builders.objects([builders.policy("tls", **spec)])
+
+    assert config(objects, DRIVER, "driver-config")["policy"] == "tls"
+    assert config(objects, PLUGIN, "device-plugin-config")["policy"] == "tls"
+
+
+@pytest.mark.parametrize("spec", CLUSTERS)
+def test_the_watchers_config_meets_its_schema(spec: dict[str, Any]) -> None:
+    assert watcher(**spec)["cluster"] == "east"
+
+
+def test_the_driver_is_told_its_own_names() -> None:
+    objects = builders.objects(
+        [builders.policy("tls", driver={"rollout": {"maxParallel": 2}})], (), builders.cluster(namespace="kae")
+    )
+
+    found = config(objects, DRIVER, "driver-config")
+
+    assert found["daemonSet"] == {"name": "kae-driver-tls", "namespace": "kae"}
+    assert found["leases"] == {"names": ["kae-driver-tls-1", "kae-driver-tls-2"], "namespace": "kae"}
+    assert (found["cluster"], found["pool"], found["version"]) == ("east", "tls", 1)
+
+
+def test_modules_are_loaded_from_the_base_up_for_every_kind() -> None:
+    found = driver()
+
+    assert found["modules"] == ["uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip"]
+    assert [kind["name"] for kind in found["kinds"]] == ["hpre", "sec", "zip"]
+
+
+@pytest.mark.parametrize(("source", "mode"), [("build", 2), ("prebuilt", 2), ("inTree", 1)])
+def test_the_kernels_own_modules_share_virtual_addresses(source: str, mode: int) -> None:
+    parameters = driver(source={source: {}})["moduleParameters"]
+
+    assert {name: value["uacce_mode"] for name, value in parameters.items()} == dict.fromkeys(parameters, mode)
+
+
+def test_a_parameter_of_the_policy_replaces_the_default_of_its_module_alone() -> None:
+    found = driver(moduleParameters={"hisi_zip": {"pf_q_num": 512, "perf_mode": 1}})["moduleParameters"]
+
+    assert found == {
+        "hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2},
+        "hisi_sec2": {"pf_q_num": 256, "uacce_mode": 2},
+        "hisi_zip": {"perf_mode": 1, "pf_q_num": 512, "uacce_mode": 2},
+    }
+
+
+def test_virtual_functions_are_told_for_the_kinds_that_the_policy_names() -> None:
+    assert driver(sriov={"hpre": 4, "zip": 0})["sriov"] == {"hpre": 4, "zip": 0}
+    assert driver()["sriov"] == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "version"),
+    [
+        ({"version": "2.2.0"}, "2.2.0"),
+        ({"version": DIGEST}, DIGEST),
+        ({"repository": "", "version": "", "image": "registry.test:5000/x:2.1"}, "2.1"),
+        ({"repository": "", "version": "", "image": f"registry.test/x@{DIGEST}"}, DIGEST),
+    ],
+)
+def test_the_version_of_the_driver_is_that_of_its_image(spec: dict[str, Any], version: str) -> None:
+    assert driver(**spec)["driverVersion"] == version
+
+
+@pytest.mark.parametrize(
+    ("env", "policy"),
+    [([], "IfNotPresent"), ([{"name": "INSTALL_POLICY", "value": "Always"}], "Always")],
+)
+def test_a_foreign_driver_is_kept_unless_the_policy_says_always(env: list[dict[str, str]], policy: str) -> None:
+    assert driver(env=env)["installPolicy"] == policy
+
+
+def test_the_device_plugin_is_told_the_kinds_that_the_policy_serves() -> None:
+    found = plugin(
+        builders.policy(
+            "tls", operator={"enabledHPRE": False, "enabledSEC": True}, devicePlugin={"sharing": {"sec": 2}}
+        )
+    )
+
+    assert [kind["resource"] for kind in found["kinds"]] == ["openfuyao.com/kae.sec"]
+    assert found["sharing"] == {"sec": 2}
+
+
+def test_metrics_are_served_where_they_are_asked_for() -> None:
+    assert "metrics" not in driver()
+    assert driver(metrics={"enabled": True, "port": 1234})["metrics"] == {"port": 1234}
+    assert "metrics" not in watcher(**CLUSTERS[0])
+    assert "metrics" in watcher(**CLUSTERS[1])
+
+
+@pytest.mark.parametrize(
+    ("duration", "seconds"), [("90s", 90), ("10m", 600), ("1h30m", 5400), ("1h1m1s", 3661), ("0h00m1s", 1)]
+)
+def test_a_duration_is_told_in_seconds(duration: str, seconds: int) -> None:
+    spec = CLUSTERS[0]["watcher"] | {"interval": duration}
+
+    assert watcher(watcher=spec)["intervalSeconds"] == seconds

@@ -1,0 +1,534 @@
+"""The schema stage: what it says of documents, and that its two engines agree."""
+
+import copy
+import json
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema_rs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from compiler import API_VERSION, diagnostics, schema
+from compiler.formats import documents
+from compiler.schema import explanations
+from compiler.schema import judge as engines
+
+FOLDER = pathlib.Path(__file__).parents[3] / "schemas"
+SCHEMAS = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in FOLDER.glob("*.json")}
+JUDGE = schema.Judge(SCHEMAS)
+
+
+class Paths:
+    """Places that name the path where a file would have a line."""
+
+    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
+        return diagnostics.Span(file="/".join(map(str, path)) + (":" if key else ""))
+
+
+class Text:
+    """Places of a document whose every value stands at the beginning of one line."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
+        return diagnostics.Span(file="f.yaml", line=1, column=1, text=self.text)
+
+
+def document(data: Any, places: documents.Positions | None = None) -> documents.Document:
+    return documents.Document("f.yaml", data, places or Paths())
+
+
+def policy(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": "KAEPolicy", "metadata": {"name": "tls"}, "spec": spec}
+
+
+def cluster(**spec: Any) -> dict[str, Any]:
+    return {"apiVersion": API_VERSION, "kind": "KAECluster", "metadata": {"name": "east"}, "spec": spec}
+
+
+def inventory() -> dict[str, Any]:
+    profile = {
+        "architecture": "arm64",
+        "discovered": True,
+        "kernelVersion": "5.10.0-216.0.0.115.oe2203sp4.aarch64",
+        "labels": {"openfuyao.com/kae.hpre.pf": "2", "kubernetes.io/arch": "arm64"},
+        "taints": [{"key": "dedicated", "value": "tls", "effect": "NoSchedule"}],
+    }
+    nodes = [{"name": "kp920-01", "profile": "0a1b2c3d", "labels": {"rack": "1"}, "hostname": ""}]
+    spec = {"nodes": nodes, "profiles": {"0a1b2c3d": profile}}
+    return {"apiVersion": API_VERSION, "kind": "NodeInventory", "metadata": {"name": "east"}, "spec": spec}
+
+
+def node_list(kind: str = "List") -> dict[str, Any]:
+    node = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "kp920-01", "labels": {"rack": "1"}, "annotations": {"a": "b"}},
+        "spec": {"taints": [{"key": "dedicated", "effect": "NoSchedule"}], "podCIDR": "10.0.0.0/24"},
+        "status": {"nodeInfo": {"architecture": "arm64", "kernelVersion": "5.10"}, "capacity": {"cpu": "2"}},
+    }
+    return {"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": ""}, "items": [node]}
+
+
+def found(data: Any, places: documents.Positions | None = None) -> list[diagnostics.Diagnostic]:
+    return JUDGE.judge(document(data, places))[1]
+
+
+def only(data: Any, places: documents.Positions | None = None) -> diagnostics.Diagnostic:
+    (one,) = found(data, places)
+    return one
+
+
+# Documents that are fine.
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (policy(), "KAEPolicy"),
+        (policy(driver={"version": "2.0.3", "source": {"inTree": {}}}), "KAEPolicy"),
+        (cluster(images={"mirrors": [{"from": "docker.io", "to": "mirror.local"}]}), "KAECluster"),
+        (inventory(), "NodeInventory"),
+        (node_list("List"), "NodeList"),
+        (node_list("NodeList"), "NodeList"),
+        ({"apiVersion": "v1", "kind": "List", "items": []}, "NodeList"),
+    ],
+)
+def test_a_document_in_shape_has_its_kind_and_no_finding(data: Any, kind: str) -> None:
+    assert JUDGE.judge(document(data)) == (kind, [])
+
+
+@pytest.mark.parametrize("value", [0, 5, "0%", "10%", "100%"])
+def test_a_number_or_a_percentage_of_pods_may_be_unavailable(value: Any) -> None:
+    assert found(policy(driver={"rollout": {"maxUnavailable": value}})) == []
+
+
+@pytest.mark.parametrize("value", [2, 0.5, "500m", "1Gi", "1e3"])
+def test_a_quantity_is_a_number_or_a_string(value: Any) -> None:
+    assert found(policy(driver={"resources": {"limits": {"cpu": value}}})) == []
+
+
+# Which language it is.
+
+
+@pytest.mark.parametrize(
+    ("data", "said"), [(None, "no value"), ([], "a list"), ("a", "the string 'a'"), (5, "the number 5")]
+)
+def test_a_document_that_is_no_mapping_is_told_as_such(data: Any, said: str) -> None:
+    one = only(data)
+
+    assert one.code == "not-an-object"
+    assert said in one.message
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        ({"spec": {}}, "missing-field"),
+        ({"kind": None}, "wrong-type"),
+        ({"kind": 5}, "wrong-type"),
+        ({"kind": "Deployment", "foo": 1}, "unknown-kind"),
+    ],
+)
+def test_without_a_kind_of_ours_nothing_else_is_said(data: Any, code: str) -> None:
+    kind, (one,) = JUDGE.judge(document(data))
+
+    assert kind is None
+    assert (one.code, one.span.file) == (code, "kind")
+
+
+def test_a_misspelt_kind_is_answered_with_the_kind_that_was_meant() -> None:
+    assert only({"kind": "KaePolicy"}).hint == "Did you mean 'KAEPolicy'?"
+
+
+def test_a_single_node_is_answered_with_the_command_that_lists_nodes() -> None:
+    one = only({"apiVersion": "v1", "kind": "Node"})
+
+    assert one.code == "unknown-kind"
+    assert "kubectl get nodes -o json" in one.hint
+
+
+def test_a_policy_of_the_operator_is_answered_with_the_command_that_imports_it() -> None:
+    one = only({"apiVersion": "device.openfuyao.com/v1", "kind": "KAEPolicy", "spec": {"foo": 1}})
+
+    assert (one.code, one.span.file) == ("unknown-version", "apiVersion")
+    assert "kae import" in one.hint
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "right"),
+    [
+        ("KAECluster", "device.openfuyao.com/v1", API_VERSION),
+        ("KAEPolicy", "v1", API_VERSION),
+        ("List", "v2", "v1"),
+    ],
+)
+def test_an_unknown_version_is_answered_with_the_version_to_write(kind: str, version: str, right: str) -> None:
+    one = only({"apiVersion": version, "kind": kind})
+
+    assert (one.code, one.hint) == ("unknown-version", f"Write apiVersion: {right}.")
+
+
+def test_a_missing_version_is_one_finding_beside_the_others() -> None:
+    data = policy(foo=1)
+    del data["apiVersion"]
+
+    assert [(one.code, one.span.file) for one in found(data)] == [
+        ("missing-field", "apiVersion"),
+        ("unknown-field", "spec/foo:"),
+    ]
+
+
+def test_a_list_of_other_objects_than_nodes_is_of_no_kind_of_ours() -> None:
+    data = node_list()
+    data["items"] += [{"kind": "Pod"}, {"kind": "Secret"}]
+
+    kind, (one,) = JUDGE.judge(document(data))
+
+    assert kind is None
+    assert (one.code, one.span.file) == ("unknown-kind", "items/1/kind")
+
+
+def test_a_list_of_nodes_is_refused_where_lists_have_no_place() -> None:
+    kind, (one,) = JUDGE.judge(document(node_list()), lists=False)
+
+    assert kind is None
+    assert (one.code, one.span.file) == ("unknown-kind", "kind")
+
+
+# What is wrong with it.
+
+
+def test_an_unknown_field_is_told_at_its_key_with_the_field_that_was_meant() -> None:
+    one = only(policy(operator={"enabledHpre": True}))
+
+    assert (one.code, one.span.file) == ("unknown-field", "spec/operator/enabledHpre:")
+    assert one.message == "'enabledHpre' is not a field of 'spec.operator'."
+    assert one.hint == "Did you mean 'enabledHPRE'?"
+
+
+def test_an_unknown_field_that_resembles_none_is_told_with_the_few_that_there_are() -> None:
+    one = only(policy(devicePlugin={"sharing": {"gpu": 2}}))
+
+    assert one.hint == "Its fields are hpre, sec and zip."
+
+
+def test_a_field_where_there_can_be_none_is_told() -> None:
+    one = only(policy(driver={"source": {"inTree": {"version": "1"}}}))
+
+    assert one.hint == "Write {}: it has no fields."
+
+
+def test_a_missing_field_is_told_with_what_belongs_there() -> None:
+    data = policy()
+    data["metadata"] = {}
+
+    one = only(data)
+
+    assert (one.code, one.span.file) == ("missing-field", "metadata/name")
+    assert one.hint == "Add name: a DNS label of at most 30 characters without '--'."
+
+
+def test_a_misspelt_field_is_not_told_again_as_a_missing_one() -> None:
+    one = only(cluster(images={"mirrors": [{"form": "a", "to": "b"}]}))
+
+    assert (one.code, one.hint) == ("unknown-field", "Did you mean 'from'?")
+
+
+def test_an_unknown_field_and_a_missing_one_of_a_mapping_are_both_told() -> None:
+    codes = [one.code for one in found(policy(driver={"env": [{"foo": "1"}]}))]
+
+    assert sorted(codes) == ["missing-field", "unknown-field"]
+
+
+def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
+    data = node_list()
+    data["items"][0]["metadata"] = {"names": "a"}
+
+    assert only(data).code == "missing-field"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message", "hint"),
+    [
+        (
+            {"default": "yes"},
+            "Expected true or false, found the string 'yes' in 'spec.default'.",
+            "Write true, without quotes.",
+        ),
+        (
+            {"driver": {"rollout": {"maxParallel": "5"}}},
+            "Expected a whole number, found the string '5' in 'spec.driver.rollout.maxParallel'.",
+            "Write 5, without quotes.",
+        ),
+        (
+            {"clusters": "east"},
+            "Expected a list, found the string 'east' in 'spec.clusters'.",
+            "Write a list, even of one: [east].",
+        ),
+        (
+            {"nodeSelector": {"matchLabels": {"example.com/a": True}}},
+            "Expected a string, found true in 'spec.nodeSelector.matchLabels[example.com/a]'.",
+            'Put it in quotes: "true".',
+        ),
+        ({"driver": []}, "Expected a mapping, found a list in 'spec.driver'.", ""),
+        ({"driver": {"env": {}}}, "Expected a list, found a mapping in 'spec.driver.env'.", ""),
+        ({"default": None}, "'spec.default' has no value.", "Remove the key, or give it a value."),
+        ({"driver": None}, "'spec.driver' has no value.", "Remove the key, or write {}."),
+        ({"clusters": [None]}, "'spec.clusters[0]' has no value.", "Remove the item, or give it a value."),
+        (
+            {"driver": {"resources": {"limits": {"cpu": float("inf")}}}},
+            "Expected a quantity, such as 2, 500m or 1Gi, found the number inf in 'spec.driver.resources.limits.cpu'.",
+            "",
+        ),
+    ],
+)
+def test_a_wrong_type_is_told_in_the_words_of_yaml(spec: dict[str, Any], message: str, hint: str) -> None:
+    one = only(policy(**spec))
+
+    assert (one.code, one.message, one.hint) == ("wrong-type", message, hint)
+
+
+def test_a_number_for_a_string_is_put_in_quotes_as_the_document_spells_it() -> None:
+    one = only(cluster(kubernetesVersion=1.3), Text("1.30  # the newest"))
+
+    assert one.hint == 'Put it in quotes: "1.30".'
+
+
+def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
+    one = only(policy(daemonSets={"labels": {5: "a"}}))
+
+    assert (one.code, one.span.file) == ("wrong-type", "spec/daemonSets/labels/5:")
+    assert one.hint == 'Put it in quotes: "5".'
+
+
+@pytest.mark.parametrize(
+    ("spec", "place", "message", "hint"),
+    [
+        (
+            {"daemonSets": {"labels": {"a b": "c"}}},
+            "spec/daemonSets/labels/a b:",
+            "'a b' is not a label key, such as app or example.com/app.",
+            "",
+        ),
+        (
+            {"driver": {"state": "present"}},
+            "spec/driver/state",
+            "'present' is not one of Present and Absent.",
+            "Did you mean 'Present'?",
+        ),
+        (
+            {"driver": {"rollout": {"maxParallel": 0}}},
+            "spec/driver/rollout/maxParallel",
+            "0 is not a whole number from 1 to 1000.",
+            "",
+        ),
+        (
+            {"driver": {"rollout": {"maxUnavailable": "120%"}}},
+            "spec/driver/rollout/maxUnavailable",
+            "'120%' is not a whole number, or a percentage such as \"10%\".",
+            "",
+        ),
+        (
+            {"clusters": []},
+            "spec/clusters",
+            "'spec.clusters' is empty.",
+            "Remove the key, or give the list an item.",
+        ),
+        (
+            {"devicePlugin": {"image": "a\n"}},
+            "spec/devicePlugin/image",
+            r"'a\n' is not a part of an image reference "
+            "(at most 500 letters, digits, '.', '_', ':', '/', '@' and '-').",
+            "",
+        ),
+        (
+            {"driver": {"version": "2.3.0-${KERNEL_VERSION}"}},
+            "spec/driver/version",
+            "'2.3.0-${KERNEL_VERSION}' is not a part of an image reference "
+            "(at most 500 letters, digits, '.', '_', ':', '/', '@' and '-', "
+            "and ${KERNEL_FULL_VERSION} or ${KERNEL_XYZ}).",
+            "",
+        ),
+        (
+            {"driver": {"rollout": {"waves": [{"name": "a", "percent": 0.001}]}}},
+            "spec/driver/rollout/waves/0/percent",
+            "0.001 is not a number from 0.01 to 100.",
+            "",
+        ),
+        (
+            {"driver": {"kernelMappings": [{"name": "a", "literal": "5.10 *"}]}},
+            "spec/driver/kernelMappings/0/literal",
+            "'5.10 *' is not a kernel's full version, as `uname -r` prints it.",
+            "",
+        ),
+    ],
+)
+def test_a_value_out_of_bounds_is_told_with_what_is_allowed(
+    spec: dict[str, Any], place: str, message: str, hint: str
+) -> None:
+    one = only(policy(**spec))
+
+    assert (one.code, one.span.file, one.message, one.hint) == ("invalid-value", place, message, hint)
+
+
+def test_a_name_that_is_too_long_is_told_once_with_its_length() -> None:
+    data = policy()
+    data["metadata"]["name"] = "A" * 31
+
+    one = only(data)
+
+    assert one.code == "invalid-value"
+    assert one.notes == ("It is 31 characters long.",)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"), [({}, "found none."), ({"inTree": {}, "build": {}}, "found inTree and build.")]
+)
+def test_a_driver_has_exactly_one_source(source: dict[str, Any], said: str) -> None:
+    one = only(policy(driver={"source": source}))
+
+    assert (one.code, one.span.file) == ("invalid-value", "spec/driver/source")
+    assert "exactly one of build, inTree, packages and prebuilt" in one.message
+    assert one.message.endswith(said)
+
+
+def test_an_unknown_source_is_told_as_that_alone() -> None:
+    assert [one.code for one in found(policy(driver={"source": {"build": {}, "git": {}}}))] == ["unknown-field"]
+
+
+def test_every_mistake_of_a_document_is_told_in_the_order_of_places() -> None:
+    mistakes = found(policy(default="no", clusters=[], foo=1, operator={"enabledSEC": 1}))
+
+    assert [one.span.file for one in mistakes] == [
+        "spec/clusters",
+        "spec/default",
+        "spec/foo:",
+        "spec/operator/enabledSEC",
+    ]
+
+
+def test_of_very_many_mistakes_the_first_are_told_and_that_there_are_more() -> None:
+    mistakes = found(policy(clusters=["A"] * 1000, **{f"x{index}": 1 for index in range(1000)}))
+
+    assert len(mistakes) == explanations.MOST
+    assert mistakes[-1].notes == ("Only 50 mistakes of the document are shown.",)
+
+
+def test_a_value_far_too_long_is_told_in_short() -> None:
+    data = policy()
+    data["metadata"]["name"] = "a-" * 500_000 + "!"
+
+    one = only(data)
+
+    assert one.notes == ("It is 1000001 characters long.",)
+    assert len(one.message) < 200
+
+
+@pytest.mark.parametrize("data", [inventory(), node_list()], ids=["inventory", "list"])
+def test_a_machine_written_document_gets_its_words_too(data: Any) -> None:
+    target = data["spec"]["nodes"][0] if "spec" in data else data["items"][0]["metadata"]
+    target["labels"]["a"] = 1
+
+    assert only(data).hint == 'Put it in quotes: "1".'
+
+
+@pytest.mark.parametrize("strange", [{5: "a"}, {"a": "\ud800"}], ids=["key", "half a character"])
+def test_what_the_quick_engine_cannot_read_is_left_to_the_other(strange: Any) -> None:
+    data = inventory()
+    data["spec"]["nodes"][0]["labels"] = strange
+
+    assert len(found(data)) == 1
+
+
+# The two engines.
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matches"),
+    [
+        ("^a$", "a", True),
+        ("^a$", "a\n", False),
+        ("^a[$]$", "a$", True),
+        (r"^a\$$", "a$", True),
+        (r"^[\]$]$", "$", True),
+        ("^(a$|b)", "a\n", False),
+    ],
+)
+def test_a_pattern_means_what_it_means_in_ecma_262(pattern: str, text: str, matches: bool) -> None:
+    assert bool(engines.ecma(pattern).search(text)) is matches
+    assert jsonschema_rs.Draft202012Validator({"pattern": pattern}).is_valid(text) is matches
+
+
+TEXTS = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(["", "a\n", "\n", "é", "😀", "a" * 400, "a.b", "A", "x/y", "0a1b2c3d", "NoSchedule", "Node"]),
+)
+ATOMS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(min_value=-(2**70), max_value=2**70),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([1.0, 0.0, -0.0]),
+    TEXTS,
+)
+VALUES = st.recursive(
+    ATOMS, lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXTS, inner, max_size=2), max_leaves=4
+)
+
+
+def places(data: Any, path: documents.Path = ()) -> list[documents.Path]:
+    """The paths to all values below the top."""
+    steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    inner = [(*path, step) for step, _ in steps]
+    return inner + [deep for step in inner for deep in places(data[step[-1]], step)]
+
+
+@st.composite
+def mutated(draw: st.DrawFn, original: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """A valid document with up to three places dropped, renamed, added to or replaced."""
+    data = copy.deepcopy(original())
+    for _ in range(draw(st.integers(min_value=0, max_value=3))):
+        found_places = places(data)
+        if not found_places:
+            return data
+        *path, last = draw(st.sampled_from(found_places))
+        holder: Any = data
+        for step in path:
+            holder = holder[step]
+        change = draw(st.sampled_from(["drop", "rename", "replace", "break", "add"]))
+        if change == "replace":
+            holder[last] = draw(VALUES)
+        elif change == "break" and isinstance(holder[last], str):
+            holder[last] += draw(st.sampled_from(["\n", " ", "é", "-", "." * 300]))
+        elif change == "add" and isinstance(holder[last], dict):
+            holder[last][draw(TEXTS)] = draw(VALUES)
+        elif change == "rename" and isinstance(holder, dict):
+            holder[draw(TEXTS)] = holder.pop(last)
+        else:
+            del holder[last]
+    return data
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=mutated(inventory) | mutated(node_list) | st.dictionaries(TEXTS, VALUES, max_size=3))
+def test_both_engines_judge_every_inventory_alike(data: dict[str, Any]) -> None:
+    for stem in ("nodeinventory", "nodelist"):
+        quick = engines.quick(SCHEMAS[stem]).is_valid(data)
+
+        assert engines.thorough()(SCHEMAS[stem]).is_valid(data) is quick
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=mutated(inventory) | mutated(node_list))
+def test_a_document_has_findings_exactly_when_its_schema_refuses_it(data: dict[str, Any]) -> None:
+    kind, mistakes = JUDGE.judge(document(data))
+
+    stem = {"NodeInventory": "nodeinventory", "NodeList": "nodelist"}.get(kind or "")
+    valid = stem is not None and engines.thorough()(SCHEMAS[stem]).is_valid(data)
+    assert valid is (mistakes == [])
+    assert all(one.code in diagnostics.CODES and one.message.endswith(".") for one in mistakes)

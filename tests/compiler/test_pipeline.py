@@ -1,0 +1,170 @@
+"""The order of the stages: what documents make up a fleet, and what each cluster of it comes to."""
+
+import json
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics, pipeline
+from compiler.formats import documents
+from compiler.inventory import canonical_form
+from tests import builders
+
+
+def policy(name: str = "tls", **spec: Any) -> documents.Document:
+    """A policy's document, with pinned images."""
+    return builders.document(builders.raw("KAEPolicy", name, {**builders.PINNED, **spec}), f"policies/{name}.yaml")
+
+
+def cluster(name: str = "east", file: str = "", **spec: Any) -> documents.Document:
+    """A cluster's document."""
+    return builders.document(builders.raw("KAECluster", name, spec), file or f"policies/{name}.yaml")
+
+
+def nodes(*items: dict[str, Any], file: str = "inventory/east.json") -> documents.Document:
+    """What kubectl prints for these nodes."""
+    return builders.document({"apiVersion": "v1", "kind": "List", "items": list(items)}, file)
+
+
+def canonical(name: str = "east", file: str = "inventory/east.json") -> documents.Document:
+    """An empty NodeInventory."""
+    return builders.document(builders.raw("NodeInventory", name, {"nodes": [], "profiles": {}}), file)
+
+
+def read(*found: documents.Document, **known: str) -> tuple[pipeline.Fleet, list[str]]:
+    """The fleet of these documents, and the codes of what was found."""
+    vouched = {f"inventory/{name}.json": cluster for name, cluster in known.items()}
+    fleet, notes = pipeline.read(found, builders.judge(), vouched)
+    return fleet, builders.codes(notes)
+
+
+def names(fleet: pipeline.Fleet) -> list[str]:
+    """The clusters of a fleet."""
+    return [item.name for item in fleet.clusters]
+
+
+def test_a_cluster_is_what_has_a_document_or_an_inventory() -> None:
+    fleet, codes = read(cluster("west"), nodes(builders.kubernetes_node()))
+
+    assert (names(fleet), codes) == (["east", "west"], [])
+    assert fleet.clusters[0].spec == builders.cluster().spec
+    assert fleet.inventory(fleet.clusters[1]).nodes == ()
+
+
+def test_a_file_that_was_found_sound_before_still_makes_a_cluster() -> None:
+    fleet, codes = read(policy(), east="east")
+
+    assert (names(fleet), codes) == (["east"], [])
+    assert fleet.inventories == {}
+
+
+def test_a_file_that_was_found_sound_before_is_still_one_of_two() -> None:
+    assert read(canonical(file="inventory/old/east.json"), east="east")[1] == ["duplicate-inventory"]
+
+
+def test_the_order_of_documents_changes_nothing() -> None:
+    found = [policy("a", clusters=["east"]), policy("b", clusters=["west"]), cluster("west"), canonical()]
+
+    one, other = read(*found)[0], read(*reversed(found))[0]
+
+    for fleet in (one, other):
+        assert names(fleet) == ["east", "west"]
+    for left, right in zip(one.clusters, other.clusters, strict=True):
+        assert [item.policy.name for item in pipeline.view(one, left)[0].governed] == [
+            item.policy.name for item in pipeline.view(other, right)[0].governed
+        ]
+
+
+@pytest.mark.parametrize("kind", ["KAEPolicy", "KAECluster"])
+def test_what_decides_is_read_in_policies_alone(kind: str) -> None:
+    found = builders.document(builders.raw(kind, "x", {}), "inventory/east.yaml")
+
+    fleet, codes = read(found)
+
+    assert codes == ["unknown-kind"]
+    assert (fleet.policies, fleet.clusters) == ((), ())
+
+
+def test_a_list_of_nodes_is_read_in_an_inventory_folder_alone() -> None:
+    assert read(nodes(builders.kubernetes_node(), file="policies/east.json"))[1] == ["unknown-kind"]
+
+
+def test_a_document_that_its_schema_refuses_leaves_the_others() -> None:
+    fleet, codes = read(policy("good"), policy("bad", drivers={}), canonical())
+
+    assert codes == ["unknown-field"]
+    assert [item.name for item in fleet.policies] == ["good"]
+    assert not fleet.sound
+
+
+def test_what_was_refused_gives_no_reason_to_speak_of_nodes() -> None:
+    refused, sound = policy("tls", drivers={}), policy()
+    found = nodes(builders.kubernetes_node())
+
+    for document, codes in ((refused, []), (sound, ["rules-missing"])):
+        fleet, _ = pipeline.read([document, found, cluster(nfd={"enabled": False})], builders.judge())
+        assert builders.codes(pipeline.view(fleet, fleet.clusters[0])[1]) == codes
+
+
+def test_the_settings_of_a_cluster_say_which_labels_leave_its_list_of_nodes() -> None:
+    item = builders.kubernetes_node(labels={"example.com/a": "1", "pool": "tls"})
+
+    fleet, _ = read(cluster(watcher={"ignoreLabels": ["example.com/*"]}), nodes(item))
+
+    assert dict(fleet.inventories["east"].nodes[0].labels) == {"pool": "tls"}
+
+
+def test_kubectls_answer_and_its_canonical_form_are_one_inventory() -> None:
+    items = [builders.kubernetes_node(name, builders.HPRE | {"pool": name}) for name in ("b", "a")]
+    text = canonical_form.text(builders.reduced(*items))
+
+    raw, _ = read(nodes(*items))
+    again, _ = read(builders.document(json.loads(text), "inventory/east.json"))
+
+    assert raw.inventories == again.inventories
+
+
+@pytest.mark.parametrize(
+    ("document", "code"),
+    [
+        (canonical(name="west"), "inventory-name"),
+        (nodes(file="inventory/East_1.json"), "inventory-name"),
+        (nodes(builders.kubernetes_node(), builders.kubernetes_node()), "duplicate-node"),
+    ],
+)
+def test_an_inventory_that_is_not_sound_makes_no_cluster(document: documents.Document, code: str) -> None:
+    fleet, codes = read(document)
+
+    assert code in codes
+    assert names(fleet) == []
+
+
+def test_two_inventories_of_a_cluster_are_reported_in_one_file_too() -> None:
+    assert read(canonical(), canonical())[1] == ["duplicate-inventory"]
+
+
+def test_a_name_may_be_used_again_in_another_cluster() -> None:
+    found = [policy("tls", clusters=["east"]), policy("tls", clusters=["west"]), cluster("east"), cluster("west")]
+    fleet, codes = read(*found)
+
+    assert codes == []
+    for item in fleet.clusters:
+        seen, notes = pipeline.view(fleet, item)
+        assert [entry.policy.spec.clusters for entry in seen.governed] == [(item.name,)]
+        assert not diagnostics.has_errors(notes)
+
+
+def test_the_clusters_that_were_asked_for_are_chosen_in_the_fleets_order() -> None:
+    clusters = tuple(builders.cluster(name) for name in ("a", "b", "c"))
+
+    assert [item.name for item in pipeline.selected(clusters, ["c", "a"])] == ["a", "c"]
+    assert pipeline.selected(clusters, []) == clusters
+
+
+def test_findings_about_nodes_stand_at_their_inventory_or_at_the_cluster() -> None:
+    found = nodes(builders.kubernetes_node(labels={}), file="inventory/east.json")
+
+    fleet, _ = pipeline.read([found], builders.judge())
+    (note,) = pipeline.view(fleet, fleet.clusters[0])[1]
+
+    assert (note.code, note.span.file) == ("node-unknown", "inventory/east.json")

@@ -1,0 +1,64 @@
+"""The core neither touches disk, clock, environment or network, nor logs or draws lots."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+WORLD = frozenset(
+    ("datetime", "io", "logging", "os", "pathlib", "random", "socket", "subprocess", "time"),
+)
+
+
+EDGES = ("__main__", "cli", "commands", "kube", "output/cache", "output/scan", "output/write", "project")
+"""The modules and packages of the compiler that may meet the world."""
+
+
+def pure_modules() -> list[str]:
+    """The paths, below compiler/, of all other modules; whoever adds one adds a pure one."""
+    paths = (path.relative_to(ROOT / "compiler") for path in (ROOT / "compiler").rglob("*.py"))
+    return sorted(path.as_posix() for path in paths if not path.with_suffix("").as_posix().startswith(EDGES))
+
+
+def world_imports(source: str) -> Iterator[str]:
+    """Modules of the world that the source imports, at any depth and by any spelling."""
+    for node in ast.walk(ast.parse(source)):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module or ""]
+        yield from (name for name in names if name.partition(".")[0] in WORLD)
+
+
+@pytest.mark.parametrize("module", pure_modules())
+def test_a_pure_module_imports_nothing_of_the_world(module: str) -> None:
+    source = (ROOT / "compiler" / module).read_text("utf-8")
+
+    assert list(world_imports(source)) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import os",
+        "import os.path as p",
+        "import json, time",
+        "from pathlib import Path",
+        "from os import path",
+        "def f():\n    import random",
+    ],
+)
+def test_an_import_of_the_world_is_found_however_it_is_written(source: str) -> None:
+    found = list(world_imports(source))
+
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("source", ["import json", "from compiler import io", "from . import time", "import osmosis"])
+def test_other_imports_are_not_taken_for_the_world(source: str) -> None:
+    found = list(world_imports(source))
+
+    assert found == []

@@ -1,0 +1,303 @@
+"""The host paths that answers name: right at every moment, and never replaced under a container."""
+
+import os
+import random
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import inotify_simple
+import pytest
+
+from device_plugin import host_links, openssl, paths
+from tests.device_plugin import hosts, kernel, machines, settings
+
+HPRE, OTHER = "0000:79:00.0", "0000:b9:00.0"
+NAME = "hisi_hpre-30976"
+
+
+def publish(host: hosts.Host, *, changing: bool = False) -> paths.Places:
+    """Publishes what is on the host now."""
+    where = settings.where(host)
+    host_links.prepare(where)
+    host_links.publish(where, settings.offered(host, changing=changing))
+    return where
+
+
+def leads(folder: Path) -> dict[str, str]:
+    """The links of a folder, by name."""
+    return {path.name: str(path.readlink()) for path in sorted(folder.iterdir())}
+
+
+def state(folder: Path) -> dict[str, tuple[int, int, int]]:
+    """Everything below a folder that shows whether it was touched."""
+    return {
+        str(path.relative_to(folder)): (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
+        for path in (folder, *folder.rglob("*"))
+        for status in [path.lstat()]
+    }
+
+
+def test_a_device_has_a_link_to_its_node_and_an_entry_under_its_own_name(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+
+    where = publish(host)
+
+    assert leads(where.links)[HPRE] == "/dev/hisi_hpre-2"
+    assert leads(where.shown)[NAME] == f"/run/kae/uacce/given/{NAME}/device"
+    assert leads(where.given / NAME) == {"device": f"/sys/devices/pci0000:78/0000:78:00.0/{HPRE}/uacce/hisi_hpre-2"}
+    assert {len(list(folder.iterdir())) for folder in (where.links, where.shown, where.given)} == {6}
+
+
+def test_every_openssl_cnf_is_there_whatever_is_configured(tmp_path: Path) -> None:
+    where = publish(machines.bare_metal(tmp_path))
+
+    assert {path.parent.name: path.read_text() for path in where.openssl.glob("*/openssl.cnf")} == {
+        variant.name: openssl.text(variant) for variant in openssl.variants()
+    }
+
+
+def test_publishing_again_writes_nothing(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(HPRE, 8)
+    where = publish(host)
+    before = state(where.run)
+
+    publish(host)
+
+    assert state(where.run) == before
+
+
+def test_an_openssl_cnf_of_another_version_is_replaced(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    file = where.openssl / "3.0-host/openssl.cnf"
+    fine = file.read_text()
+    folder = file.parent.stat().st_ino
+    file.write_text("old")
+
+    publish(host)
+
+    assert file.read_text() == fine
+    assert file.parent.stat().st_ino == folder
+    assert [path.name for path in file.parent.iterdir()] == ["openssl.cnf"]
+
+
+def test_folders_are_changed_in_place_whatever_becomes_of_the_devices(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    folders = [where.links, where.shown, where.given, *where.given.iterdir()]
+    before = [folder.stat().st_ino for folder in folders]
+
+    for change in (host.renumber, lambda: host.unplug(HPRE), lambda: host.replug(HPRE), host.unload, host.load):
+        change()
+        publish(host)
+
+    assert [folder.stat().st_ino for folder in folders] == before
+    assert leads(where.links)[HPRE] == f"/dev/{host.states()[HPRE].entry}"
+
+
+def test_what_a_device_leads_to_follows_its_number(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    publish(host)
+
+    host.renumber()
+    where = publish(host)
+
+    assert leads(where.links) == {address: f"/dev/{state.entry}" for address, state in host.states().items()}
+    for address, now in host.states().items():
+        given = where.given / paths.published_name(now.function.kind.module, address) / "device"
+        assert Path(given.readlink()).name == now.entry
+
+
+def test_an_unplugged_device_leads_nowhere(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    publish(host)
+
+    host.unplug(HPRE)
+    where = publish(host)
+
+    assert HPRE not in leads(where.links)
+    assert leads(where.given / NAME) == {}
+    # It leads to what is not there, and stays as it is for the case that the device comes back.
+    assert not (where.shown / NAME).exists()
+
+
+def unbind(host: hosts.Host) -> None:
+    host.unbind(HPRE)
+
+
+def break_entry(host: hosts.Host) -> None:
+    (host.sysfs / "class/uacce/hisi_hpre-2/algorithms").unlink()
+
+
+def wrong_node(host: hosts.Host) -> None:
+    host.node(HPRE).unlink()
+    host.node(HPRE).symlink_to("/dev/zero")
+
+
+def remove_node(host: hosts.Host) -> None:
+    host.remove_node(HPRE)
+
+
+@pytest.mark.parametrize("fault", [unbind, break_entry, wrong_node, remove_node])
+def test_a_device_that_no_container_can_use_has_no_link_to_a_node(
+    fault: Callable[[hosts.Host], None], tmp_path: Path
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    publish(host)
+
+    fault(host)
+    where = publish(host)
+
+    assert HPRE not in leads(where.links)
+    assert OTHER in leads(where.links)
+
+
+def test_an_isolated_device_keeps_its_link_for_those_who_have_it(tmp_path: Path) -> None:
+    where = publish(machines.one_isolated(tmp_path))
+
+    assert leads(where.links)[HPRE] == "/dev/hisi_hpre-2"
+
+
+def test_while_the_driver_is_changed_no_device_can_be_opened(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    before = leads(publish(host).links)
+
+    during = leads(publish(host, changing=True).links)
+
+    assert during == {}
+    assert leads(publish(host).links) == before
+
+
+def test_links_of_a_predecessor_that_are_wrong_are_removed(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    (where.links / "0000:01:00.0").symlink_to("/dev/hisi_hpre-9")
+    (where.links / f".{HPRE}.new").symlink_to("/dev/hisi_hpre-3")
+    (where.links / "notes").write_text("x")
+    (where.given / "hisi_hpre-256").mkdir()
+    (where.given / "hisi_hpre-256/device").symlink_to("/sys/devices/gone")
+    before = leads(publish(machines.bare_metal(tmp_path / "fresh")).links)
+
+    publish(host)
+
+    assert leads(where.links) == before
+    assert leads(where.given / "hisi_hpre-256") == {}
+
+
+def test_what_a_killed_predecessor_had_begun_is_no_obstacle(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    for path in (where.links / HPRE, where.given / NAME / "device", where.shown / NAME):
+        path.unlink()
+        path.with_name(f".{path.name}.new").symlink_to("/nowhere")
+    (where.openssl / "3.0-host/.openssl.cnf.new").write_text("half")
+    (where.openssl / "3.0-host/openssl.cnf").unlink()
+
+    publish(host)
+
+    assert (leads(where.links)[HPRE], sorted(leads(where.given / NAME))) == ("/dev/hisi_hpre-2", ["device"])
+    assert NAME in leads(where.shown)
+    assert [path.name for path in (where.openssl / "3.0-host").iterdir()] == ["openssl.cnf"]
+
+
+def test_foreign_things_among_the_given_are_harmless(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    (where.given / "made-by-the-runtime").mkdir()
+    (where.given / "strange/device").mkdir(parents=True)
+    (where.given / "file").write_text("x")
+
+    publish(host)
+
+    assert {"made-by-the-runtime", "strange", "file"} < {path.name for path in where.given.iterdir()}
+
+
+def test_wrong_nodes_go_first_and_right_ones_come_last(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where = publish(host)
+    host.renumber()
+    watching = inotify_simple.INotify()
+    flags = inotify_simple.flags
+    watched = {
+        watching.add_watch(str(folder), flags.DELETE | flags.MOVED_TO): folder
+        for folder in (where.links, where.shown, *where.given.iterdir())
+    }
+    (where.shown / NAME).unlink()
+
+    publish(host)
+
+    # Of the sort: what was removed or put in place, and whether it leads to a node.
+    steps = [(watched[event.wd] == where.links, bool(event.mask & flags.DELETE)) for event in watching.read(timeout=0)]
+    watching.close()
+    order = list(dict.fromkeys(steps[1:]))
+    assert steps[0] == (False, True)
+    assert order == [(True, True), (False, False), (True, False)]
+    assert [steps.count(step) for step in order] == [6, 7, 6]
+
+
+def owner(host: hosts.Host, node: str) -> str | None:
+    """The address of the device that has a node now."""
+    try:
+        return (host.sysfs / "class/uacce" / node / "device").resolve(strict=True).name
+    except FileNotFoundError:
+        return None
+
+
+def misled(host: hosts.Host, links: Iterable[Path]) -> Iterable[str]:
+    """Devices whose link, the same before and after, led to another device's node in between."""
+    for link in links:
+        try:
+            before, target = link.lstat(), link.readlink()
+            found = owner(host, target.name)
+            same = os.path.samestat(before, link.lstat())
+        except FileNotFoundError:
+            continue
+        if same and found not in (None, link.name):
+            yield f"{link.name} led to {target}, which is {found}"
+
+
+def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
+    told: list[Callable[[], None]] = []
+
+    def tell(_: kernel.Event) -> None:
+        for act in told:
+            act()
+
+    host = machines.bare_metal(tmp_path, tell=tell)
+    where = publish(host)
+    links = [where.links / address for address in host.states()]
+    # As at work: every event of the kernel is followed by a look.
+    told.append(lambda: host_links.publish(where, settings.offered(host)))
+    wrong: list[str] = []
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.is_set():
+            wrong.extend(misled(host, links))
+
+    reader = threading.Thread(target=watch)
+    reader.start()
+    try:
+        shuffle(host, rounds=5)
+    finally:
+        done.set()
+        reader.join()
+
+    assert wrong == []
+    assert leads(where.links) == {address: f"/dev/{now.entry}" for address, now in host.states().items()}
+
+
+def shuffle(host: hosts.Host, rounds: int) -> None:
+    """Takes every driver away and brings it back, with numbers in another order each time."""
+    dice = random.Random(7)  # noqa: S311 - the order is no secret
+    numbers = list(range(6))
+    for _ in range(rounds):
+        addresses = list(host.states())
+        dice.shuffle(addresses)
+        for address in addresses:
+            host.unbind(address)
+        dice.shuffle(numbers)
+        for address, number in zip(addresses, numbers, strict=True):
+            host.bind(address, number=number)

@@ -1,0 +1,118 @@
+"""`list` on every ready-made host: what people and programs see, kept in tests/device_plugin/listings/."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from device_plugin import config, list_report
+from tests import project
+from tests.device_plugin import hosts, machines, settings
+from tests.device_plugin.functions import Function
+
+HERE = Path(__file__).parent / "listings"
+A, B, SEC = "0000:79:00.0", "0000:b9:00.0", "0000:76:00.0"
+Machine = Callable[[Path], hosts.Host]
+
+
+def driver_changing(root: Path) -> hosts.Host:
+    """A device is isolated, and the installer is at work."""
+    host = machines.one_isolated(root)
+    host.set_driver_changing("upgrade")
+    return host
+
+
+def passed_on(root: Path) -> hosts.Host:
+    """A virtual function of two is for a guest, and one has no driver."""
+    host = machines.bare_metal(root)
+    host.set_vfs(A, 2)
+    host.unbind("0000:79:00.1")
+    host.bind("0000:79:00.1", "vfio-pci")
+    host.unbind(B)
+    return host
+
+
+def broken(root: Path) -> hosts.Host:
+    """Everything that can be wrong with an entry, one device each."""
+    host = machines.bare_metal(root)
+    host.unbind(A)
+    host.half_bind(A, number=2)
+    host.remove_node(B)
+    host.node(SEC).unlink()
+    host.node(SEC).symlink_to("/dev/urandom")
+    host.set_isolate("0000:b6:00.0", -1)
+    host.set_status("0000:75:00.0", "stop")
+    host.unplug("0000:b5:00.0")
+    host.add(Function(address="0000:b5:00.0", kind=machines.KIND["zip"], uacce=False, numa=-1))
+    return host
+
+
+MACHINES: dict[str, Machine] = {
+    **machines.MACHINES,
+    "driver-changing": driver_changing,
+    "passed-on": passed_on,
+    "broken": broken,
+    "no-device": hosts.Host,
+}
+EVERY = pytest.mark.parametrize("name", MACHINES)
+
+
+def expected(file: str, text: str) -> str:
+    """What a file of listings/ holds; written anew where that is asked for."""
+    path = HERE / file
+    if project.accepting():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, "utf-8")
+    return path.read_text("utf-8")
+
+
+def reported(name: str, root: Path, stated: config.Config | None = None) -> list_report.Report:
+    """The report of a host by name."""
+    return list_report.report(settings.where(MACHINES[name](root)), stated or settings.settings())
+
+
+@EVERY
+def test_people_get_a_table_and_programs_get_json(name: str, tmp_path: Path) -> None:
+    report = reported(name, tmp_path)
+
+    table, data = (
+        f"{text.replace(str(tmp_path), '')}\n" for text in (list_report.as_table(report), list_report.as_json(report))
+    )
+
+    assert table == expected(f"{name}.txt", table)
+    assert data == expected(f"{name}.json", data)
+    assert all(line == line.rstrip() for line in table.splitlines())
+
+
+def test_every_listing_is_of_a_machine() -> None:
+    assert {path.name for path in HERE.iterdir()} == {f"{name}{end}" for name in MACHINES for end in (".txt", ".json")}
+
+
+@EVERY
+def test_what_is_listed_adds_up(name: str) -> None:
+    data = json.loads((HERE / f"{name}.json").read_text("utf-8"))
+
+    for resource in data["resources"]:
+        ours = [device for device in data["devices"] if device["resource"] == resource["name"]]
+        healths = [device["health"] for device in ours]
+        assert resource["capacity"] == len(ours) - healths.count("Withheld")
+        assert resource["allocatable"] == healths.count("Healthy")
+        assert all(bool(device["reasons"]) == (device["health"] != "Healthy") for device in ours)
+
+
+def test_shares_are_counted_in_capacity_and_not_listed_one_by_one(tmp_path: Path) -> None:
+    stated = settings.settings("hpre", sharing={"hpre": 16})
+
+    found = reported("one-isolated", tmp_path, stated)
+
+    assert found.offered == (("openfuyao.com/kae.hpre", 2, 16, 32, 16),)
+    assert len(found.rows) == 2
+
+
+def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:
+    found = reported("bare-metal", tmp_path, settings.settings("hpre", "zip"))
+
+    assert [note for note in found.notes if SEC in note] == [
+        f"{SEC} (19e5:a255, hisi_sec2-0) is of no kind that policy 'tls' serves."
+    ]

@@ -1,0 +1,129 @@
+"""Metrics say what the kubelet was told, under the names that the alerts use."""
+
+import re
+from pathlib import Path
+
+import prometheus_client
+import pytest
+from prometheus_client import registry
+
+from device_plugin import plugin, plugin_metrics, registration, service
+from tests.device_plugin import hosts, machines, settings
+
+A, B = "0000:79:00.0", "0000:b9:00.0"
+HPRE = settings.kind("hpre").resource
+ZIP = settings.kind("zip").resource
+
+
+class Node:
+    """A plugin that has looked, its endpoints, and its metrics."""
+
+    def __init__(self, host: hosts.Host) -> None:
+        stated = settings.settings(sharing={"hpre": 3, "sec": 1, "zip": 1})
+        self.plugin = plugin.Plugin(settings.where(host), stated)
+        self.plugin.look()
+        self.endpoints = tuple(
+            registration.Endpoint(
+                self.plugin.where,
+                kind.name,
+                kind.resource,
+                service.DevicePlugin(kind, stated, self.plugin.boards[kind.resource], self.plugin),
+                self.plugin.boards[kind.resource],
+            )
+            for kind in stated.kinds
+        )
+        self.registry: registry.CollectorRegistry = plugin_metrics.registry_of(self.plugin, self.endpoints)
+
+    def value(self, name: str, **labels: str) -> float | None:
+        """A sample; None where there is none."""
+        return self.registry.get_sample_value(f"kae_device_plugin_{name}", labels)
+
+
+def test_a_device_counts_once_however_often_it_is_shared(tmp_path: Path) -> None:
+    node = Node(machines.one_isolated(tmp_path))
+
+    assert node.value("devices", resource=HPRE, health="Healthy", numa_node="0") == 0
+    assert node.value("devices", resource=HPRE, health="Unhealthy", numa_node="0") == 1
+    assert node.value("devices", resource=HPRE, health="Healthy", numa_node="1") == 1
+    assert node.value("devices", resource=HPRE, health="Unhealthy", numa_node="1") == 0
+
+
+def test_a_resource_without_devices_is_zero_and_not_absent(tmp_path: Path) -> None:
+    node = Node(machines.virtual_machine(tmp_path))
+
+    assert node.value("devices", resource=ZIP, health="Healthy", numa_node="") == 0
+    assert node.value("devices", resource=HPRE, health="Healthy", numa_node="") == 1
+
+
+def test_every_reason_is_told_and_goes_with_it(tmp_path: Path) -> None:
+    host = machines.one_isolated(tmp_path)
+    host.remove_node(A)
+    node = Node(host)
+    assert node.value("unhealthy", resource=HPRE, device=A, reason="Isolated") == 1
+    assert node.value("unhealthy", resource=HPRE, device=A, reason="NoDeviceNode") == 1
+
+    host.restore_node(A)
+    node.plugin.look()
+
+    assert node.value("unhealthy", resource=HPRE, device=A, reason="Isolated") == 1
+    assert node.value("unhealthy", resource=HPRE, device=A, reason="NoDeviceNode") is None
+
+
+def test_free_queues_are_those_of_the_last_look(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.unbind(B)
+    node = Node(host)
+    host.set_available_instances(A, 7)
+    assert node.value("free_queues", resource=HPRE, device=A) == 256
+
+    node.plugin.look()
+
+    assert node.value("free_queues", resource=HPRE, device=A) == 7
+    assert node.value("free_queues", resource=HPRE, device=B) is None
+
+
+def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
+    node = Node(machines.bare_metal(tmp_path))
+    node.plugin.allocate(HPRE, [A])
+    with pytest.raises(service.Refusal):
+        node.plugin.allocate(HPRE, ["x"])
+
+    found = {
+        (resource, result): node.value("allocations_total", resource=resource, result=result)
+        for resource in (HPRE, ZIP)
+        for result in ("succeeded", "failed")
+    }
+    assert found == {(HPRE, "succeeded"): 1, (HPRE, "failed"): 1, (ZIP, "succeeded"): 0, (ZIP, "failed"): 0}
+
+
+def test_registrations_are_told_for_every_resource(tmp_path: Path) -> None:
+    node = Node(machines.bare_metal(tmp_path))
+    node.endpoints[0].registrations["failed"] += 2
+
+    assert [node.value("registered", resource=place.resource) for place in node.endpoints] == [0, 0, 0]
+    assert node.value("registrations_total", resource=HPRE, result="failed") == 2
+    assert node.value("registrations_total", resource=ZIP, result="succeeded") == 0
+
+
+def test_the_process_tells_of_itself(tmp_path: Path) -> None:
+    text = prometheus_client.generate_latest(Node(machines.bare_metal(tmp_path)).registry).decode()
+
+    assert "process_resident_memory_bytes" in text
+    assert "python_gc" not in text
+
+
+def test_every_name_and_label_that_alerts_and_dashboards_use_is_there(repository_root: Path, tmp_path: Path) -> None:
+    node = Node(machines.one_isolated(tmp_path))
+    shown: dict[str, set[str]] = {}
+    for family in node.registry.collect():
+        for sample in family.samples:
+            shown.setdefault(sample.name, set()).update(sample.labels)
+
+    texts = [path.read_text("utf-8") for path in (repository_root / "templates/monitoring").iterdir()]
+    used = {match for text in texts for match in re.findall(r"(kae_device_plugin_\w+)(?:\{([^}]*)\})?", text)}
+
+    assert len({name for name, _ in used}) >= 3
+    for name, labels in used:
+        # The PodMonitor adds these two.
+        asked = set(re.findall(r"\w+(?==|,|$)", re.sub(r'\\?"[^"]*"', "", labels))) - {"policy", "node"}
+        assert asked <= shown[name], (name, labels)

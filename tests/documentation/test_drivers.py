@@ -1,0 +1,236 @@
+"""docs/drivers.md says what holds: its examples compile and work, its sentences are those of the installer."""
+
+import ast
+import re
+import runpy
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from installer import cli, config, sources
+from installer.store import digests, record
+from runtime import configfile
+from tests import project
+from tests.documentation import test_pages
+from tests.installer import machines, settings
+
+ROOT = test_pages.ROOT
+PAGE = ROOT / "docs/drivers.md"
+TROUBLES = ROOT / "docs/troubleshooting.md"
+EXAMPLES = {path.stem: path for path in sorted((ROOT / "docs/examples/drivers").glob("*.yaml"))}
+PROGRAM = sorted({*ROOT.glob("installer/**/*.py"), *ROOT.glob("runtime/*.py")} - {*ROOT.glob("installer/api/*")})
+STATUS = ROOT / "tests/installer/reports/failed.status.txt"
+
+CLUSTER = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata:
+  name: east
+spec:
+  kubernetesVersion: "1.30"
+"""
+
+GAP = "…"
+"""Stands for what is filled in, on the page and here."""
+
+_FAILURES = ("Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Fault", "__init__")
+"""What is called so is given a sentence for people."""
+
+_LEAST = 15
+"""Letters that a sentence must have beside its gaps, to be one."""
+
+_FIRST_CELL = re.compile(r"^\| (`.*?`) \|", re.MULTILINE)
+
+
+def texts(tree: ast.AST) -> Iterator[str]:
+    """The texts in a piece of source, with a gap for each value that is filled in."""
+    if isinstance(tree, ast.Constant) and isinstance(tree.value, str):
+        yield tree.value
+    elif isinstance(tree, ast.JoinedStr):
+        yield "".join(str(part.value) if isinstance(part, ast.Constant) else GAP for part in tree.values)
+    else:
+        for child in ast.iter_child_nodes(tree):
+            yield from texts(child)
+
+
+def failures(tree: ast.AST) -> Iterator[str]:
+    """The sentences of which a module makes failures."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FAILURES:
+            for part in (*node.args, *node.keywords):
+                yield from (text for text in texts(part) if len(text.replace(GAP, "")) >= _LEAST)
+
+
+def program() -> list[ast.AST]:
+    """The sources of the installer, and of what it shares with others."""
+    return [ast.parse(path.read_text("utf-8")) for path in PROGRAM]
+
+
+def quoted(page: Path, heading: str) -> list[str]:
+    """The sentences in the tables below a heading of a page, of which a cell may hold several."""
+    _, _, rest = test_pages.text_of(page).partition(f"\n## {heading}\n")
+    tables, _, _ = rest.partition("\n## ")
+    return [text for cell in _FIRST_CELL.findall(tables) for text in re.findall(r"`([^`]+)`", cell)]
+
+
+def explained() -> list[str]:
+    """The sentences of which docs/drivers.md gives cause and remedy."""
+    return quoted(PAGE, "What it says")
+
+
+def says(text: str, sentence: str) -> bool:
+    """Whether a text of the program can become a sentence of the page."""
+    pattern = ".*".join(map(re.escape, sentence.split(GAP)))
+    return re.search(pattern, text, re.DOTALL) is not None
+
+
+def driver(policy: Path) -> dict[str, Any]:
+    """What an example says of the driver."""
+    found: dict[str, Any] = yaml.safe_load(policy.read_text("utf-8"))["spec"]["driver"]
+    return found
+
+
+def told(policy: Path, folder: Path) -> config.Config:
+    """The installer's config that a policy becomes, where no warning stands against it."""
+    project.write(folder, {"policies/policy.yaml": policy.read_text("utf-8"), "policies/cluster.yaml": CLUSTER})
+    (folder / "inventory").mkdir()
+    answer = project.kae(folder, "compile", "--strict")
+    assert answer.code == 0, answer.err
+    (manifest,) = folder.glob("output/east/driver/daemonset-*.yaml")
+    template = yaml.safe_load(manifest.read_text("utf-8"))["spec"]["template"]
+    path = folder / "config.json"
+    path.write_text(template["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
+    return configfile.load(path, config.Config)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_compiles_without_a_warning_to_what_the_installer_reads(name: str, tmp_path: Path) -> None:
+    asked = driver(EXAMPLES[name])
+
+    stated = told(EXAMPLES[name], tmp_path)
+
+    assert [stated.source.name] == list(asked["source"])
+    assert stated.driver_version == asked["version"]
+
+
+def test_every_source_has_an_example() -> None:
+    shown = {name for path in EXAMPLES.values() for name in driver(path)["source"]}
+
+    assert shown == {"build", "packages", "prebuilt", "inTree"}
+
+
+@pytest.mark.parametrize("name", ["prebuilt", "in-tree", "take-over", "remove"])
+def test_a_host_with_a_driver_of_others_ends_as_an_example_says(name: str, tmp_path: Path) -> None:
+    machine, image = machines.with_kae(tmp_path / "host", "2.0.0"), tmp_path / "image"
+    machine.add_image(image, "2.0.2")
+    stated = told(EXAMPLES[name], tmp_path / "project")
+
+    shown = settings.installed(machine, image, **{key: getattr(stated, key) for key in stated.__struct_fields__})
+
+    replaced = name == "take-over"
+    assert shown.state == ("Ready" if replaced else "Foreign")
+    assert machine.loaded()["hisi_hpre"][0] == ("2.0.2" if replaced else "2.0.0")
+
+
+@pytest.mark.parametrize("name", ["prebuilt", "in-tree"])
+def test_a_host_without_a_driver_gets_what_an_example_asks_for(name: str, tmp_path: Path) -> None:
+    machine, image = machines.Machine(tmp_path / "host"), tmp_path / "image"
+    machine.add_image(image, "2.0.2")
+    stated = told(EXAMPLES[name], tmp_path / "project")
+
+    shown = settings.installed(machine, image, **{key: getattr(stated, key) for key in stated.__struct_fields__})
+
+    assert shown.reason == "The driver 2.0.2 is loaded and proved."
+    assert machine.parameters("hisi_hpre")["pf_q_num"] == (512 if name == "prebuilt" else 256)
+    assert len(machine.vfs("0000:75:00.0")) == (4 if name == "prebuilt" else 0)
+
+
+def test_every_excerpt_of_a_policy_stands_in_an_example() -> None:
+    examples = [path.read_text("utf-8") for path in EXAMPLES.values()]
+
+    for block in test_pages.blocks(PAGE, "yaml"):
+        places = [textwrap.indent(textwrap.dedent(block), " " * depth) for depth in range(0, 10, 2)]
+        assert any(place in example for place in places for example in examples), block
+
+
+def test_the_status_that_is_shown_is_that_of_a_host_on_which_an_upgrade_failed() -> None:
+    (shown,) = test_pages.blocks(PAGE, "text")
+
+    assert shown in STATUS.read_text("utf-8")
+
+
+def test_every_sentence_that_is_explained_is_one_of_the_installer() -> None:
+    known = [text for tree in program() for text in texts(tree)]
+
+    for sentence in (*explained(), *quoted(TROUBLES, "The driver")):
+        assert len(sentence.replace(GAP, "")) >= _LEAST, sentence
+        assert any(says(text, sentence) for text in known), sentence
+
+
+def test_every_failure_of_the_installer_is_explained() -> None:
+    known = explained()
+
+    missing = {text for tree in program() for text in failures(tree) if not any(says(text, one) for one in known)}
+
+    assert missing == set()
+
+
+def test_a_sentence_that_nobody_says_is_noticed() -> None:
+    (said,) = texts(ast.parse('f"Module {name} is not loaded."').body[0])
+
+    assert says(said, "Module … is not loaded.")
+    assert not says(said, "Module … is loaded.")
+
+
+def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    named = {word for page in test_pages.OURS for word in re.findall(r"-m installer (\w+)", test_pages.text_of(page))}
+
+    for name in named:
+        with pytest.raises(SystemExit) as ended:
+            cli.main([name, "--help"])
+        assert ended.value.code == 0, name
+    assert {"plan", "status"} <= named
+
+
+def test_what_forgets_a_host_s_failures_does(tmp_path: Path) -> None:
+    machine, image = machines.Machine(tmp_path / "host"), tmp_path / "image"
+    image.mkdir()
+    waiting = settings.installer(machine, image)
+    waiting.settle()
+    (shown,) = re.findall(r"-- python -c '(.*?)'$", test_pages.text_of(PAGE), re.MULTILINE | re.DOTALL)
+    assert record.read(machine.host).attempt is not None
+
+    path = project.write(tmp_path, {"forget.py": textwrap.dedent(shown).replace('"/host"', repr(str(machine.root)))})
+    runpy.run_path(str(path / "forget.py"))
+
+    assert record.read(machine.host).attempt is None
+
+
+def test_every_metric_of_the_installer_is_explained() -> None:
+    made = re.findall(r'"(kae_driver_\w+)"', (ROOT / "installer/report/driver_metrics.py").read_text("utf-8"))
+
+    shown = re.findall(r"^\| `(kae_driver_\w+)` \|", test_pages.text_of(PAGE), re.MULTILINE)
+
+    assert {name.removesuffix("_total") for name in shown} == set(made)
+
+
+def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path: Path) -> None:
+    machine, image = machines.Machine(tmp_path / "host"), tmp_path / "image"
+    machine.add_image(image, "2.0.1")
+    (machine.root / "srv").mkdir()
+    (image / "opt/lib/modules").rename(machine.root / "srv/kae")
+    (source,) = test_pages.blocks(ROOT / "CONTRIBUTING.md", "python")
+    written = runpy.run_path(str(project.write(tmp_path, {"local.py": source}) / "local.py"))
+    context = sources.Context(host=machine.host, image=image, settings=settings.config(), kernel=machine.kernel)
+    made: sources.Source = written["Local"](context)
+
+    for step in made.steps("/var/lib/kae/drivers/.new"):
+        step.act()
+
+    staged = (machine.root / "var/lib/kae/drivers/.new/modules").iterdir()
+    assert sorted(path.name for path in staged) == sorted(f"{name}.ko" for name in settings.config().modules)
+    assert made.fingerprint() != digests.of_folder(image / "opt/lib/modules")

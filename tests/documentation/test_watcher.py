@@ -1,0 +1,144 @@
+"""docs/watcher.md says what holds: its example compiles to what the watcher reads, its sentences are the program's."""
+
+import argparse
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_type_hints
+
+import pytest
+import yaml
+
+from compiler.model import cluster
+from runtime import configfile
+from tests import project
+from tests.documentation import test_drivers, test_pages
+from tests.watcher import fleet
+from watcher import cli, commit_message, config
+from watcher.git import git_errors
+
+ROOT = test_pages.ROOT
+PAGE = ROOT / "docs/watcher.md"
+TROUBLES = ROOT / "docs/troubleshooting.md"
+GAP = test_drivers.GAP
+
+WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
+TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
+PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py"]
+
+_KINDS = {kind.__name__ for kind in git_errors.Failed.__subclasses__()} - {"Cancelled"}
+_FAILURES = {"Failure", "ConfigError", "Failed", "Untrusted", *_KINDS}
+"""What is called so is given a sentence for people. What is cancelled is told to nobody."""
+
+_LEAST = 12
+"""Letters that a sentence must have beside its gaps, to be one."""
+
+_ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+
+
+def gapped(text: str) -> str:
+    """A text with gaps for the fields of str.format as well."""
+    return re.sub(r"\{\w+\}", GAP, text)
+
+
+def failures(path: Path) -> Iterator[str]:
+    """The sentences of which a module makes failures."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _FAILURES:
+            for part in (*node.args, *node.keywords):
+                yield from test_drivers.texts(part)
+
+
+def section(heading: str, level: str = "##") -> str:
+    """What stands below a heading of the page."""
+    text = test_pages.text_of(PAGE).partition(f"\n{level} {heading}\n")[2]
+    return re.split(rf"\n{level} ", text)[0]
+
+
+def quoted(text: str) -> list[str]:
+    """The sentences in the first cells of tables, of which a cell may hold several."""
+    cells = re.findall(r"^\| (`.*?`) \|", text, re.MULTILINE)
+    return [sentence for cell in cells for sentence in re.findall(r"`([^`]+)`", cell)]
+
+
+def test_the_example_becomes_a_config_that_the_watcher_reads(tmp_path: Path) -> None:
+    (document,) = test_pages.blocks(PAGE, "yaml")
+    project.write(tmp_path, {"policies/cluster.yaml": document})
+    (tmp_path / "inventory").mkdir()
+
+    answer = project.kae(tmp_path, "compile")
+
+    assert answer.code == 0, answer.err
+    manifest = yaml.safe_load((tmp_path / "output/east/watcher/deployment-kae-watcher.yaml").read_text("utf-8"))
+    path = tmp_path / "config.json"
+    path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
+    stated = configfile.load(path, config.Config)
+    asked = yaml.safe_load(document)["spec"]["watcher"]
+    assert (stated.repository.url, stated.signing) == (asked["repository"]["url"], asked["signing"]["format"])
+
+
+def test_the_message_that_is_shown_is_one_of_the_watcher() -> None:
+    (shown,) = test_pages.blocks(PAGE, "text")
+    new = [fleet.node(f"kp920-rack2-0{number}") for number in (7, 8)]
+    new.append(fleet.node("kp920-rack1-01", kernel_version="6.6.0"))
+
+    text = commit_message.message("inventory({cluster}): {summary}", "east", [fleet.node("kp920-rack1-01")], new)
+
+    assert shown == text
+
+
+def test_every_sentence_that_is_explained_is_one_of_the_program() -> None:
+    trees = [ast.parse(path.read_text("utf-8")) for path in PROGRAM]
+    known = [gapped(text) for tree in trees for text in test_drivers.texts(tree)]
+    troubles = test_pages.text_of(TROUBLES).partition("\n## The watcher\n")[2].partition("\n## ")[0]
+
+    for sentence in (*quoted(section("What it says")), *quoted(troubles)):
+        assert len(sentence.replace(GAP, "")) >= _LEAST, sentence
+        assert any(test_drivers.says(text, sentence) for text in known), sentence
+
+
+def test_every_failure_of_the_watcher_is_explained() -> None:
+    known = quoted(section("What it says"))
+    made = {text for path in (*WATCHER, *TALK) for text in failures(path)} | set(git_errors._SENTENCES.values())
+
+    sentences = {gapped(text) for text in made if len(gapped(text).replace(GAP, "")) >= _LEAST}
+
+    assert {one for one in sentences if not any(test_drivers.says(one, each) for each in known)} == set()
+
+
+def test_every_metric_and_every_alert_is_explained() -> None:
+    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/watcher_metrics.py").read_text("utf-8")))
+    rules = (ROOT / "templates/monitoring/prometheusrule-kae.yaml").read_text("utf-8")
+
+    shown = set(_ROW.findall(section("Metrics and alerts")))
+
+    assert {name.removesuffix("_total") for name in shown} == made
+    for alert in re.findall(r"alert: (KAEWatcher\w+)", rules):
+        assert f"| {alert} |" in section("Metrics and alerts")
+
+
+def test_every_setting_is_explained() -> None:
+    fields = get_type_hints(cluster.Watcher)
+
+    shown = {name.partition(".")[0] for name in _ROW.findall(section("Settings"))}
+
+    assert shown == set(fields) - {"model_config"}
+
+
+def test_every_option_is_explained_with_its_default() -> None:
+    options = [action for action in cli._parser()._actions if action.option_strings[0] not in ("-h", "--once")]
+    rows = dict(re.findall(r"^\| `(--[\w-]+)` \| (.*?) \|", section("Once, in CI or by the clock"), re.MULTILINE))
+
+    assert {action.option_strings[0] for action in options} == set(rows)
+    for action in options:
+        if action.default is not None:
+            assert rows[action.option_strings[0]] == str(action.default)
+
+
+def test_the_calls_that_are_shown_parse(capsys: pytest.CaptureFixture[str]) -> None:
+    calls = re.findall(r"^    python -m watcher (.*)$", test_pages.text_of(PAGE), re.MULTILINE)
+
+    for call in calls:
+        assert isinstance(cli._parser().parse_args(call.split()), argparse.Namespace)
+    assert calls

@@ -1,0 +1,101 @@
+"""What counts as another wish, and what a config asks of a host."""
+
+from typing import Any
+
+import pytest
+
+from installer import config
+from installer.decide import desired
+from tests.installer import machines, settings
+
+BASE = ("uacce", "hisi_qm")
+
+
+def test_another_driver_is_one_of_another_source_kernel_or_content_and_not_of_another_tag() -> None:
+    stated = settings.config()
+    digests = {
+        desired.digest(stated, machines.KERNEL, "a"),
+        desired.digest(settings.config(source=settings.BUILD), machines.KERNEL, "a"),
+        desired.digest(stated, settings.OTHER_KERNEL, "a"),
+        desired.digest(stated, machines.KERNEL, "b"),
+    }
+
+    assert len(digests) == 4
+    assert desired.digest(settings.config(driver_version="2.0.2"), machines.KERNEL, "a") in digests
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"module_parameters": settings.parameters(uacce_mode=1)},
+        {"sriov": {"hpre": 4}},
+        {"source": config.Source(build=config.Build(repositories=("file:///mnt",)))},
+        {"install_policy": "Always"},
+        {"pool": "tls--canary"},
+    ],
+)
+def test_what_is_no_part_of_the_files_makes_no_other_driver(changes: dict[str, Any]) -> None:
+    stated, changed = ({"source": settings.BUILD} | more for more in ({}, changes))
+
+    one, other = (desired.digest(settings.config(**each), machines.KERNEL, "a") for each in (stated, changed))
+
+    assert one == other
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"module_parameters": settings.parameters(uacce_mode=1)},
+        {"sriov": {"hpre": 4}},
+        {"drain": config.Drain(enabled=False)},
+        {"source": config.Source(prebuilt=config.Prebuilt())} | {"state": "Absent"},
+        {"leases": config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
+    ],
+)
+def test_whatever_is_asked_for_differently_is_tried_at_once(changes: dict[str, Any]) -> None:
+    assert desired.asked(settings.config(**changes), "a") != desired.asked(settings.config(), "a")
+
+
+def test_a_config_that_is_read_again_is_the_same_wish() -> None:
+    assert desired.asked(settings.config(), "a") == desired.asked(settings.config(), "a")
+
+
+def test_another_content_under_the_same_config_is_another_wish() -> None:
+    assert desired.asked(settings.config(), "a") != desired.asked(settings.config(), "b")
+
+
+def test_a_host_needs_the_modules_of_its_own_devices_and_those_below() -> None:
+    zips = (settings.function("0000:75:00.0", "zip"), settings.function("0000:b5:00.0", "zip"))
+
+    assert desired.modules(settings.config(), ()) == BASE
+    assert desired.modules(settings.config(), zips) == (*BASE, "hisi_zip")
+    assert desired.modules(settings.config(), settings.functions()) == settings.config().modules
+
+
+def test_modules_are_loaded_in_the_order_of_the_config() -> None:
+    stated = settings.config(modules=("hisi_zip", "hisi_qm", "uacce"))
+
+    assert desired.modules(stated, settings.functions()) == ("hisi_zip", "hisi_qm", "uacce")
+
+
+def test_an_options_file_is_a_line_with_the_parameters_in_order() -> None:
+    stated = settings.config(module_parameters={"hisi_zip": {"uacce_mode": 2, "pf_q_num": 256}, "hisi_hpre": {}})
+
+    assert desired.options(stated) == {"hisi_zip": "options hisi_zip pf_q_num=256 uacce_mode=2\n"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "entries"), [({"uacce_mode": 2}, True), ({"uacce_mode": 1}, True), ({}, True), ({"uacce_mode": 0}, False)]
+)
+def test_devices_have_entries_unless_the_kernel_alone_is_to_use_them(asked: dict[str, int], entries: bool) -> None:
+    stated = settings.config(module_parameters={"hisi_hpre": asked})
+
+    assert desired.has_entries(stated, "hisi_hpre") is entries
+
+
+def test_packages_are_named_with_the_version_and_other_sources_have_none() -> None:
+    names = ("kae-driver-${DRIVER_VERSION}", "kae-openssl", "kae-zip-${DRIVER_VERSION}-1")
+    stated = settings.config(source=config.Source(packages=config.Packages(names=names)))
+
+    assert desired.packages(stated) == ("kae-driver-2.0.1", "kae-openssl", "kae-zip-2.0.1-1")
+    assert desired.packages(settings.config()) == ()

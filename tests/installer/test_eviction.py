@@ -1,0 +1,351 @@
+"""The drain: who is asked to go, how often, and how it ends. The clock is the test's, so nothing is waited for."""
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from installer.drain import cluster, device_holders, eviction
+from installer.host import host as hosts
+from runtime import errors
+from tests.installer import apiservers, podresources
+
+NGINX, REDIS = "default/nginx-0", "default/redis-0"
+STRANGER = device_holders.Process(pid=4711, name="openssl", devices=("hisi_hpre-2",))
+ACCEPTED = cluster.Answer(outcome=cluster.Outcome.ACCEPTED)
+BUDGET = cluster.Answer(
+    outcome=cluster.Outcome.NOT_NOW, reason="The disruption budget web needs 2 healthy pods and has 2 currently."
+)
+FORBIDDEN = cluster.Answer(outcome=cluster.Outcome.FORBIDDEN, reason="A KAE driver installer may not do that.")
+
+
+def pod(key: str) -> device_holders.Pod:
+    namespace, _, name = key.partition("/")
+    return device_holders.Pod(namespace=namespace, name=name, devices=(("web", ("0000:79:00.0",)),))
+
+
+class Node:
+    """Holders, the API server's answers, and a clock that only pauses turn."""
+
+    def __init__(self, *held: str | device_holders.Process) -> None:
+        self.now_s = 0.0
+        self.held: dict[str, device_holders.Holder] = {}
+        for holder in held:
+            if isinstance(holder, str):
+                self.held[holder] = pod(holder)
+            else:
+                self.held[str(holder.pid)] = holder
+        self.notes: tuple[str, ...] = ()
+        self.blind_until_s = 0.0
+        self.grace_s = 0.0
+        """From an accepted eviction to the end of a pod."""
+        self.answers: dict[str, Callable[[float], cluster.Answer]] = {}
+        """By pod and moment; accepted without one."""
+        self.asked: list[tuple[float, str]] = []
+        self.leaves: dict[str, float] = {}
+        """Holders, and when each goes by itself."""
+        self.stop = threading.Event()
+        self.told: list[device_holders.Found] = []
+        self.pauses: list[float] = []
+        self.eviction_s = 0.0
+
+    def find(self) -> device_holders.Found:
+        if self.now_s < self.blind_until_s:
+            raise errors.Failure("The kubelet does not say which pods hold devices.")
+        for key, moment in self.leaves.items():
+            if self.now_s >= moment:
+                self.held.pop(key, None)
+        return device_holders.Found(holders=tuple(self.held[key] for key in sorted(self.held)), notes=self.notes)
+
+    def evict(self, namespace: str, name: str) -> cluster.Answer:
+        key = f"{namespace}/{name}"
+        self.asked.append((self.now_s, key))
+        self.now_s += self.eviction_s
+        answer = self.answers.get(key, accepted)(self.now_s)
+        if answer.outcome is cluster.Outcome.ACCEPTED:
+            self.leaves.setdefault(key, self.now_s + self.grace_s)
+        return answer
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+    def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> eviction.Drained | eviction.Stayed:
+        return eviction.Drain(
+            find=self.find,
+            evict=self.evict,
+            deadline_s=deadline_s,
+            enabled=enabled,
+            stop=self.stop,
+            clock=lambda: self.now_s,
+            pause=self.pause,
+            told=self.told.append,
+        ).run()
+
+
+def accepted(_: float) -> cluster.Answer:
+    return ACCEPTED
+
+
+def unreachable(_: float) -> cluster.Answer:
+    raise cluster.Unreachable("The API server cannot be asked: Connection refused.")
+
+
+def test_where_nobody_holds_anything_nobody_is_asked() -> None:
+    node = Node()
+
+    assert node.drain() == eviction.Drained(waited_s=0)
+    assert (node.asked, node.pauses) == ([], [])
+
+
+def test_holders_are_asked_to_go_once_and_waited_for() -> None:
+    node = Node(NGINX, REDIS)
+    node.grace_s = 30
+
+    assert node.drain() == eviction.Drained(waited_s=30)
+    assert node.asked == [(0, NGINX), (0, REDIS)]
+    assert [len(found.holders) for found in node.told] == [2] * 30 + [0]
+
+
+def test_a_budget_that_refuses_is_asked_again_every_five_seconds_until_it_allows() -> None:
+    node = Node(NGINX, REDIS)
+    node.answers[NGINX] = lambda now_s: BUDGET if now_s < 12 else ACCEPTED
+
+    assert node.drain() == eviction.Drained(waited_s=16)
+    assert node.asked == [(0, NGINX), (0, REDIS), (5, NGINX), (10, NGINX), (15, NGINX)]
+
+
+def test_a_budget_that_never_allows_it_is_named_at_the_deadline() -> None:
+    node = Node(NGINX, REDIS)
+    node.answers[NGINX] = lambda _: BUDGET
+
+    ended = node.drain(60)
+
+    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",))
+    assert node.now_s == 60
+    assert len([key for _, key in node.asked if key == NGINX]) == 12
+
+
+def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
+    node = Node(NGINX)
+    node.answers[NGINX] = lambda _: FORBIDDEN
+
+    ended = node.drain(60)
+
+    assert node.asked == [(0, NGINX)]
+    assert ended == eviction.Stayed(
+        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}",)
+    )
+
+
+def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
+    node = Node(NGINX)
+    node.answers[NGINX] = lambda _: FORBIDDEN
+    node.leaves[NGINX] = 40
+
+    assert node.drain(60) == eviction.Drained(waited_s=40)
+
+
+def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> None:
+    node = Node(NGINX)
+    node.answers[NGINX] = lambda _: cluster.Answer(outcome=cluster.Outcome.GONE)
+    node.leaves[NGINX] = 8
+
+    assert node.drain() == eviction.Drained(waited_s=8)
+    assert node.asked == [(0, NGINX)]
+
+
+def test_a_pod_of_the_same_name_that_came_since_is_asked_for_too() -> None:
+    node = Node(NGINX)
+    node.grace_s = 1000
+
+    node.drain(150)
+
+    assert node.asked == [(0, NGINX), (60, NGINX), (120, NGINX)]
+
+
+def test_with_draining_off_nobody_is_asked_and_all_are_waited_for() -> None:
+    node = Node(NGINX)
+    node.leaves[NGINX] = 50
+
+    assert node.drain(enabled=False) == eviction.Drained(waited_s=50)
+    assert node.asked == []
+
+
+def test_with_draining_off_the_deadline_says_so() -> None:
+    node = Node(NGINX)
+
+    ended = node.drain(60, enabled=False)
+
+    note = "Nobody is evicted, as the policy's drain is not enabled."
+    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(note,))
+
+
+def test_processes_of_the_host_are_only_waited_for() -> None:
+    node = Node(STRANGER)
+    node.leaves["4711"] = 20
+
+    assert node.drain() == eviction.Drained(waited_s=20)
+    assert node.asked == []
+
+
+def test_a_process_of_the_host_that_stays_is_named_at_the_deadline() -> None:
+    node = Node(STRANGER, NGINX)
+
+    assert node.drain(30) == eviction.Stayed(holders=(STRANGER,), notes=())
+    assert node.asked == [(0, NGINX)]
+
+
+def test_without_api_server_the_drain_waits_and_says_so() -> None:
+    node = Node(NGINX, REDIS)
+    node.answers = {NGINX: unreachable, REDIS: unreachable}
+
+    ended = node.drain(60)
+
+    assert ended == eviction.Stayed(
+        holders=(pod(NGINX), pod(REDIS)), notes=("The API server cannot be asked: Connection refused.",)
+    )
+    # Each question may take its time, so there is one every five seconds, however many pods there are.
+    assert [moment for moment, _ in node.asked] == list(range(0, 60, 5))
+
+
+def test_an_api_server_that_comes_back_is_asked_for_all() -> None:
+    node = Node(NGINX, REDIS)
+    node.answers = {key: lambda now_s: unreachable(now_s) if now_s < 22 else ACCEPTED for key in (NGINX, REDIS)}
+
+    assert node.drain() == eviction.Drained(waited_s=26)
+    assert node.asked[-2:] == [(25, NGINX), (25, REDIS)]
+
+
+def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
+    node = Node(NGINX)
+    node.answers[NGINX] = lambda now_s: unreachable(now_s) if now_s < 22 else BUDGET
+
+    ended = node.drain(60)
+
+    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",))
+
+
+def test_what_the_api_server_cannot_do_is_tried_again() -> None:
+    node = Node(NGINX)
+
+    def refuse(now_s: float) -> cluster.Answer:
+        if now_s < 7:
+            raise cluster.Refused("The API server did not evict the pod (500): etcd is down.", 500)
+        return ACCEPTED
+
+    node.answers[NGINX] = refuse
+
+    assert node.drain() == eviction.Drained(waited_s=11)
+    assert [moment for moment, _ in node.asked] == [0, 5, 10]
+
+
+def test_a_kubelet_that_does_not_answer_is_waited_for() -> None:
+    node = Node(NGINX)
+    node.blind_until_s = 10
+
+    assert node.drain() == eviction.Drained(waited_s=11)
+    assert node.asked == [(10, NGINX)]
+
+
+def test_while_nobody_knows_who_holds_a_device_nothing_is_drained() -> None:
+    node = Node()
+    node.blind_until_s = 1000
+
+    ended = node.drain(60)
+
+    assert ended == eviction.Stayed(holders=(), notes=("The kubelet does not say which pods hold devices.",))
+
+
+def test_what_could_not_be_looked_at_is_said_at_the_end() -> None:
+    node = Node()
+    node.notes = ("The kubelet's socket is not there.",)
+
+    assert node.drain() == eviction.Drained(waited_s=0, notes=node.notes)
+
+
+def test_the_deadline_holds_while_evictions_take_their_time() -> None:
+    node = Node(*(f"default/web-{number}" for number in range(20)))
+    node.answers = {key: lambda _: BUDGET for key in node.held}
+    node.eviction_s = 10
+
+    node.drain(60)
+
+    assert node.now_s == 60
+    assert len(node.asked) == 6
+
+
+def test_a_deadline_of_less_than_a_look_is_kept() -> None:
+    node = Node(NGINX)
+    node.grace_s = 100
+
+    node.drain(0.5)
+
+    assert node.pauses == [0.5]
+
+
+def test_the_end_of_the_installer_breaks_the_drain_off() -> None:
+    node = Node(NGINX)
+    node.grace_s = 100
+    node.pause = lambda seconds: node.stop.set()  # type: ignore[method-assign]
+
+    with pytest.raises(hosts.Cancelled):
+        node.drain()
+
+    assert node.asked == [(0, NGINX)]
+
+
+def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
+    node = Node(NGINX)
+    node.grace_s = 10000
+    running = eviction.Drain(
+        find=node.find,
+        evict=node.evict,
+        deadline_s=3600,
+        enabled=True,
+        stop=node.stop,
+        clock=itertools.count().__next__,
+    )
+    timer = threading.Timer(0.05, node.stop.set)
+    timer.start()
+
+    with pytest.raises(hosts.Cancelled):
+        running.run()
+
+    timer.join()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
+    with apiservers.serving(tmp_path) as serving:
+        yield serving
+
+
+def test_a_kubelet_and_an_api_server_are_drained_together(server: apiservers.ApiServer, tmp_path: Path) -> None:
+    server.state.pods, server.state.budgets = {NGINX, REDIS}, {REDIS: "cache"}
+    api, host = cluster.Cluster(server.kubeconfig), hosts.Host(tmp_path)
+    now = itertools.count()
+    with podresources.serving(tmp_path) as kubelet:
+        for key in (NGINX, REDIS):
+            kubelet.give(key, "main", "openfuyao.com/kae.hpre", "0000:79:00.0")
+        server.state.when_evicted = kubelet.remove
+
+        def pause(_: float) -> None:
+            if NGINX not in kubelet.pods:
+                server.state.budgets.clear()
+
+        ended = eviction.Drain(
+            find=lambda: device_holders.find(host, ["openfuyao.com/kae.hpre"], ()),
+            evict=api.evict,
+            deadline_s=1000,
+            enabled=True,
+            stop=host.stop,
+            clock=now.__next__,
+            pause=pause,
+        ).run()
+    api.close()
+
+    assert isinstance(ended, eviction.Drained)
+    assert server.state.evicted == [NGINX, REDIS]

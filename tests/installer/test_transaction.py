@@ -1,0 +1,245 @@
+"""Which driver a host ends with, by state and INSTALL_POLICY."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import paths
+from installer.store import record
+from tests.installer import apiservers, incidents, machines, modulefiles, settings
+
+POD = incidents.POD
+BACK = "The host has again what it had before."
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.0 by others."""
+    return machines.with_kae(tmp_path / "foreign", "2.0.0")
+
+
+@pytest.fixture
+def theirs(foreign: machines.Machine) -> Iterator[incidents.Crew]:
+    """Installers of that host."""
+    with incidents.Crew(foreign) as crew:
+        yield crew
+
+
+def ours(machine: machines.Machine) -> list[str]:
+    """The files of ours, without record and store."""
+    found = machine.files("etc", "usr", "opt")
+    return [path for path in found if "updates/kae" in path or "kae" in path.split("/")[:2] or "70-kae" in path]
+
+
+def test_a_driver_of_others_that_works_stays_under_if_not_present(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    before = foreign.files()
+
+    shown = theirs.job(image, "2.0.1", module_parameters={}).settle()
+
+    assert (shown.state, shown.ready, foreign.files()) == ("Foreign", True, before)
+
+
+def test_a_driver_of_others_is_replaced_under_always(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    shown = theirs.job(image, "2.0.1", install_policy="Always").settle()
+
+    assert (shown.state, incidents.works(foreign)) == ("Ready", True)
+    # Shadowed, not erased.
+    assert (foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko").exists()
+
+
+def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    foreign.unload()
+    foreign.let_die("hisi_hpre", "hisi_sec2", "hisi_zip")
+    foreign.load()
+    foreign.mend()
+    assert (len(foreign.loaded()), foreign.entries()) == (5, {})
+
+    shown = theirs.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(foreign)) == ("Ready", True)
+
+
+def test_a_replaced_driver_of_others_is_ours_from_then_on(
+    foreign: machines.Machine, image: Path, newer: Path, theirs: incidents.Crew
+) -> None:
+    theirs.job(image, "2.0.1", install_policy="Always").settle()
+
+    shown = theirs.job(newer, install_policy="IfNotPresent").settle()
+
+    assert (shown.state, incidents.works(foreign, "2.0.2")) == ("Ready", True)
+
+
+@pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
+def test_a_driver_of_ours_follows_the_policy_whatever_install_policy_says(
+    policy: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    shown = crew.job(newer, install_policy=policy).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_going_back_needs_nothing_of_the_image_but_its_content(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    crew.job(newer).settle()
+    job = crew.job(image, "2.0.1")
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
+    assert "copy-modules" not in job.shown.taken
+
+
+def test_other_parameters_alone_load_the_same_driver_anew(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    wanted = settings.parameters(uacce_mode=2, pf_q_num=512)
+    job = crew.job(image, "2.0.1", module_parameters=wanted)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
+    assert machine.parameters("hisi_zip")["pf_q_num"] == 512
+    assert "place-modules" not in job.shown.taken
+
+
+def test_other_parameters_that_are_refused_bring_the_old_ones_back(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    wanted = settings.parameters(uacce_mode=2, pf_q_num=5000)
+
+    shown = crew.job(image, "2.0.1", module_parameters=wanted).settle()
+
+    assert (shown.state, shown.reason.endswith(BACK), incidents.works(machine)) == ("Failed", True, True)
+    assert machine.parameters("hisi_zip")["pf_q_num"] == 256
+    assert (machine.root / "etc/modprobe.d/hisi_zip.conf").read_text() == "options hisi_zip pf_q_num=256 uacce_mode=2\n"
+
+
+# No driver.
+
+
+def test_absent_takes_our_driver_away_with_all_its_traces(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, shown.reason) == ("Ready", "There is no driver of ours, as told.")
+    assert (machine.loaded(), ours(machine), machine.vfs(incidents.HPRE)) == ({}, [], ())
+    assert [path for path in machine.files("etc") if "modprobe.d/hisi" in path] == []
+    assert not machine.host.path(paths.CHANGING).exists()
+
+
+def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    crew.job(image, "2.0.1", state="Absent").settle()
+    machine.reboot()
+    machine.calls()
+    assert set(machine.loaded()) == set(modulefiles.DRIVER)
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, settings.changes_made(machine)) == ("Ready", [])
+
+
+def test_absent_leaves_a_driver_of_others_under_if_not_present(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    before = foreign.files()
+
+    shown = theirs.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, foreign.files(), len(foreign.entries())) == ("Foreign", before, 6)
+
+
+def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on_the_disk(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    shown = theirs.job(image, "2.0.1", state="Absent", install_policy="Always").settle()
+
+    assert (shown.state, foreign.loaded()) == ("Ready", {})
+    assert (foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko").exists()
+
+
+def test_absent_evicts_with_the_same_care(
+    machine: machines.Machine,
+    image: Path,
+    server: apiservers.ApiServer,
+    users: incidents.Users,
+    crew: incidents.Crew,
+) -> None:
+    users.come(POD)
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, machine.loaded(), users.evicted) == ("Ready", {}, [POD])
+    assert incidents.holder(server) == ""
+
+
+def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
+    machine: machines.Machine,
+    image: Path,
+    server: apiservers.ApiServer,
+    users: incidents.Users,
+    crew: incidents.Crew,
+) -> None:
+    users.come(POD)
+    server.state.budgets[POD] = "shop/checkout-budget"
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, shown.ready, incidents.works(machine)) == ("Blocked", False, True)
+
+
+def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.pin("hisi_hpre")
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, shown.reason.endswith(BACK), incidents.works(machine)) == ("Failed", True, True)
+    assert record.read(machine.host).installed is not None
+
+
+def test_absent_ends_what_a_killed_installer_began(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    class Killed(BaseException):
+        """The end of everything."""
+
+    def kill() -> None:
+        raise Killed
+
+    job = crew.job(newer)
+    job.at("place-modules", kill)
+    with pytest.raises(Killed):
+        job.settle()
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, machine.loaded(), ours(machine)) == ("Ready", {}, [])
+    assert record.read(machine.host).change is None
+
+
+def test_present_after_absent_installs_again(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
+    crew.job(image, "2.0.1", state="Absent").settle()
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)

@@ -1,0 +1,141 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from compiler.inventory import snapshot
+from tests.watcher import fleet
+from watcher import pending_changes
+
+QUIET_S, REMOVAL_S = 10, 600
+
+
+def settled(shown: pending_changes.Picture, now_s: float) -> list[str]:
+    return [node.name for node in shown.settled(now_s)]
+
+
+def published(*nodes: snapshot.Node) -> pending_changes.Picture:
+    """A picture that agrees with the repository."""
+    made = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    made.replace(nodes, 0)
+    made.publish(nodes, 0)
+    return made
+
+
+def test_a_new_node_is_settled_after_the_quiet_time() -> None:
+    shown = published(fleet.node("a"))
+
+    shown.see(fleet.node("b"), 100)
+
+    assert settled(shown, 109.9) == ["a"]
+    assert settled(shown, 110) == ["a", "b"]
+    assert shown.due_s() == 110
+
+
+def test_a_node_that_keeps_changing_is_settled_once_it_keeps_still() -> None:
+    shown = published(fleet.node("a"))
+
+    for second in range(5):
+        shown.see(fleet.node("a", labels={"beat": str(second)}), 100 + second)
+
+    assert dict(shown.settled(113.9)[0].labels) == {}
+    assert dict(shown.settled(114)[0].labels) == {"beat": "4"}
+
+
+def test_a_node_that_never_keeps_still_is_shown_after_ten_quiet_times() -> None:
+    shown = published(fleet.node("a"))
+
+    for second in range(150):
+        shown.see(fleet.node("a", labels={"beat": str(second)}), 100 + second)
+
+    assert dict(shown.settled(201)[0].labels) == {"beat": "149"}
+
+
+def test_a_node_that_is_gone_stays_for_the_longer_time() -> None:
+    shown = published(fleet.node("a"), fleet.node("b"))
+
+    shown.miss("b", 100)
+
+    assert settled(shown, 699.9) == ["a", "b"]
+    assert shown.kept == 1
+    assert settled(shown, 700) == ["a"]
+
+
+def test_a_node_that_comes_back_in_time_was_never_gone() -> None:
+    shown = published(fleet.node("a"), fleet.node("b"))
+
+    shown.miss("b", 100)
+    shown.see(fleet.node("b"), 500)
+
+    assert settled(shown, 10_000) == ["a", "b"]
+    assert shown.due_s() is None
+
+
+def test_labels_that_nfd_takes_away_stay_for_the_longer_time() -> None:
+    shown = published(fleet.node("a"))
+
+    shown.see(fleet.unlabelled("a"), 100)
+
+    assert shown.settled(699)[0] == fleet.node("a")
+    assert shown.settled(700)[0] == fleet.unlabelled("a")
+
+
+def test_fewer_devices_are_a_loss_and_more_are_not() -> None:
+    two, one = fleet.node("a", hpre=2), fleet.node("a", hpre=1)
+
+    assert pending_changes.loses(two, one)
+    assert not pending_changes.loses(one, two)
+
+
+def test_another_kernel_is_no_loss() -> None:
+    assert not pending_changes.loses(fleet.node("a"), fleet.node("a", kernel_version="6.6.0"))
+
+
+def test_what_differs_when_the_watcher_starts_waits_from_then_on() -> None:
+    shown = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    shown.publish([fleet.node("a"), fleet.node("gone")], 1000)
+
+    shown.replace([fleet.node("a"), fleet.node("new")], 1001)
+
+    assert settled(shown, 1002) == ["a", "gone"]
+    assert settled(shown, 1011) == ["a", "gone", "new"]
+    assert settled(shown, 1600) == ["a", "new"]
+
+
+def test_everything_is_settled_for_one_who_does_not_wait() -> None:
+    shown = published(fleet.node("a"))
+    shown.miss("a", 100)
+    shown.see(fleet.node("b"), 100)
+
+    assert [node.name for node in shown.settled(100, all_of_it=True)] == ["b"]
+
+
+def test_what_others_wrote_into_the_repository_is_a_difference() -> None:
+    shown = published(fleet.node("a"))
+
+    shown.publish([fleet.node("a"), fleet.node("typed-in")], 50)
+
+    assert settled(shown, 649) == ["a", "typed-in"]
+    assert settled(shown, 650) == ["a"]
+
+
+_NAMES = st.sampled_from("abc")
+_EVENTS = st.tuples(
+    st.sampled_from(["see", "miss", "publish"]), _NAMES, st.integers(0, 3), st.floats(0, 900, allow_nan=False)
+)
+
+
+@given(st.lists(_EVENTS, max_size=30))
+def test_after_long_quiet_the_settled_nodes_are_the_nodes_that_are(events: list[tuple[str, str, int, float]]) -> None:
+    shown = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    now_s, current = 0.0, {}
+    for kind, name, hpre, later_s in events:
+        now_s += later_s
+        if kind == "see":
+            current[name] = fleet.node(name, hpre=hpre)
+            shown.see(current[name], now_s)
+        elif kind == "miss":
+            current.pop(name, None)
+            shown.miss(name, now_s)
+        else:
+            shown.publish(shown.settled(now_s), now_s)
+
+    assert {node.name: node for node in shown.settled(now_s + REMOVAL_S)} == current

@@ -1,0 +1,57 @@
+"""What changed between two inventories, in people's words: the commit's message."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from compiler.inventory import snapshot
+from watcher import pending_changes
+
+_NAMED = 20
+"""Nodes that are named for each sort of change."""
+
+_SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
+    ("kernel", lambda node: node.profile.kernel_version),
+    ("kubelet", lambda node: node.profile.kubelet_version),
+    ("operating system", lambda node: node.profile.os_image),
+    ("architecture", lambda node: node.profile.architecture),
+    ("devices", pending_changes.devices_of),
+    ("taints", lambda node: node.profile.taints),
+    ("labels", lambda node: (dict(node.profile.labels), dict(node.labels), node.hostname, node.profile.discovered)),
+)
+"""What may change of a node. Labels of NFD follow the others, so they count only where nothing else does."""
+
+
+def message(template: str, cluster: str, old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> str:
+    """The commit's message: the template's text, and below it the nodes' names."""
+    changes = tuple(_changes(old, new))
+    words = ", ".join(text for text, _ in changes) or "written anew"
+    subject = template.replace("{cluster}", cluster).replace("{summary}", words)
+    body = "\n".join(f"{text}: {_listed(names)}" for text, names in changes)
+    return f"{subject}\n\n{body}\n" if body else f"{subject}\n"
+
+
+def _changes(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> Iterator[tuple[str, list[str]]]:
+    before, after = ({node.name: node for node in nodes} for nodes in (old, new))
+    joined = [name for name in after if name not in before]
+    left = [name for name in before if name not in after]
+    if joined:
+        yield f"{_nodes(joined)} joined", joined
+    if left:
+        yield f"{_nodes(left)} left", left
+    common = [(before[name], node) for name, node in after.items() if name in before and before[name] != node]
+    sorts: dict[str, list[str]] = {}
+    for was, now in common:
+        found = [word for word, of in _SORTS if of(was) != of(now)]
+        for word in found if found == ["labels"] else [word for word in found if word != "labels"]:
+            sorts.setdefault(word, []).append(now.name)
+    for word, names in sorts.items():
+        yield f"{word} changed on {_nodes(names)}", names
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return "1 node" if len(names) == 1 else f"{len(names)} nodes"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = sorted(names)[:_NAMED]
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

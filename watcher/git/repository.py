@@ -1,0 +1,259 @@
+"""One file of a git repository: read it, replace it, and never anything else.
+
+A commit is a function of the fetched tip and the new bytes: the tip is its only parent, and one file is all that
+differs. The push succeeds only where the tip is still the branch's. So a lost race is begun again from the fetch, and
+whatever happens in between, nobody's commit is lost or comes back.
+"""
+
+import contextlib
+import itertools
+import random
+import re
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar
+from urllib import parse
+
+from runtime import errors
+from watcher.git import children, clones, credentials, git, git_errors, trees
+
+T = TypeVar("T")
+
+_SOUND_AFTER = (
+    *(git_errors.Unreachable, git_errors.Denied, git_errors.NotFound, git_errors.LostRace, git_errors.Refused),
+    *(git_errors.Obstructed, git_errors.Unusable),
+)
+"""What says nothing against the clone; after anything else it is thrown away."""
+
+_HELD = "kae/held-"
+
+_BROKEN = 2
+"""How often in a row a damaged clone is made anew: then it is the repository that is damaged."""
+
+# git-check-ref-format(1), where it is stricter than the document's own rule for paths.
+_BAD_BRANCH = re.compile(r"^[/-]|//|\.\.|/\.|^\.|\.lock(/|$)|[/.]$|[^A-Za-z0-9._/-]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The file, and the branches on which it may stand."""
+
+    url: str
+    branch: str
+    path: str
+    """The file's, from the root of the repository."""
+    cluster: str
+    author: git.Author
+
+    @property
+    def held(self) -> str:
+        """The branch for what a person is to agree to: ours alone."""
+        return f"{_HELD}{self.cluster}"
+
+    def __post_init__(self) -> None:
+        """Raises `errors.ConfigError` for a name that git does not take."""
+        for branch in (self.branch, self.held):
+            if not branch or _BAD_BRANCH.search(branch):
+                raise errors.ConfigError(f"'{branch}' is no name for a branch.")
+        if any(part.lower() in ("", ".", "..", ".git") for part in self.path.split("/")):
+            raise errors.ConfigError(f"'{self.path}' is no path in a repository.")
+        try:
+            parse.urlsplit(self.url)
+        except ValueError as error:
+            raise errors.ConfigError(f"The repository's URL is none: {error}.") from error
+        if not self.url.isprintable() or self.url.startswith("-"):
+            raise errors.ConfigError("The repository's URL is none: it begins with '-', or holds a control character.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """How patient a `Repository` is; times in seconds."""
+
+    timeout_s: float = 120
+    """For each command that talks to the repository."""
+    tries: int = 12
+    """How often a lost race is run again."""
+    pause_s: float = 0.2
+    """At most so long after the first loss, and twice as long after each further one,"""
+    longest_pause_s: float = 5
+    """up to this. By chance, so that watchers that meet do not meet again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    """The repository as it is."""
+
+    base: Literal["branch", "default", "nothing"]
+    """What a commit goes on top of: the branch; the default branch, where ours does not exist; or nothing, in a
+    repository that has neither."""
+    commit: str | None
+    """The base's tip."""
+    content: bytes | None
+    """The file's bytes in it; None: there is no such file."""
+    held: str | None
+    """The tip of the branch for what is held back; None: there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What the file is to be."""
+
+    content: bytes
+    message: str
+    """The commit's; of no use where the file has these bytes already."""
+
+
+class Repository:
+    """A repository at the other end of a network, by a clone that may be lost at any time. For one thread.
+
+    Methods raise what `gitwords` lists; `LostRace` and `Broken` only after several tries, save from `commit` and
+    `push`, after which `fetch` is to be called again.
+    """
+
+    def __init__(
+        self, target: Target, scratch: Path, secrets: credentials.Secrets, stop: threading.Event, timing: Timing
+    ) -> None:
+        """Touches nothing yet. In `scratch` is nothing of worth between two calls."""
+        self._target = target
+        self._clone = clones.Clone(scratch)
+        self._keys = credentials.Keys(secrets, scratch, stop)
+        self._limits = children.Limits(timeout_s=timing.timeout_s, stop=stop)
+        self._timing = timing
+        self._chance = random.Random()  # noqa: S311 - it spreads pauses
+        self.races = 0
+        """So often somebody else was sooner, in all methods."""
+
+    def fetch(self) -> Fetched:
+        """The branch's tip and the file in it."""
+        return self._again(self._fetch)
+
+    def commit(self, fetched: Fetched, content: bytes, message: str) -> str | None:
+        """Makes a commit on top of what was fetched, in which the file has these bytes; None: it has them already."""
+        if content == fetched.content:
+            return None
+        with self._git() as tool, self._keys.signing() as key:
+            tree = trees.replaced(tool, fetched.commit, self._target.path, tool.write_blob(content))
+            commit = tool.write_commit(tree, fetched.commit, message, self._target.author, key)
+        self._clone.add(commit)
+        return commit
+
+    def push(self, fetched: Fetched, commit: str) -> None:
+        """Makes a commit the branch's tip, if what was fetched is still what the branch is."""
+        old = fetched.commit if fetched.base == "branch" else None
+        with self._git() as tool:
+            tool.push(git.Push(branch=self._target.branch, old=old, new=commit))
+
+    def publish(self, decide: Callable[[Fetched], Change | None]) -> str | None:
+        """Changes the file, whoever else writes to the branch meanwhile.
+
+        `decide` is given the very state that is replaced, again after each lost race; None: it is to stay. The commit
+        that was pushed; None where none was, as the file stays, or has these bytes already.
+        """
+
+        def attempt() -> str | None:
+            fetched = self._fetch()
+            change = decide(fetched)
+            if change is None:
+                return None
+            commit = self.commit(fetched, change.content, change.message)
+            # A branch that somebody deleted, but whose bytes are all in the default one, comes back as that one is.
+            tip = commit or (fetched.commit if fetched.base == "default" else None)
+            if tip is not None:
+                self.push(fetched, tip)
+            return commit
+
+        return self._again(attempt)
+
+    def hold(self, content: bytes, message: str) -> str | None:
+        """Puts the file with these bytes on the branch for what is held back, on top of what is fetched now.
+
+        The commit; None where that branch, or the other one, has just this already.
+        """
+
+        def attempt() -> str | None:
+            fetched = self._fetch()
+            if content == fetched.content or self._holds(fetched, content):
+                return None
+            commit = self.commit(fetched, content, message)
+            with self._git() as tool:
+                tool.push(git.Push(branch=self._target.held, old=fetched.held, new=commit))
+            return commit
+
+        return self._again(attempt)
+
+    def unhold(self) -> bool:
+        """Deletes the branch for what is held back; whether there was one."""
+
+        def attempt() -> bool:
+            with self._git() as tool:
+                tip = tool.heads((self._target.held,)).tips.get(self._target.held)
+                if tip is not None:
+                    self._clone.open(tool, tip)
+                    tool.push(git.Push(branch=self._target.held, old=tip, new=None))
+                return tip is not None
+
+        return self._again(attempt)
+
+    def _fetch(self) -> Fetched:
+        with self._git() as tool:
+            heads = tool.heads((self._target.branch, self._target.held))
+            held = heads.tips.get(self._target.held)
+            base: Literal["branch", "default", "nothing"] = "branch"
+            branch, tip = self._target.branch, heads.tips.get(self._target.branch)
+            # A host may take the first branch that it sees for the default one: what is held back is no base.
+            if tip is None and heads.default is not None and not heads.default.startswith(_HELD):
+                base, branch, tip = "default", heads.default, heads.default_tip
+            self._clone.renew(tip)
+            self._clone.open(tool, tip)
+            if tip is None:
+                return Fetched(base="nothing", commit=None, content=None, held=held)
+            tip = self._clone.fetch(tool, branch, tip)
+            return Fetched(base=base, commit=tip, content=self._content(tool, tip), held=held)
+
+    def _content(self, tool: git.Git, commit: str) -> bytes | None:
+        entry = tool.find(commit, self._target.path)
+        if entry is None:
+            return None
+        trees.check(entry, self._target.path)
+        return tool.blob(entry)
+
+    def _holds(self, fetched: Fetched, content: bytes) -> bool:
+        if fetched.held is None:
+            return False
+        with self._git() as tool:
+            tip = self._clone.fetch(tool, self._target.held, fetched.held)
+            parents = () if fetched.commit is None else (fetched.commit,)
+            return tool.parents(tip) == parents and self._content(tool, tip) == content
+
+    @contextlib.contextmanager
+    def _git(self) -> Iterator[git.Git]:
+        """The command line with fresh credentials; where what happens within makes the clone doubtful, it goes."""
+        try:
+            path = self._clone.path
+            with self._keys.repository(self._target.url) as access:
+                yield git.Git(path, self._target.url, access, self._limits)
+        except errors.Failure as failure:
+            if not isinstance(failure, _SOUND_AFTER):
+                self._clone.discard()
+            raise
+
+    def _again(self, attempt: Callable[[], T]) -> T:
+        broken = 0
+        for number in itertools.count(1):
+            try:
+                return attempt()
+            except git_errors.LostRace:
+                self.races += 1
+                broken = 0
+                if number == self._timing.tries:
+                    raise
+            except git_errors.Broken:
+                broken += 1
+                if broken > _BROKEN:
+                    raise
+            longest_s = min(self._timing.longest_pause_s, self._timing.pause_s * 2 ** (number - 1))
+            if self._limits.stop.wait(self._chance.uniform(0, longest_s)):
+                break
+        raise git_errors.Cancelled("The work on the repository was broken off, as we are to end.")

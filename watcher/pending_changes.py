@@ -1,0 +1,130 @@
+"""The nodes as they are, as the repository has them, and which of the differences are settled enough to commit."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from compiler import devices
+from compiler.inventory import snapshot
+
+_LONGEST = 10
+"""A node that never keeps still is committed all the same after so many quiet times."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    first_s: float
+    last_s: float
+
+
+class Picture:
+    """Nodes by name. Times are those of one clock that never goes back, in seconds.
+
+    What a node loses waits longer than what it gains: a NodeFeature that is deleted and made again, a rule that is
+    pruned for a moment, a node that boots, all take labels away for seconds or minutes.
+    """
+
+    def __init__(self, quiet_s: float, removal_quiet_s: float) -> None:
+        """Empty, and compared with an empty repository."""
+        self._quiet_s = quiet_s
+        self._removal_quiet_s = removal_quiet_s
+        self._current: dict[str, snapshot.Node] = {}
+        self._published: Mapping[str, snapshot.Node] = {}
+        self._changes: dict[str, _Change] = {}
+
+    @property
+    def nodes(self) -> int:
+        """How many there are now."""
+        return len(self._current)
+
+    @property
+    def published(self) -> tuple[snapshot.Node, ...]:
+        """What the repository has, by name."""
+        return tuple(self._published.values())
+
+    @property
+    def kept(self) -> int:
+        """How many are shown with more than they have now, as what they lost is not settled."""
+        return sum(loses(self._published.get(name), self._current.get(name)) for name in self._changes)
+
+    def publish(self, nodes: Iterable[snapshot.Node], now_s: float) -> None:
+        """The repository has these nodes now."""
+        self._published = {node.name: node for node in nodes}
+        earlier = self._changes
+        self._changes = {}
+        for name in {*self._published, *self._current}:
+            if self._published.get(name) != self._current.get(name):
+                self._changes[name] = earlier.get(name, _Change(now_s, now_s))
+
+    def see(self, node: snapshot.Node, now_s: float) -> None:
+        """A node is as it says."""
+        if self._current.get(node.name) != node:
+            self._current[node.name] = node
+            self._note(node.name, now_s)
+
+    def miss(self, name: str, now_s: float) -> None:
+        """A node is not there any more."""
+        if self._current.pop(name, None) is not None:
+            self._note(name, now_s)
+
+    def replace(self, nodes: Iterable[snapshot.Node], now_s: float, newer: Collection[str] = ()) -> None:
+        """These nodes are all that there are: a full list, but for the newer names, of which more is known."""
+        listed = {node.name: node for node in nodes}
+        for name in [name for name in self._current if name not in listed and name not in newer]:
+            self.miss(name, now_s)
+        for name, node in listed.items():
+            if name not in newer:
+                self.see(node, now_s)
+
+    def settled(self, now_s: float, *, all_of_it: bool = False) -> tuple[snapshot.Node, ...]:
+        """The nodes to commit now, by name: what has not kept still for long enough is as the repository has it."""
+        names = sorted({*self._published, *self._current})
+        found = (
+            self._current.get(name) if all_of_it or self._is_settled(name, now_s) else self._published.get(name)
+            for name in names
+        )
+        return tuple(node for node in found if node is not None)
+
+    def due_s(self) -> float | None:
+        """When the next difference is settled; None where there is none."""
+        return min(map(self._due_s, self._changes), default=None)
+
+    def _note(self, name: str, now_s: float) -> None:
+        if self._current.get(name) == self._published.get(name):
+            self._changes.pop(name, None)
+        else:
+            first_s = self._changes[name].first_s if name in self._changes else now_s
+            self._changes[name] = _Change(first_s, now_s)
+
+    def _is_settled(self, name: str, now_s: float) -> bool:
+        return name not in self._changes or now_s >= self._due_s(name)
+
+    def _due_s(self, name: str) -> float:
+        change = self._changes[name]
+        lost = loses(self._published.get(name), self._current.get(name))
+        quiet_s = self._removal_quiet_s if lost else self._quiet_s
+        return min(change.last_s + quiet_s, change.first_s + _LONGEST * quiet_s)
+
+
+def loses(old: snapshot.Node | None, new: snapshot.Node | None) -> bool:
+    """Whether a node is less than it was: gone, without some of its devices, or without labels that NFD gave it."""
+    if old is None:
+        return False
+    if new is None:
+        return True
+    was, now = old.profile, new.profile
+    if was is now:
+        return False
+    fewer = any(count > devices_of(new)[kind] for kind, count in devices_of(old).items())
+    return fewer or (was.discovered and not now.discovered) or not was.labels.keys() <= now.labels.keys()
+
+
+def devices_of(node: snapshot.Node) -> dict[str, int]:
+    """How many devices of each kind NFD says that a node has, virtual functions too."""
+    labels = node.profile.labels
+    return {
+        kind.name: sum(_count(labels.get(f"{kind.resource}.{sort}")) for sort in ("pf", "vf")) for kind in devices.KINDS
+    }
+
+
+def _count(text: str | None) -> int:
+    return int(text) if text is not None and text.isdecimal() else 0
