@@ -96,14 +96,14 @@ def engine_settings(item: definitions.Cluster, source: documents.Document) -> It
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
             code="conflicting-settings",
-            span=source.place("spec", "gitops", "flux", "secretRef"),
+            span=source.setting_span("spec", "gitops", "flux", "secretRef"),
             message="A secretRef is for a GitRepository of our own, and sourceRef names another source.",
             hint="Remove one of the two.",
         )
     if item.spec.psa.enabled and not item.spec.namespaceManaged:
         yield Diagnostic(
             code="conflicting-settings",
-            span=source.place("spec", "psa", "enabled"),
+            span=source.setting_span("spec", "psa", "enabled"),
             message=f"The namespace '{item.spec.namespace}' is made elsewhere, so it is not labelled as privileged.",
             hint="Remove psa.enabled and label the namespace where it is made, or let namespaceManaged be true.",
         )

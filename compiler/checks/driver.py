@@ -85,7 +85,7 @@ def module_parameters(item: definitions.Policy) -> Iterator[Diagnostic]:
 
 
 def _unknown(item: definitions.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
-    span = item.source.places.span(path, key=True)
+    span = item.source.key_span(*path)
     hint = f"Those that there are: {', '.join(sorted(known))}."
     return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 

@@ -42,14 +42,14 @@ def _image(source: documents.Document, component: base.Component, paths: Paths, 
         given, absent = ("version", "repository") if component.version else ("repository", "version")
         yield Diagnostic(
             code="image-reference",
-            span=source.place(*paths[absent]),
+            span=source.setting_span(*paths[absent]),
             message=f"The {noun}'s image has a {given} and no {absent}.",
             hint="Give both, or leave both empty and write the whole reference as image.",
         )
     elif not _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)):
         yield Diagnostic(
             code="image-reference",
-            span=source.place(*paths[_misspelt(component)]),
+            span=source.setting_span(*paths[_misspelt(component)]),
             message=f"The {noun}'s image '{reference}' is no image reference.",
             hint="Names are in lower case; a version is a tag, or sha256: with 64 hexadecimal digits.",
         )
@@ -71,7 +71,7 @@ def mutable_tag(source: documents.Document, path: documents.Path, reference: str
         pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
     return Diagnostic(
         code="mutable-tag",
-        span=source.place(*path),
+        span=source.setting_span(*path),
         message=f"'{reference}', {what}, can change without a commit.",
         hint=f"Set {wording.dotted(path[1:])} to {pinned}.",
     )

@@ -89,7 +89,7 @@ def placeholders(item: definitions.Policy) -> Iterator[Diagnostic]:
         if mapping.kernels is not None and not overrides.is_per_kernel(item, mapping):
             yield Diagnostic(
                 code="kernel-placeholder",
-                span=item.source.places.span((*path, "kernels"), key=True),
+                span=item.source.key_span(*path, "kernels"),
                 message=f"Mapping '{mapping.name}' lists kernels, but none of its images is named after them.",
                 hint=f"Write {kernels.FULL_VERSION} or {kernels.XYZ} into its version or image, or remove the list.",
             )
@@ -105,7 +105,7 @@ def shared_images(item: definitions.Policy) -> Iterator[Diagnostic]:
         if not kernels.named_in(variant.driver):
             yield Diagnostic(
                 code="kernel-not-in-image",
-                span=item.source.place(*variant.paths["version"]),
+                span=item.source.setting_span(*variant.paths["version"]),
                 message=f"All kernels of mapping '{mapping.name}' get one image of version "
                 f"'{variant.driver.version}', while others of its images are named after kernels.",
                 notes=("They take it whether it holds modules for them or not.",),
@@ -141,7 +141,7 @@ def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnosti
         hint = "Add the kernel to the list once there is an image for it."
     return Diagnostic(
         code="kernel-not-covered",
-        span=policy.source.place(*path),
+        span=policy.source.setting_span(*path),
         message=message,
         notes=("Such a node is in no pool of the policy, and keeps the driver that it has.",),
         hint=hint,

@@ -37,7 +37,7 @@ def no_kind_enabled(item: definitions.Policy) -> Iterator[Diagnostic]:
     if not assignment.enabled_kinds(item):
         yield Diagnostic(
             code="no-kind-enabled",
-            span=item.source.place("spec", "operator"),
+            span=item.source.setting_span("spec", "operator"),
             message=f"Policy '{item.name}' enables no kind of device.",
             hint="Set enabledHPRE, enabledSEC or enabledZIP to true, or delete the policy.",
         )
@@ -48,7 +48,7 @@ def default_with_selector(item: definitions.Policy) -> Iterator[Diagnostic]:
     if item.spec.default and item.spec.nodeSelector is not None:
         yield Diagnostic(
             code="default-with-selector",
-            span=item.source.place("spec", "nodeSelector"),
+            span=item.source.setting_span("spec", "nodeSelector"),
             message=f"Policy '{item.name}' is the default and has a nodeSelector too.",
             notes=("The default policy takes the nodes that no other policy of the cluster matches.",),
             hint="Remove `default: true` or the nodeSelector.",
@@ -92,7 +92,7 @@ def _selector(
     if contradicted is not None:
         yield Diagnostic(
             code="selector-never-matches",
-            span=item.source.place(*path),
+            span=item.source.setting_span(*path),
             message=f"The {path[-1]} of policy '{item.name}' can match no node.",
             notes=(f"Its requirements on '{contradicted}' contradict each other.",),
             hint="Remove one of them.",
@@ -104,7 +104,7 @@ def _key_span(
 ) -> diagnostics.Span:
     """Where a selector asks for a label."""
     if key in selector.matchLabels:
-        return source.places.span((*path, "matchLabels", key), key=True)
+        return source.key_span(*path, "matchLabels", key)
     index = next(index for index, found in enumerate(selector.matchExpressions) if found.key == key)
     return source.span(*path, "matchExpressions", index, "key")
 
@@ -135,7 +135,7 @@ def reserved_labels(item: definitions.Policy) -> Iterator[Diagnostic]:
         if key in _OWN_LABELS:
             yield Diagnostic(
                 code="reserved-label",
-                span=item.source.places.span(("spec", "daemonSets", "labels", key), key=True),
+                span=item.source.key_span("spec", "daemonSets", "labels", key),
                 message=f"The label '{key}' is set by the compiler.",
                 notes=("DaemonSets select their pods by it.",),
                 hint="Use a label of your own domain.",

@@ -49,7 +49,7 @@ def _choice(
         said = f"chooses its {what} by {wording.listed(given)}" if given else f"does not say which {what} it takes"
         yield Diagnostic(
             code="choose-one",
-            span=item.source.places.span((*path, given[1]), key=True) if given else item.source.span(*path, "name"),
+            span=item.source.key_span(*path, given[1]) if given else item.source.span(*path, "name"),
             message=f"{noun} '{one.name}' {said}.",
             hint=f"Give exactly one of {wording.listed(fields)}.",
         )
@@ -165,7 +165,7 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
         count = sum(len(group.nodes) for group in division.groups)
         yield Diagnostic(
             code="pool-rules-too-large",
-            span=division.policy.source.place(*_ROLLOUT),
+            span=division.policy.source.setting_span(*_ROLLOUT),
             message=f"The waves and frozen groups of policy '{division.policy.name}' list {count} nodes of cluster "
             f"'{cluster}' by name, {amount / 1e6:.1f} MB.",
             notes=("They stand in one NodeFeatureRule, and the API server takes objects of at most 1.5 MB.",),
@@ -188,7 +188,7 @@ def strangers(
         if len(names) > 1 and governed.isdisjoint(names):
             yield Diagnostic(
                 code="group-stranger",
-                span=division.policy.source.place(*path),
+                span=division.policy.source.setting_span(*path),
                 message=f"{noun} names no node that the policy governs in {where}.",
                 hint="Say in `clusters` where it holds, or correct the names.",
             )

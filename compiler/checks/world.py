@@ -63,7 +63,7 @@ def findings(
 
 def _cluster_span(item: definitions.Cluster, place: Span, *path: str) -> Span:
     """A setting of the KAECluster; where the nodes are listed if there is none."""
-    return item.source.place(*path) if item.source else place
+    return item.source.setting_span(*path) if item.source else place
 
 
 def kubernetes_release(
@@ -103,7 +103,7 @@ def _unguarded(item: definitions.Cluster, policy: definitions.Policy, minor: int
     written = policy.source.has(("spec", "driver", "drain", "enabled"))
     return Diagnostic(
         code="unguarded-eviction" if written else "drain-unstated",
-        span=policy.source.place("spec", "driver", "drain", "enabled"),
+        span=policy.source.setting_span("spec", "driver", "drain", "enabled"),
         message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{item.name}'.",
         notes=(
             f"Kubernetes 1.{minor} cannot confine its evictions to its own node; 1.{cluster.GUARD_KUBERNETES} can.",
@@ -213,7 +213,7 @@ def barred(item: definitions.Cluster, policy: definitions.Policy, own: Sequence[
     for text, verdicts in sorted(taints.items()):
         yield Diagnostic(
             code="node-untolerated",
-            span=policy.source.place("spec", "daemonSets", "tolerations"),
+            span=policy.source.setting_span("spec", "daemonSets", "tolerations"),
             message=f"Policy '{policy.name}' governs {_said(item, _nodes(verdicts))}, "
             f"but does not tolerate the taint {text}.",
             hint="Add a toleration to daemonSets.tolerations, or leave the nodes out of the nodeSelector.",

@@ -150,7 +150,7 @@ def _selector_span(policy: definitions.Policy) -> diagnostics.Span:
     """The key nodeSelector; the policy's name where it has none and so selects every node."""
     if policy.spec.nodeSelector is None:
         return policy.source.span("metadata", "name")
-    return policy.source.places.span(("spec", "nodeSelector"), key=True)
+    return policy.source.key_span("spec", "nodeSelector")
 
 
 def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> diagnostics.Diagnostic:

@@ -1,4 +1,4 @@
-"""A document as it was read: plain data, and the position of each value in its file."""
+"""A document as read from a file: plain data, and the position of each value."""
 
 import functools
 import operator
@@ -8,27 +8,30 @@ from typing import Any, Protocol
 from compiler import diagnostics
 
 Path = tuple[str | int, ...]
-"""The way to a value inside a document: keys and indexes from the top."""
+"""The keys and indexes that lead from the top of a document to a value."""
 
 
 class Positions(Protocol):
-    """Where the values of a document stand in its file."""
+    """Positions of a document's values in its file."""
 
     def span(self, path: Path, *, key: bool = False) -> diagnostics.Span:
-        """The place of the value at `path`, or of its key; of the nearest value around it where it is absent."""
+        """Return the span of the value at `path`, or of its key.
+
+        For a value that the document does not hold, it is the span of the nearest value around it.
+        """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as it was read: plain data, and the places of its values."""
+    """A document as read from a file: plain data, and the positions of its values."""
 
     file: str
     data: Any
-    places: Positions
+    positions: Positions
 
     def has(self, path: Path) -> bool:
-        """Whether the document itself writes a value at `path`."""
+        """Return whether the document itself holds a value at `path`."""
         value = self.data
         for step in path:
             try:
@@ -38,12 +41,16 @@ class Document:
         return True
 
     def span(self, *path: str | int) -> diagnostics.Span:
-        """The place of the value at `path`."""
-        return self.places.span(path)
+        """Return the span of the value at `path`."""
+        return self.positions.span(path)
 
-    def place(self, *path: str | int) -> diagnostics.Span:
-        """Where a setting stands: its value, or the key of a mapping or list; unwritten, the document's name."""
+    def key_span(self, *path: str | int) -> diagnostics.Span:
+        """Return the span of the key that leads to `path`."""
+        return self.positions.span(path, key=True)
+
+    def setting_span(self, *path: str | int) -> diagnostics.Span:
+        """Return the span of a scalar, of the key of a mapping or list, or of metadata.name where `path` is absent."""
         if not self.has(path):
             return self.span("metadata", "name")
         value = functools.reduce(operator.getitem, path, self.data)
-        return self.places.span(path, key=isinstance(value, dict | list))
+        return self.positions.span(path, key=isinstance(value, dict | list))

@@ -45,7 +45,7 @@ def written(source: Source, index: int, path: documents.Path, value: str) -> Sou
     The list entries on the way must be there. Raises RefusedError where that cannot be had by one edit: where
     aliases repeat the value, where a merge brings it, or where it is written in a form that no splice fits.
     """
-    place = f"{source.documents[index].places.span(path)}: '{wording.dotted(path)}'"
+    place = f"{source.documents[index].positions.span(path)}: '{wording.dotted(path)}'"
     if source.name.endswith(".json"):
         splice = _json_splice(source.text, path, value)
     else:

@@ -1,4 +1,4 @@
-"""Where the values of a JSON document stand: found by walking the text, each branch only as far as needed."""
+"""Positions of the values of a JSON document, found by scanning the text: each branch only as far as needed."""
 
 import json
 import re
@@ -12,42 +12,42 @@ _DECODER = json.JSONDecoder()
 
 
 def top(text: str) -> int:
-    """Where the document's value begins."""
-    return passed(text, 0)
+    """Return the position of the document's value."""
+    return after_space(text, 0)
 
 
 def members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
-    """The keys or indexes of the branch at a position of well-formed text; where they and their values begin.
+    """Yield each key or index of the object or list at a position, with the positions of key and value.
 
-    A value is passed, at the scanner's speed, only when the next one is asked for.
+    The text is well-formed. A value is scanned only when the member after it is requested.
     """
     if text[at] not in "[{":
         return
     keyed = text[at] == "{"
-    position = passed(text, at + 1)
+    position = after_space(text, at + 1)
     index = 0
     while text[position] not in "]}":
         step: str | int = index
         start = position
         if keyed:
             step, position = _DECODER.raw_decode(text, position)
-            position = passed(text, passed(text, position) + 1)  # Over the colon.
+            position = after_space(text, after_space(text, position) + 1)  # Past the colon.
         yield step, start, position
         _, position = _DECODER.raw_decode(text, position)
-        position = passed(text, position)
+        position = after_space(text, position)
         if text[position] == ",":
-            position = passed(text, position + 1)
+            position = after_space(text, position + 1)
         index += 1
 
 
-def passed(text: str, position: int) -> int:
-    """The position of what stands after blank characters."""
+def after_space(text: str, position: int) -> int:
+    """Return the position of the first character that is no white space."""
     match = _SPACE.match(text, position)
     return match.end() if match else position
 
 
 class _Branch:
-    """The members of an object or a list, as far as anybody asked."""
+    """The members of an object or list that were found so far."""
 
     __slots__ = ("_known", "_rest")
 
@@ -56,7 +56,7 @@ class _Branch:
         self._rest = members(text, at)
 
     def find(self, step: str | int) -> tuple[int, int] | None:
-        """Where a member's key and value begin; None where there is no such member."""
+        """Return the positions of a member's key and value, or None where there is no such member."""
         while step not in self._known:
             member = next(self._rest, None)
             if member is None:
@@ -65,8 +65,8 @@ class _Branch:
         return self._known[step]
 
 
-class Places:
-    """The places of a file's one document."""
+class Positions:
+    """Positions of the values of a file's one document."""
 
     __slots__ = ("_branches", "_lines")
 
@@ -75,13 +75,13 @@ class Places:
         self._branches: dict[int, _Branch] = {}
 
     def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """The place of a value or of its key; of the nearest value around it where it is absent."""
+        """Return the span of a value or its key, or of the nearest value around one that is absent."""
         text = self._lines.text
         key_at = at = top(text)
         for step in path:
             branch = self._branches.setdefault(at, _Branch(text, at))
-            found = branch.find(step)
-            if found is None:
+            member = branch.find(step)
+            if member is None:
                 return self._lines.span(at)
-            key_at, at = found
+            key_at, at = member
         return self._lines.span(key_at if key else at)

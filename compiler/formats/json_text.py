@@ -45,7 +45,7 @@ def document(text: str, file: str) -> Reading:
         found += _first(_numbers(where))
     if "\\u" in text:
         found += _first(_halves(where))
-    return (None, found) if found else (documents.Document(file, data, json_positions.Places(where)), [])
+    return (None, found) if found else (documents.Document(file, data, json_positions.Positions(where)), [])
 
 
 class _Oddities:
@@ -203,7 +203,7 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
         message, hint, position = "A ',' stands before a closing bracket.", "Remove it.", comma
     elif position == start and not text.startswith(("{", "["), start):
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
-    elif json_positions.passed(text, position) == len(text):
+    elif json_positions.after_space(text, position) == len(text):
         message, hint = "The file ends before its JSON value does.", ""
     elif text[position] in "/#":
         hint = "JSON has no comments."
@@ -218,6 +218,6 @@ def _trailing_comma(text: str, position: int) -> int | None:
             comma -= 1
     else:
         comma = position
-        if not text.startswith(("]", "}"), json_positions.passed(text, min(position + 1, len(text)))):
+        if not text.startswith(("]", "}"), json_positions.after_space(text, min(position + 1, len(text)))):
             return None
     return comma if text.startswith(",", comma) else None

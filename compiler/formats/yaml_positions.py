@@ -1,47 +1,47 @@
-"""Where the values of a YAML document stand: a tree beside the data, of positions in the text."""
+"""Positions of the values of a YAML document: a tree beside the data, built while the text is read."""
 
 from compiler import diagnostics
 from compiler.formats import documents, lines
 
 
 class Branch:
-    """The place of a mapping or a list, and of what stands in it."""
+    """The position of a mapping or list, and the positions of its members."""
 
     __slots__ = ("at", "inside")
 
-    def __init__(self, at: int, inside: "dict[str, tuple[int, Place]] | list[Place]") -> None:
+    def __init__(self, at: int, inside: "dict[str, tuple[int, Position]] | list[Position]") -> None:
         self.at = at
         self.inside = inside
 
 
-Place = int | Branch
-"""The position of a plain value, or the branch of a mapping or list."""
+Position = int | Branch
+"""The position of a scalar, or the branch of a mapping or list."""
 
 
-class Places:
-    """The places of one document of a file."""
+class Positions:
+    """Positions of the values of one document."""
 
     __slots__ = ("_lines", "_root")
 
-    def __init__(self, text: lines.Lines, root: Place) -> None:
+    def __init__(self, text: lines.Lines, root: Position) -> None:
         self._lines = text
         self._root = root
 
     def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """The place of a value or of its key; of the nearest value around it where it is absent."""
-        place, at = self._root, start(self._root)
+        """Return the span of a value or its key, or of the nearest value around one that is absent."""
+        position, at = self._root, start(self._root)
         for step in path:
-            inside = place.inside if isinstance(place, Branch) else []
+            inside = position.inside if isinstance(position, Branch) else []
             if isinstance(inside, dict) and isinstance(step, str) and step in inside:
-                at, place = inside[step]
+                at, position = inside[step]
             elif isinstance(inside, list) and isinstance(step, int) and 0 <= step < len(inside):
-                place = inside[step]
-                at = start(place)
+                position = inside[step]
+                at = start(position)
             else:
-                return self._lines.span(start(place))
-        return self._lines.span(at if key else start(place))
+                return self._lines.span(start(position))
+        return self._lines.span(at if key else start(position))
 
 
-def start(place: Place) -> int:
-    """The position at which a value begins."""
-    return place.at if isinstance(place, Branch) else place
+def start(position: Position) -> int:
+    """Return the index of the character at which a value begins."""
+    return position.at if isinstance(position, Branch) else position

@@ -1,4 +1,4 @@
-"""YAML values and their places, out of libyaml's events.
+"""YAML values and their positions, out of libyaml's events.
 
 Refused are tags, keys that are not strings or stand twice, and plain scalars that readers take for different
 things. Anchors, aliases and merge keys work as in go-yaml, where a mapping's own keys win.
@@ -27,13 +27,13 @@ Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
 
 
 class _Value:
-    """A value that is complete: its data, its place, and how large and how high it is with its aliases."""
+    """A value that is complete: its data, its position, and how large and how high it is with its aliases."""
 
-    __slots__ = ("data", "height", "place", "size")
+    __slots__ = ("data", "height", "position", "size")
 
-    def __init__(self, data: Any, place: yaml_positions.Place, size: int = 1, height: int = 0) -> None:
+    def __init__(self, data: Any, position: yaml_positions.Position, size: int = 1, height: int = 0) -> None:
         self.data = data
-        self.place = place
+        self.position = position
         self.size = size
         self.height = height
 
@@ -116,8 +116,8 @@ class Reader:
     def _document_end(self) -> None:
         (top,) = self.open
         if top.data:  # An empty document leaves nothing.
-            places = yaml_positions.Places(self.lines, top.inside[0])
-            self.documents.append(documents.Document(self.lines.file, top.data[0], places))
+            positions = yaml_positions.Positions(self.lines, top.inside[0])
+            self.documents.append(documents.Document(self.lines.file, top.data[0], positions))
 
     def _scalar(self, event: Any) -> None:
         at, text = event.start_mark.index, event.value
@@ -201,27 +201,27 @@ class Reader:
         top.height = max(top.height, value.height + 1)
         if top.key is None:
             top.data.append(value.data)
-            top.inside.append(value.place)
+            top.inside.append(value.position)
             return
         if top.key is _MERGE:
             self._merge(top, value)
         elif top.key is not _IGNORED:
             top.data[top.key] = value.data
-            top.inside[top.key] = (top.key_at, value.place)
+            top.inside[top.key] = (top.key_at, value.position)
         top.key = None
 
     def _merge(self, top: _Open, value: _Value) -> None:
-        if isinstance(value.data, list) and isinstance(value.place, yaml_positions.Branch):
-            pairs = list(zip(value.data, value.place.inside, strict=True))
+        if isinstance(value.data, list) and isinstance(value.position, yaml_positions.Branch):
+            pairs = list(zip(value.data, value.position.inside, strict=True))
         else:
-            pairs = [(value.data, value.place)]
+            pairs = [(value.data, value.position)]
         top.merged = [
-            (data, place.inside)
-            for data, place in pairs
-            if isinstance(data, dict) and isinstance(place, yaml_positions.Branch)
+            (data, position.inside)
+            for data, position in pairs
+            if isinstance(data, dict) and isinstance(position, yaml_positions.Branch)
         ]
         if len(top.merged) < len(pairs):
-            at = yaml_positions.start(value.place)
+            at = yaml_positions.start(value.position)
             self._report("yaml-syntax", at, "The merge key '<<' takes mappings only.")
 
     def _alias(self, event: Any) -> None:
@@ -245,10 +245,12 @@ class Reader:
             self._report("yaml-syntax", at, "The merge key '<<' takes an alias of a mapping, not of a list.")
             raise _StopError
         if not self.open[-1].wants_key():
-            place = (
-                yaml_positions.Branch(at, value.place.inside) if isinstance(value.place, yaml_positions.Branch) else at
+            position = (
+                yaml_positions.Branch(at, value.position.inside)
+                if isinstance(value.position, yaml_positions.Branch)
+                else at
             )
-            self._add(_Value(value.data, place, value.size, value.height))
+            self._add(_Value(value.data, position, value.size, value.height))
         elif isinstance(value.data, str):
             self._set_key(value.data, at)
         else:

@@ -25,7 +25,7 @@ class Source:
 
     def key(self, at: documents.Path) -> diagnostics.Span:
         """The place of a key."""
-        return self.document.places.span(at, key=True)
+        return self.document.key_span(*at)
 
 
 def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:

@@ -47,9 +47,9 @@ Step = _Carried | diagnostics.Diagnostic
 
 @dataclass(frozen=True, slots=True)
 class _Origins:
-    """The places of a translated document: those of what was translated."""
+    """The positions of a translated document: those of what was translated."""
 
-    places: documents.Positions
+    positions: documents.Positions
     of: Mapping[documents.Path, documents.Path]
 
     def origin(self, path: documents.Path) -> documents.Path:
@@ -61,7 +61,7 @@ class _Origins:
 
     def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
         """The place in the file that is imported."""
-        return self.places.span(self.origin(path), key=key)
+        return self.positions.span(self.origin(path), key=key)
 
     def reworded(self, found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
         """A finding with the source's own names for its fields."""
@@ -193,8 +193,8 @@ def _made(source: operator_source.Source, kind: operator_options.Kind, carried: 
                 _put(data, item.target, item.value)
             if item.origin:
                 origins[item.target] = item.origin
-    places = _Origins(source.document.places, origins)
-    return _Made(documents.Document(source.document.file, data, places), places)
+    positions = _Origins(source.document.positions, origins)
+    return _Made(documents.Document(source.document.file, data, positions), positions)
 
 
 def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
@@ -206,7 +206,7 @@ def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
 
 
 def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a document, in the words and the places of its source."""
+    """What is wrong with a document, in the words and the positions of its source."""
     kind, found = judge.judge(made.document)
     if not found and kind == "KAEPolicy":
         found = list(policy_checks.faults(parse.policy_of(made.document)))

@@ -57,7 +57,7 @@ class Reader:
 
     def diagnostic(self, code: str, fault: "_Fault", message: str, **more: Any) -> diagnostics.Diagnostic:
         """A finding where the fault is."""
-        span = self.document.places.span(fault.path, key=fault.key)
+        span = self.document.positions.span(fault.path, key=fault.key)
         return diagnostics.Diagnostic(code=code, span=span, message=message, **more)
 
 

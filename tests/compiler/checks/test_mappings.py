@@ -177,7 +177,7 @@ def test_where_images_are_named_after_kernels_every_image_is(
 
     assert builders.codes(notes) == ([] if shown is None else ["kernel-not-in-image"])
     assert [note.span for note in notes] == (
-        [] if shown is None else [item.source.place("spec", "driver", *shown, "version")]
+        [] if shown is None else [item.source.setting_span("spec", "driver", *shown, "version")]
     )
 
 
@@ -192,7 +192,7 @@ def test_nodes_whose_kernel_no_mapping_takes_are_told_by_kernel() -> None:
     )
     assert old.message == "No mapping of policy 'tls' covers the kernel '4.19' of 2 nodes (b, c) of cluster 'east'."
     assert new.message == "No mapping of policy 'tls' covers the kernel '5.4' of 1 node (d) of cluster 'east'."
-    assert {unknown.span, old.span, new.span} == {item.source.place(*PATH)}
+    assert {unknown.span, old.span, new.span} == {item.source.setting_span(*PATH)}
 
 
 def test_nodes_whose_kernel_a_mapping_has_no_image_for_are_told_at_its_list() -> None:
@@ -200,7 +200,7 @@ def test_nodes_whose_kernel_a_mapping_has_no_image_for_are_told_at_its_list() ->
 
     (diagnostic,) = uncovered(item, node("a", SP4), node("b", OE2403), node("c", "6.6.1.oe2403"))
 
-    assert (diagnostic.code, diagnostic.span) == ("kernel-not-covered", item.source.place(*PATH, 1, "kernels"))
+    assert (diagnostic.code, diagnostic.span) == ("kernel-not-covered", item.source.setting_span(*PATH, 1, "kernels"))
     assert "Mapping 'b' of policy 'tls' lists no image for the kernel '6.6.1.oe2403'" in diagnostic.message
 
 

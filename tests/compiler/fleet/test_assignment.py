@@ -76,7 +76,7 @@ def test_an_overlap_shows_a_node_that_both_would_match_and_those_that_do_today()
 
     assert any("pool=tls, zone=1" in note for note in found.notes)
     assert any("both" in note and "one" not in note for note in found.notes)
-    assert found.span == other.source.places.span(("spec", "nodeSelector"), key=True)
+    assert found.span == other.source.key_span("spec", "nodeSelector")
 
 
 def test_the_default_takes_exactly_the_nodes_that_nobody_else_matches() -> None:

@@ -32,10 +32,10 @@ def test_a_document_knows_what_it_writes_itself(path: tuple[str | int, ...], wri
 def test_a_setting_is_shown_at_its_value_and_a_mapping_or_a_list_at_its_key(
     path: tuple[str, ...], text: str, column: int
 ) -> None:
-    place = ITEM.source.place(*path)
+    place = ITEM.source.setting_span(*path)
 
     assert (place.text, place.column) == (text, column)
 
 
 def test_a_setting_that_is_not_written_is_shown_at_the_name() -> None:
-    assert ITEM.source.place("spec", "driver", "version") == ITEM.source.span("metadata", "name")
+    assert ITEM.source.setting_span("spec", "driver", "version") == ITEM.source.span("metadata", "name")

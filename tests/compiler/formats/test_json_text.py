@@ -62,7 +62,7 @@ def test_a_place_is_where_its_value_was_written(value: Any, indent: int | str | 
 
     assert source.data == value
     for path, item in paths(value):
-        span, key = source.span(*path), source.places.span(path, key=True)
+        span, key = source.span(*path), source.positions.span(path, key=True)
         beginning = "\n".join(written[span.line - 1 :])[span.column - 1 :]
         assert json.JSONDecoder().raw_decode(beginning)[0] == item
         if path and isinstance(path[-1], str):
@@ -92,14 +92,14 @@ PLACES = '{"a": [1, {"b": "]}"}],\r\n\t"c\\n": {"d" : null}}\n'
 def test_what_is_absent_stands_where_its_surroundings_do(
     path: documents.Path, key: tuple[int, int], value: tuple[int, int]
 ) -> None:
-    places = read(PLACES).places
+    places = read(PLACES).positions
     of_key, of_value = places.span(path, key=True), places.span(path)
 
     assert ((of_key.line, of_key.column), (of_value.line, of_value.column)) == (key, value)
 
 
 def test_places_can_be_asked_for_in_any_order() -> None:
-    places = read('{"a": {"b": 1}, "c": [2, 3]}').places
+    places = read('{"a": {"b": 1}, "c": [2, 3]}').positions
     asked: list[documents.Path] = [("c", 1), ("a", "b"), ("c", 0), ("a", "b"), ("c", 1)]
 
     assert [places.span(path).column for path in asked] == [26, 13, 23, 13, 26]

@@ -282,7 +282,7 @@ spec:
     ],
 )
 def test_every_value_and_key_has_its_place(path: documents.Path, key: tuple[int, int], value: tuple[int, int]) -> None:
-    places = document(PLACES).places
+    places = document(PLACES).positions
     of_key, of_value = places.span(path, key=True), places.span(path)
 
     assert ((of_key.line, of_key.column), (of_value.line, of_value.column)) == (key, value)

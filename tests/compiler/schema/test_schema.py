@@ -38,8 +38,8 @@ class Text:
         return diagnostics.Span(file="f.yaml", line=1, column=1, text=self.text)
 
 
-def document(data: Any, places: documents.Positions | None = None) -> documents.Document:
-    return documents.Document("f.yaml", data, places or Paths())
+def document(data: Any, positions: documents.Positions | None = None) -> documents.Document:
+    return documents.Document("f.yaml", data, positions or Paths())
 
 
 def policy(**spec: Any) -> dict[str, Any]:
@@ -74,12 +74,12 @@ def node_list(kind: str = "List") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": kind, "metadata": {"resourceVersion": ""}, "items": [node]}
 
 
-def found(data: Any, places: documents.Positions | None = None) -> list[diagnostics.Diagnostic]:
-    return JUDGE.judge(document(data, places))[1]
+def found(data: Any, positions: documents.Positions | None = None) -> list[diagnostics.Diagnostic]:
+    return JUDGE.judge(document(data, positions))[1]
 
 
-def only(data: Any, places: documents.Positions | None = None) -> diagnostics.Diagnostic:
-    (one,) = found(data, places)
+def only(data: Any, positions: documents.Positions | None = None) -> diagnostics.Diagnostic:
+    (one,) = found(data, positions)
     return one
 
 
@@ -481,22 +481,22 @@ VALUES = st.recursive(
 )
 
 
-def places(data: Any, path: documents.Path = ()) -> list[documents.Path]:
+def inner_paths(data: Any, path: documents.Path = ()) -> list[documents.Path]:
     """The paths to all values below the top."""
     steps = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     inner = [(*path, step) for step, _ in steps]
-    return inner + [deep for step in inner for deep in places(data[step[-1]], step)]
+    return inner + [deep for step in inner for deep in inner_paths(data[step[-1]], step)]
 
 
 @st.composite
 def mutated(draw: st.DrawFn, original: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """A valid document with up to three places dropped, renamed, added to or replaced."""
+    """A valid document with up to three values dropped, renamed, added to or replaced."""
     data = copy.deepcopy(original())
     for _ in range(draw(st.integers(min_value=0, max_value=3))):
-        found_places = places(data)
-        if not found_places:
+        paths = inner_paths(data)
+        if not paths:
             return data
-        *path, last = draw(st.sampled_from(found_places))
+        *path, last = draw(st.sampled_from(paths))
         holder: Any = data
         for step in path:
             holder = holder[step]
