@@ -1,55 +1,99 @@
-"""Writes what docs/ says of the languages and of the findings, out of the code that decides it.
+"""Write the generated pages of docs/ from the code.
 
-`python -m docs.reference` writes docs/policy-reference.md anew, and the table of findings in docs/operations.md.
+`python -m docs.reference` writes docs/policy-reference.md from the models, and docs/findings.md from the table of codes
+and the texts in tests/failures/.
 """
 
 import json
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compiler import devices, diagnostics
-from compiler.model import base, json_schemas
+from compiler import devices, diagnostic_formats, diagnostics, schema
+from compiler.formats import decode
+from compiler.migrate import operator_values
+from compiler.model import base, driver, json_schemas
+from compiler.project import package_data
 
 HERE = Path(__file__).resolve().parent
+FAILURES = HERE.parent / "tests/failures"
 REFERENCE = HERE / "policy-reference.md"
-OPERATIONS = HERE / "operations.md"
-BEGIN = "<!-- findings: written by docs/reference.py -->"
-END = "<!-- end of findings -->"
+FINDINGS = HERE / "findings.md"
 
-_HEAD = """\
+_REFERENCE_HEAD = """\
 # Policy reference
 
-Every field of the documents in policies/, as their JSON Schemas state it. This file is generated: `make docs` writes it
-anew from compiler/model/. `kae schema kaepolicy` and `kae schema kaecluster` print the schemas themselves, for editors
-and other tools.
+Every field of the documents in policies/, from their JSON Schemas. `make docs` generates this page from
+compiler/model/. `kae schema kaepolicy` and `kae schema kaecluster` print the schemas, for editors and other tools.
 
-Paths begin below `spec`, and `[]` stands for each entry of a list. A field that is not written has its default; a
-field without a default may be left out unless it is marked as required. What a schema cannot say (selectors that
-contradict each other, images that are not pinned, …) stands in the [table of findings](operations.md#findings).
+Paths begin below `spec`; `[]` stands for each entry of a list. A field that is not written has its default. A field
+without a default is optional unless it is marked as required. An object that several fields share is described once,
+at the end of its document. [Findings](findings.md) lists the rules that a schema cannot express.
 """
 
+_FINDINGS_HEAD = """\
+# Findings
+
+Every code that `kae` reports: the rule, and an example with its place, its message and the fix as hint. `make docs`
+generates this page from the compiler and from tests/failures/, where the folder of a code holds the documents of its
+example. [Operations](operations.md#findings) explains how to read a finding.
+"""
+
+_IMPORTED = {
+    "import-source": "apiVersion: v1\nkind: Node\n",
+    "import-dropped": "operator:\n  upgradeCRD: true\n",
+    "import-differs": "operator:\n  enabledSEC: true\n",
+}
+"""Values files that earn the codes of `kae import`; every other code has a folder in tests/failures/."""
+
+_WIDTH = 160
+"""Longer lines of an example, such as those of inventories, are cut here."""
+
+_OVERRIDES = ("version", "repository", "image", "source", "state")
+"""The fields of `driver.Overrides`, which mappings, waves and frozen groups share."""
+
 Schema = Mapping[str, Any]
+Row = tuple[str, str, str, str]
 
 
 def policy_reference() -> str:
-    """The text of docs/policy-reference.md."""
+    """Return the text of docs/policy-reference.md."""
     schemas = json_schemas.schemas()
     kinds = (("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"]))
-    return _HEAD + "".join(_kind(name, schema) for name, schema in kinds) + _devices()
-
-
-def operations(text: str) -> str:
-    """The text of docs/operations.md with its table of findings written anew."""
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}\n\n{findings()}\n{END}{after}"
+    return _REFERENCE_HEAD + "".join(_Language(name, schema).text() for name, schema in kinds) + _devices()
 
 
 def findings() -> str:
-    """The table of every code, its severity, and the rule that holds where it is not reported."""
-    rows = ((f"`{name}`", code.severity, code.rule) for name, code in diagnostics.CODES.items())
-    return _table(("code", "severity", "the rule"), rows)
+    """Return the text of docs/findings.md: a section for each code."""
+    return _FINDINGS_HEAD + "".join(_finding(name, code) for name, code in diagnostics.CODES.items())
+
+
+def _finding(name: str, code: diagnostics.Code) -> str:
+    kind = code.severity.capitalize()
+    return f"\n## {name}\n\n{kind}. Rule: {_cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+
+
+def _example(name: str) -> str:
+    """Return the first finding of a code in its example."""
+    shown = (
+        _import_text(_IMPORTED[name]) if name in _IMPORTED else (FAILURES / name / "expected.txt").read_text("utf-8")
+    )
+    entries = re.split(r"^(?=\S)", shown, flags=re.MULTILINE)
+    entry = next(each for each in entries if f"[{name}]" in each.partition("\n")[0])
+    return "".join(f"{line if len(line) <= _WIDTH else line[: _WIDTH - 1] + '…'}\n" for line in entry.splitlines())
+
+
+def _import_text(values: str) -> str:
+    """Return the findings of `kae import` on a values file."""
+    document, found = decode.decode("values.yaml", values.encode())
+    if document is None:
+        raise ValueError(f"The example of an import cannot be read: {found}")
+    names = operator_values.Names(cluster="east", policy=None, namespace=None)
+    _, more = operator_values.translated(document, names, schema.Judge(package_data.schemas()))
+    return diagnostic_formats.text(diagnostics.merged(more), colour=False)
 
 
 def _devices() -> str:
@@ -67,75 +111,109 @@ def _devices() -> str:
     )
 
 
-def _kind(name: str, schema: Schema) -> str:
-    definitions = schema["$defs"]
-    metadata, spec = (_resolved(schema["properties"][field], definitions) for field in ("metadata", "spec"))
-    form = metadata["properties"]["name"][base.FORM]
-    text = f"\n## {name}\n\n{schema['description']} `metadata.name` is {form}.\n"
-    sections: dict[str, list[tuple[str, ...]]] = {}
-    for row in _fields(spec, "", definitions):
-        sections.setdefault(row[0].partition(".")[0].removesuffix("[]"), []).append(row)
-    plain = [rows[0] for rows in sections.values() if len(rows) == 1]
-    text += f"\n### {name}: top level\n\n{_fields_table(plain)}" if plain else ""
-    for section, rows in sections.items():
-        if len(rows) > 1:
-            text += f"\n### {name}: {section}\n\n{_fields_table(rows)}"
-    return text
+@dataclass(frozen=True)
+class _Language:
+    """A kind of document, and the tables of its fields."""
 
+    name: str
+    schema: Schema
 
-def _fields_table(rows: Iterable[tuple[str, ...]]) -> str:
-    return _table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
+    def text(self) -> str:
+        """Return the kind's part of the page."""
+        metadata, spec = (self._resolved(self.schema["properties"][field]) for field in ("metadata", "spec"))
+        form = metadata["properties"]["name"][base.FORM]
+        text = f"\n## {self.name}\n\n{self.schema['description']} `metadata.name` is {form}.\n"
+        sections: dict[str, list[Row]] = {}
+        for row in self._fields(spec, ""):
+            sections.setdefault(row[0].partition(".")[0].removesuffix("[]"), []).append(row)
+        plain = [rows[0] for rows in sections.values() if len(rows) == 1]
+        text += self._section("top level", "", plain) if plain else ""
+        text += "".join(self._section(title, "", rows) for title, rows in sections.items() if len(rows) > 1)
+        return text + self._shared_sections()
 
+    def _shared(self) -> list[str]:
+        """Return the definitions with several fields that several fields refer to."""
+        used = Counter(re.findall(r'"#/\$defs/(\w+)"', json.dumps(self.schema)))
+        definitions = self.schema["$defs"]
+        return sorted(name for name, count in used.items() if count > 1 and len(definitions[name]["properties"]) > 1)
 
-def _fields(schema: Schema, above: str, definitions: Schema) -> Iterator[tuple[str, ...]]:
-    """Path, type, default and meaning of each field of an object, and of those below it."""
-    required = schema.get("required", ())
-    for name, stated in schema.get("properties", {}).items():
-        field = _resolved(stated, definitions)
-        path = f"{above}{name}"
-        default = "**required**" if name in required else _default(field)
-        yield path, _type(field, definitions), default, _meaning(field, definitions)
-        yield from _below(field, path, definitions)
+    def _shared_sections(self) -> str:
+        definitions = self.schema["$defs"]
+        text = ""
+        if "Wave" in definitions:
+            fields = {name: definitions["Wave"]["properties"][name] for name in _OVERRIDES}
+            meaning = str(driver.Overrides.__doc__)
+            text += self._section("Overrides", meaning, self._fields({"properties": fields}, "", inlined=True))
+        for name in self._shared():
+            described = definitions[name].get("description", "")
+            text += self._section(name, described, self._fields(definitions[name], ""))
+        return text
 
+    def _section(self, title: str, meaning: str, rows: Iterable[Row]) -> str:
+        table = _table(("field", "type", "default", "meaning"), ((f"`{path}`", *more) for path, *more in rows))
+        return f"\n### {self.name}: {title}\n\n{meaning}{2 * chr(10) if meaning else ''}{table}"
 
-def _below(field: Schema, path: str, definitions: Schema) -> Iterator[tuple[str, ...]]:
-    if "properties" in field:
-        yield from _fields(field, f"{path}.", definitions)
-    elif "items" in field:
-        yield from _below(_resolved(field["items"], definitions), f"{path}[]", definitions)
+    def _link(self, title: str) -> str:
+        return f"See [{title}](#{self.name.lower()}-{title.lower()})."
 
+    def _fields(self, schema: Schema, above: str, *, inlined: bool = False) -> Iterator[Row]:
+        """Yield path, type, default and meaning of each field of an object, and of those below it."""
+        required = schema.get("required", ())
+        properties = schema.get("properties", {})
+        overrides = not inlined and set(_OVERRIDES) < set(properties) and "pullPolicy" not in properties
+        if overrides:
+            yield f"{above}…", "", "", f"{', '.join(f'`{name}`' for name in _OVERRIDES)}. {self._link('Overrides')}"
+        for name, stated in properties.items():
+            if overrides and name in _OVERRIDES:
+                continue
+            field = self._resolved(stated)
+            default = "**required**" if name in required else _default(field)
+            path, shared = f"{above}{name}", self._shared_name(stated)
+            meaning = f"{self._meaning(field)} {self._link(shared)}" if shared else self._meaning(field)
+            yield path, self._type(field), default, meaning
+            if not shared:
+                yield from self._below(field, path)
 
-def _resolved(schema: Schema, definitions: Schema) -> Schema:
-    """A schema in the place of a reference to it; what stands beside the reference goes first."""
-    if "$ref" not in schema:
-        return schema
-    return {**definitions[schema["$ref"].removeprefix("#/$defs/")], **schema}
+    def _below(self, field: Schema, path: str) -> Iterator[Row]:
+        if "properties" in field:
+            yield from self._fields(field, f"{path}.")
+        elif "items" in field:
+            yield from self._below(self._resolved(field["items"]), f"{path}[]")
 
+    def _shared_name(self, stated: Schema) -> str:
+        """Return the shared definition that a field or the entries of a list refer to, or nothing."""
+        name = str(stated.get("$ref", stated.get("items", {}).get("$ref", ""))).removeprefix("#/$defs/")
+        return name if name in self._shared() else ""
 
-def _meaning(field: Schema, definitions: Schema) -> str:
-    described = "description" in field or "items" not in field
-    return str((field if described else _resolved(field["items"], definitions)).get("description", ""))
+    def _resolved(self, schema: Schema) -> Schema:
+        """Return a schema in place of a reference to it; the keys beside the reference win."""
+        if "$ref" not in schema:
+            return schema
+        return {**self.schema["$defs"][schema["$ref"].removeprefix("#/$defs/")], **schema}
+
+    def _meaning(self, field: Schema) -> str:
+        described = "description" in field or "items" not in field
+        return str((field if described else self._resolved(field["items"])).get("description", ""))
+
+    def _type(self, field: Schema) -> str:
+        """Return the type in words."""
+        if "enum" in field:
+            return ", ".join(f"`{value}`" for value in field["enum"])
+        if base.FORM in field:
+            return str(field[base.FORM])
+        kind = field["type"]
+        if kind == "array":
+            return f"list of: {self._type(self._resolved(field['items']))}"
+        if "additionalProperties" in field and field["additionalProperties"] is not False:
+            return f"map to: {self._type(self._resolved(field['additionalProperties']))}"
+        if kind == "integer" and "minimum" in field:
+            return f"{field['minimum']} to {field['maximum']}"
+        return str(kind)
 
 
 def _default(field: Schema) -> str:
     default = field.get("default")
     return "" if default is None else f"`{json.dumps(default, ensure_ascii=False)}`"
-
-
-def _type(field: Schema, definitions: Schema) -> str:
-    """The type in words."""
-    if "enum" in field:
-        return ", ".join(f"`{value}`" for value in field["enum"])
-    if base.FORM in field:
-        return str(field[base.FORM])
-    kind = field["type"]
-    if kind == "array":
-        return f"list of: {_type(_resolved(field['items'], definitions), definitions)}"
-    if "additionalProperties" in field and field["additionalProperties"] is not False:
-        return f"map to: {_type(_resolved(field['additionalProperties'], definitions), definitions)}"
-    if kind == "integer" and "minimum" in field:
-        return f"{field['minimum']} to {field['maximum']}"
-    return str(kind)
 
 
 def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
@@ -144,15 +222,15 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text as a table holds it: no `|`, and no `<` that would begin an HTML tag."""
-    parts = text.replace("|", "\\|").split("`")
+    """Return a text on one line, with `|` and the `<` of an HTML tag escaped."""
+    parts = " ".join(text.split()).replace("|", "\\|").split("`")
     return "`".join(part if index % 2 else part.replace("<", "\\<") for index, part in enumerate(parts))
 
 
 def main() -> None:
-    """Write both files anew."""
+    """Write both pages."""
     REFERENCE.write_text(policy_reference(), encoding="utf-8", newline="\n")
-    OPERATIONS.write_text(operations(OPERATIONS.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")
+    FINDINGS.write_text(findings(), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

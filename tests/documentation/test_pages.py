@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler import cli
+from compiler import cli, diagnostics
 from compiler.migrate import operator_options
 from docs import reference
 from tests import project
@@ -141,11 +141,18 @@ def test_the_policy_reference_is_what_the_models_say() -> None:
     assert text_of(reference.REFERENCE) == reference.policy_reference(), "run `make docs`"
 
 
-def test_the_table_of_findings_is_what_the_code_says() -> None:
-    text = text_of(reference.OPERATIONS)
+def test_the_page_of_findings_is_what_the_code_says() -> None:
+    assert text_of(reference.FINDINGS) == reference.findings(), "run `make docs`"
 
-    assert text == reference.operations(text), "run `make docs`"
-    assert reference.findings() in text
+
+def test_every_code_has_a_section_with_its_own_finding() -> None:
+    sections = text_of(reference.FINDINGS).split("\n## ")[1:]
+
+    shown = {section.partition("\n")[0]: section for section in sections}
+
+    assert list(shown) == list(diagnostics.CODES)
+    for code, section in shown.items():
+        assert f"{diagnostics.CODES[code].severity}[{code}]: " in section
 
 
 def test_the_plan_in_the_readme_is_the_plan_of_the_example() -> None:
