@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from compiler import __version__, diagnostic_formats, errors
+from compiler import __version__, diagnostic_formats, errors, wording
 
 FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
 """Exit codes: fine, documents wrong, usage, the world failed, output or the cluster differs."""
@@ -35,9 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = command.run(chosen)
         sys.stdout.flush()
     except errors.WorldError as error:
-        sys.stderr.write(f"kae: {diagnostic_formats.printable(str(error))}\n")
+        sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
         if error.hint:
-            sys.stderr.write(f"hint: {diagnostic_formats.printable(error.hint)}\n")
+            sys.stderr.write(f"hint: {wording.escaped(error.hint)}\n")
         return WORLD
     except BrokenPipeError:
         # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.

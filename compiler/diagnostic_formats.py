@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from compiler import __version__
+from compiler import __version__, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
 
 FORMATS = ("text", "json", "github", "sarif")
@@ -23,21 +23,16 @@ def _text(found: Diagnostic, *, colour: bool) -> str:
         return f"{_COLOURS[kind]}{words}{_PLAIN}" if colour else words
 
     severity = painted(f"{found.severity}[{found.code}]", found.severity)
-    lines = [f"{painted(str(found.span), 'place')}: {severity}: {printable(found.message)}"]
+    lines = [f"{painted(str(found.span), 'place')}: {severity}: {wording.escaped(found.message)}"]
     if found.span.line and found.span.text:
         number = str(found.span.line)
-        lines.append(f"  {number} | {printable(found.span.text)}")
+        lines.append(f"  {number} | {wording.masked(found.span.text)}")
         if found.span.column:
             lines.append(f"  {' ' * len(number)} | {' ' * (found.span.column - 1)}^")
-    lines.extend(f"  note: {printable(note)}" for note in found.notes)
+    lines.extend(f"  note: {wording.escaped(note)}" for note in found.notes)
     if found.hint:
-        lines.append(f"  {painted('hint:', 'hint')} {printable(found.hint)}")
+        lines.append(f"  {painted('hint:', 'hint')} {wording.escaped(found.hint)}")
     return "\n".join(lines)
-
-
-def printable(words: str) -> str:
-    """Words without control characters, which a document could use to repaint the terminal."""
-    return "".join(c if c.isprintable() else " " if c == "\t" else repr(c)[1:-1] for c in words)
 
 
 def as_json(found: Diagnostic) -> dict[str, Any]:

@@ -1,40 +1,42 @@
-"""Phrases that messages share: names in quotes, lists, paths, and what a terminal can show."""
+"""Phrases that messages share: quoted words, lists, counts, paths, and escapes for what a terminal cannot show."""
 
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-WORDS = 60
+LONGEST = 80
 """Characters of a document's own words that a message repeats."""
 
-_LONGEST = 80
-"""Characters of a value that a message repeats."""
 
-# What would steer a terminal or cannot be encoded (escapes, marks of direction, half characters).
-_UNSHOWN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-
-
-def printable(text: str) -> str:
-    """A text that a terminal can show: one mark for each character that it cannot."""
-    return _UNSHOWN.sub("\ufffd", text)
+def escaped(text: str) -> str:
+    """Return a text on one line, with an escape for each character that steers a terminal or cannot be encoded."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
-def quoted(text: str) -> str:
-    """A document's own words as a message shows them: in single quotes, on one line, and not too long."""
-    text = printable(text[: WORDS + 1].replace("\n", " ").replace("\t", " "))
-    return f"'{text if len(text) <= WORDS else text[: WORDS - 1] + '…'}'"
+def masked(line: str) -> str:
+    """Return a source line with one mark for each character that a terminal cannot show, so that columns stay."""
+    marks = {"\t": " "}
+    return "".join(character if character.isprintable() else marks.get(character, "\ufffd") for character in line)
 
 
-def cut(found: Any) -> str:
-    """A word of a document on one line, cut where it is long."""
-    text = str(found)
-    printable = (mark if mark.isprintable() else repr(mark)[1:-1] for mark in text[:_LONGEST])
-    return "".join(printable) + ("…" if len(text) > _LONGEST else "")
+def file_name(name: str) -> str:
+    r"""Return the name of a file on one line; bytes that are not UTF-8 become escapes such as \xff."""
+    return escaped(name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
+
+
+def cut(value: object) -> str:
+    """Return a value of a document on one line, cut after LONGEST characters."""
+    text = str(value)
+    return escaped(text[:LONGEST]) + ("…" if len(text) > LONGEST else "")
+
+
+def quoted(value: object) -> str:
+    """Return a value of a document in single quotes, on one line, cut after LONGEST characters."""
+    return f"'{cut(value)}'"
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """A path as people write it: spec.driver.env[0].name."""
+    """Return a path as people write it: spec.driver.env[0].name."""
     text = ""
     for step in path:
         if isinstance(step, str) and re.fullmatch(r"[A-Za-z]\w*", step):
@@ -44,14 +46,23 @@ def dotted(path: Sequence[str | int]) -> str:
     return text
 
 
-def listed(names: Iterable[Any]) -> str:
-    """A, B and C."""
-    *most, last = (cut(name) for name in names)
-    return f"{', '.join(most)} and {last}" if most else last
+def listed(names: Iterable[object], most: int | None = None) -> str:
+    """Return names as a list: 'none', 'a', 'a and b', 'a, b and c'; with `most` 1, 'a and 2 more'."""
+    texts = [str(name) for name in names]
+    if most is not None and len(texts) > most:
+        texts[most:] = [f"{len(texts) - most} more"]
+    if len(texts) < 2:
+        return texts[0] if texts else "none"
+    return f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def nearest(word: Any, known: Iterable[str]) -> str | None:
-    """What was probably meant; upper and lower case do not count."""
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: '1 node', '3 nodes'."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def nearest(word: object, known: Iterable[str]) -> str | None:
+    """Return the known word that a misspelt one was probably meant to be; case does not count."""
     lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(str(word)[:_LONGEST].lower(), lower, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.7)
     return lower[near[0]] if near else None

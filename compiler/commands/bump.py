@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema, wording
+from compiler import cli, diagnostics, errors, names, schema, wording
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.fleet import parse
@@ -30,9 +30,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return _bumped(arguments)
     except edits.RefusedError as refused:
-        sys.stderr.write(f"kae: {diagnostic_formats.printable(refused.message)}\n")
+        sys.stderr.write(f"kae: {wording.escaped(refused.message)}\n")
         if refused.hint:
-            sys.stderr.write(f"hint: {diagnostic_formats.printable(refused.hint)}\n")
+            sys.stderr.write(f"hint: {wording.escaped(refused.hint)}\n")
         return cli.WRONG
 
 
@@ -77,7 +77,7 @@ def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]
         inputs, notes = [item for item in inputs if item.name == name], []
         if not inputs:
             raise errors.WorldError(
-                f"'{document_files.shown(wanted)}' is no document file of {names.POLICIES}/.",
+                f"'{wording.file_name(wanted)}' is no document file of {names.POLICIES}/.",
                 hint="Name a .yaml, .yml or .json file below it.",
             )
     found = []

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from compiler import __version__, cli, errors, names
+from compiler import __version__, cli, errors, names, wording
 from compiler.inventory import canonical_form, snapshot
-from compiler.project import document_files, package_data
+from compiler.project import package_data
 
 _SCHEMAS = ("kaecluster", "kaepolicy")
 """The languages of policies/, for editors."""
@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
             _write(folder / name, text)
     except OSError as error:
         raise errors.WorldError(
-            f"'{document_files.shown(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
+            f"'{wording.file_name(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
         ) from error
     sys.stdout.write(_said(folder, cluster, sorted(wanted)))
     return cli.FINE
@@ -58,9 +58,9 @@ def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
     """Nothing is overwritten: the folder may hold other files, but none of these."""
     present = [name for name in sorted(wanted) if os.path.lexists(folder / name)]
     if present:
-        more = f" and {len(present) - 1} more" if present[1:] else ""
+        files = wording.listed([f"'{wording.file_name(str(folder / name))}'" for name in present], most=1)
         raise errors.WorldError(
-            f"'{document_files.shown(str(folder / present[0]))}'{more} would be overwritten; nothing was written.",
+            f"{files} would be overwritten; nothing was written.",
             hint="Name a new folder, or move these files away.",
         )
 
@@ -74,9 +74,9 @@ def _write(path: Path, text: str) -> None:
 
 
 def _said(folder: Path, cluster: str, made: Iterable[str]) -> str:
-    lines = [f"Made in {document_files.shown(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
+    lines = [f"Made in {wording.file_name(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
     if folder.resolve() != Path().resolve():
-        lines.append(f"  cd {document_files.shown(str(folder))}")
+        lines.append(f"  cd {wording.file_name(str(folder))}")
     if not (folder / ".git").exists():
         lines.append("  git init --initial-branch=main")
     inventory_file = f"{names.INVENTORY}/{cluster}.json"

@@ -47,4 +47,4 @@ class Lines:
 
     def _shown(self, start: int) -> str:
         found = _BREAK.search(self.text, start, start + SHOWN)
-        return wording.printable(self.text[start : found.start() if found else start + SHOWN])
+        return wording.masked(self.text[start : found.start() if found else start + SHOWN])

@@ -277,7 +277,7 @@ class Reader:
 
 def _quoted(text: str) -> str:
     """A string as it can be written instead."""
-    return canonical.quoted(text) if len(text) <= wording.WORDS else "it in double quotes"
+    return canonical.quoted(text) if len(text) <= wording.LONGEST else "it in double quotes"
 
 
 def _tag(tag: str) -> str:

@@ -53,7 +53,7 @@ def _live(
     kind, version = str(data.get("kind")), str(data.get("apiVersion"))
     # The operator's own version of its API is not known, and takes no part in what the fields mean.
     if kind != "KAEPolicy" or version.partition("/")[0] != API_VERSION.partition("/")[0]:
-        message = f"This is a '{wording.cut(kind)}' of '{wording.cut(version)}', not a KAEPolicy of the operator."
+        message = f"This is a {wording.quoted(kind)} of {wording.quoted(version)}, not a KAEPolicy of the operator."
         return _refused(document, (*root, "kind"), message)
     for field in ("metadata", "spec"):
         if not isinstance(data.get(field, {}), dict):

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
-from compiler import diagnostics, errors
+from compiler import diagnostics, errors, wording
 from compiler.output import diff, tree
 
 
@@ -125,7 +125,7 @@ def _look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
         odd=frozenset(survey.odd),
         folders=frozenset(survey.seen_folders),
         leftovers=tuple(sorted(survey.leftovers)),
-        foreign=tuple(sorted(map(_shown, survey.foreign))),
+        foreign=tuple(sorted(map(wording.file_name, survey.foreign))),
     )
 
 
@@ -172,12 +172,6 @@ class _Survey:
 
 def _holds_files(folder: Path) -> bool:
     return any(not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path)) for entry in _entries(folder))
-
-
-def _shown(name: str) -> str:
-    """A name that can be printed, whatever bytes it is made of."""
-    text = os.fsencode(name).decode(errors="backslashreplace")
-    return text if text.isprintable() else ascii(text)[1:-1]
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors
+from compiler import diagnostics, errors, wording
 
 ENDINGS = (".yaml", ".yml", ".json")
 """How the names of document files end."""
@@ -40,7 +40,7 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
     pending = [(name_of(folder, root), root / folder) for folder in folders]
     for name, path in pending:
         if path.is_symlink() and not path.exists():
-            raise errors.WorldError(f"The folder '{shown(name)}' is a link to nothing.", "Repair the link.")
+            raise errors.WorldError(f"The folder '{wording.file_name(name)}' is a link to nothing.", "Repair the link.")
     while pending or walk.links:
         if not pending:  # Links come after all real folders, whose names are the better ones.
             walk.links.sort(reverse=True)
@@ -52,7 +52,7 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
 def require_folder(folder: str | Path, root: Path = _HERE) -> None:
     """Raises WorldError for a folder that somebody named and that is not there."""
     if not (root / folder).is_dir():
-        raise errors.WorldError(f"'{shown(str(folder))}' is not a folder.", "Name a folder that is there.")
+        raise errors.WorldError(f"'{wording.file_name(str(folder))}' is not a folder.", "Name a folder that is there.")
 
 
 def read(found: Input) -> bytes:
@@ -69,12 +69,6 @@ def digest(found: Input, digest_of: Callable[[str], str]) -> str:
         return digest_of(str(found.path))
     except OSError as error:
         raise _failure(found.name, error) from error
-
-
-def shown(name: str) -> str:
-    """A file's name as it can be printed: escaped where it is no text."""
-    text = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def name_of(folder: str | Path, root: Path = _HERE) -> str:
@@ -130,14 +124,14 @@ class _Walk:
     def _document(self, name: str, path: Path, mode: int) -> None:
         if not stat.S_ISREG(mode):
             sort = next((words for test, words in _SORTS if test(mode)), "a link that leads to no file")
-            self._refuse(name, f"'{shown(name)}' is {sort}.", "Rename or remove it.")
-        elif shown(name) != name:
-            self._refuse(name, f"The name '{shown(name)}' holds what cannot be printed.", "Rename it.")
+            self._refuse(name, f"'{wording.file_name(name)}' is {sort}.", "Rename or remove it.")
+        elif wording.file_name(name) != name:
+            self._refuse(name, f"The name '{wording.file_name(name)}' holds what cannot be printed.", "Rename it.")
         else:
             self.inputs.append(Input(name, path))
 
     def _refuse(self, name: str, message: str, hint: str) -> None:
-        span = diagnostics.Span(file=shown(name))
+        span = diagnostics.Span(file=wording.file_name(name))
         self.found.append(diagnostics.Diagnostic(code="not-a-file", span=span, message=message, hint=hint))
 
 
@@ -155,7 +149,7 @@ def _mode(path: Path) -> int:
 
 def _failure(name: str, error: OSError) -> errors.WorldError:
     if isinstance(error, PermissionError):
-        return errors.WorldError(f"'{shown(name)}' may not be read.", "Allow this user to read it.")
+        return errors.WorldError(f"'{wording.file_name(name)}' may not be read.", "Allow this user to read it.")
     if isinstance(error, NotADirectoryError):
-        return errors.WorldError(f"'{shown(name)}' is not a folder.", "Make it a folder, or remove it.")
-    return errors.WorldError(f"'{shown(name)}' cannot be read: {error.strerror or error}.")
+        return errors.WorldError(f"'{wording.file_name(name)}' is not a folder.", "Make it a folder, or remove it.")
+    return errors.WorldError(f"'{wording.file_name(name)}' cannot be read: {error.strerror or error}.")

@@ -134,7 +134,7 @@ def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagn
         else:
             hint = f"Its fields are {wording.listed(fields)}." if fields else "Write {}: it has no fields."
         place = replace(fault, path=(*fault.path, name), key=True)
-        message = f"'{wording.cut(name)}' is not a field of {reader.owner(fault.path)}."
+        message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
         yield reader.diagnostic("unknown-field", place, message, hint=hint)
 
 
@@ -191,13 +191,13 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     if fault.keyword in ("minProperties", "maxProperties"):
         message = (
             f"Expected exactly one of {wording.listed(schema['properties'])} in {reader.owner(fault.path)}, "
-            f"found {wording.listed(value) if value else 'none'}."
+            f"found {wording.listed(map(wording.cut, value))}."
         )
         return reader.diagnostic("invalid-value", fault, message)
     if fault.keyword == "minItems":
         hint = "Remove the key, or give the list an item."
         return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
-    quoted = f"'{wording.cut(value)}'" if isinstance(value, str) else wording.cut(value)
+    quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
     near = wording.nearest(value, schema.get("enum", ()))
     return reader.diagnostic(
         "invalid-value",

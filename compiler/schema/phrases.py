@@ -55,4 +55,4 @@ def value(found: Any) -> str:
         return "a mapping" if isinstance(found, dict) else "a list"
     if isinstance(found, bool):
         return "true" if found else "false"
-    return f"the string '{wording.cut(found)}'" if isinstance(found, str) else f"the number {wording.cut(found)}"
+    return f"the string {wording.quoted(found)}" if isinstance(found, str) else f"the number {wording.cut(found)}"

@@ -58,7 +58,7 @@ def _unknown_kind(document: documents.Document, kind: str) -> Recognised:
         hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
     elif near := wording.nearest(kind, STEMS):
         hint = f"Did you mean '{near}'?"
-    message = f"'{wording.cut(kind)}' is not a kind of document that the compiler reads."
+    message = f"{wording.quoted(kind)} is not a kind of document that the compiler reads."
     return _refused(document, "unknown-kind", message, "kind", hint=hint)
 
 
@@ -67,7 +67,7 @@ def _unknown_version(document: documents.Document, kind: str, version: str) -> R
     hint = f"Write apiVersion: {API_VERSION}."
     if kind == "KAEPolicy" and version.startswith(f"{group}/"):
         hint = "Turn a KAEPolicy of the KAE Operator into one for the compiler with 'kae import'."
-    message = f"'{wording.cut(version)}' is not a version of {kind} that the compiler reads."
+    message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
     return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
 
 
@@ -78,13 +78,13 @@ def _recognised_list(document: documents.Document, kind: str, lists: bool) -> Re
         return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
     version = document.data.get("apiVersion")
     if isinstance(version, str) and version != "v1":
-        message = f"'{wording.cut(version)}' is not a version of {kind} that the compiler reads."
+        message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
         return _refused(document, "unknown-version", message, "apiVersion", hint="Write apiVersion: v1.")
     items = document.data.get("items")
     for index, item in enumerate(items if isinstance(items, list) else ()):
         other = item.get("kind", "Node") if isinstance(item, dict) else "Node"
         if isinstance(other, str) and other != "Node":
-            message = f"A {kind} is read for Nodes, and this one holds a '{wording.cut(other)}'."
+            message = f"A {kind} is read for Nodes, and this one holds a {wording.quoted(other)}."
             hint = "Keep Nodes only in a list, and divide other documents by lines of '---'."
             return _refused(document, "unknown-kind", message, "items", index, "kind", hint=hint)
     return "NodeList", []

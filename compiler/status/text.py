@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compiler import diagnostic_formats
+from compiler import wording
 from compiler.status import cluster_status, drift, live_objects, rollout
 
 _NODES = 8
@@ -27,7 +27,7 @@ AgeS = Callable[[str], int | None]
 
 def text(found: cluster_status.Standing, age_s: AgeS) -> str:
     """The standing as lines."""
-    return "".join(f"{diagnostic_formats.printable(line)}\n" if line else "\n" for line in _lines(found, age_s))
+    return "".join(f"{wording.escaped(line)}\n" if line else "\n" for line in _lines(found, age_s))
 
 
 def age(seconds: int | None) -> str:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler import wording
 from compiler.formats import lines
 
 
@@ -29,8 +28,3 @@ def test_the_line_is_shown_without_its_end(end: str) -> None:
     where = lines.Lines("a", f"one{end}two{end}three")
 
     assert [where.span(position).text for position in (0, 3 + len(end), 6 + 2 * len(end))] == ["one", "two", "three"]
-
-
-def test_words_of_a_document_are_quoted_on_one_short_line() -> None:
-    assert wording.quoted("a\nb\x1b") == "'a b\ufffd'"
-    assert wording.quoted("a" * 61) == f"'{'a' * 59}…'"

@@ -1,0 +1,48 @@
+"""The phrases that messages share."""
+
+import pytest
+
+from compiler import wording
+
+
+@pytest.mark.parametrize(
+    ("names", "most", "text"),
+    [
+        ((), None, "none"),
+        (("a",), None, "a"),
+        (("a", "b"), None, "a and b"),
+        (("a", "b", "c"), None, "a, b and c"),
+        (("a", "b", "c"), 3, "a, b and c"),
+        (("a", "b", "c"), 2, "a, b and 1 more"),
+        (("a", "b", "c"), 1, "a and 2 more"),
+    ],
+)
+def test_a_list_ends_with_and(names: tuple[str, ...], most: int | None, text: str) -> None:
+    assert wording.listed(names, most) == text
+
+
+def test_a_noun_agrees_with_its_number() -> None:
+    assert [wording.counted(number, "node") for number in (0, 1, 2)] == ["0 nodes", "1 node", "2 nodes"]
+
+
+def test_words_of_a_document_stay_on_one_line_and_are_cut_where_they_are_long() -> None:
+    assert wording.quoted("a\n\t\x1b[2J\ud800é") == r"'a\n\t\x1b[2J\ud800é'"
+    assert wording.quoted("a" * 80) == f"'{'a' * 80}'"
+    assert wording.quoted("a" * 81) == f"'{'a' * 80}…'"
+
+
+def test_a_source_line_keeps_its_columns() -> None:
+    assert wording.masked("a:\t\x1b[2J\u202eb") == "a: \ufffd[2J\ufffdb"
+
+
+def test_bytes_of_a_file_name_that_are_not_utf8_are_escaped() -> None:
+    assert wording.file_name("é\udcff\n.yaml") == r"é\xff\n.yaml"
+
+
+def test_a_path_is_written_with_dots_and_brackets() -> None:
+    assert wording.dotted(("spec", "env", 0, "a.b/c", "x")) == "spec.env[0][a.b/c].x"
+
+
+@pytest.mark.parametrize(("word", "near"), [("enabledHpre", "enabledHPRE"), ("xyz", None), (7, None)])
+def test_the_nearest_word_is_found_in_any_case(word: object, near: str | None) -> None:
+    assert wording.nearest(word, ["enabledHPRE", "enabledSEC"]) == near
