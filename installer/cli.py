@@ -10,8 +10,7 @@ from pathlib import Path
 import msgspec
 
 from installer import config, loop, paths, wiring
-from installer.host import host as hosts
-from installer.host import host_state
+from installer.host import chroot, host_state
 from installer.report import driver_state, report
 from runtime import configfile, errors, logs, signals, termination
 
@@ -21,7 +20,7 @@ LOG = logging.getLogger(__name__)
 def main(arguments: list[str] | None = None) -> int:
     """The exit code: 0 after a signal or an answer, 1 for a bad config, 2 for a wrong call, 3 where the host fails."""
     options = _parser().parse_args(arguments)
-    host = hosts.Host(options.host_root)
+    host = chroot.Host(options.host_root)
     signals.set_on_signals(host.stop)
     if options.command != "serve":
         return _answer(options, host)
@@ -37,50 +36,50 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _serve(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> None:
+def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
     # gRPC's own remarks on connections are no lines of JSON, and what matters of them is logged here.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
     _check_name()
-    shown = driver_state.Standing()
-    tools = wiring.open_(host, settings, options.image_root, options.kubeconfig)
+    published = driver_state.State()
+    parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
     with contextlib.ExitStack() as stack:
-        stack.callback(tools.close)
+        stack.callback(parts.close)
         if settings.metrics is not None:
             # Five megabytes that an installer without metrics does without.
             from installer.report import driver_metrics  # noqa: PLC0415 - see above
 
-            registry = driver_metrics.registry_of(shown, lambda: tools.right.held_s)
+            registry = driver_metrics.registry_of(published, lambda: parts.right.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        running = loop.Program(host, settings, tools.changer, tools.digest, shown)
+        running = loop.Loop(host, settings, parts.changer, parts.digest, published)
         running.turn_s = options.turn_seconds
-        tools.resume()
+        parts.resume()
         running.run(state.ProgramDir(options.program_dir))
-        if settings.enabled_cleanup and tools.is_going():
-            tools.close()  # Another one goes on with the Lease.
+        if settings.enabled_cleanup and parts.is_going():
+            parts.close()  # Another one goes on with the Lease.
             _clean_up(options, host, settings)
-        if not shown.ready:
-            termination.report(shown.reason)
+        if not published.ready:
+            termination.report(published.reason)
 
 
-def _clean_up(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> None:
+def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
     LOG.info("The DaemonSet goes, and enabledCleanup is set: the driver is removed.")
     host.stop.clear()  # The next signal breaks it off; the one after that kills.
     absent = msgspec.structs.replace(settings, state="Absent")
-    tools = wiring.open_(host, absent, options.image_root, options.kubeconfig)
-    shown = driver_state.Standing()
-    with contextlib.suppress(hosts.Cancelled), contextlib.closing(tools), loop.lock(host):
-        tools.resume()
-        running = loop.Program(host, absent, tools.changer, tools.digest, shown)
+    parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
+    published = driver_state.State()
+    with contextlib.suppress(chroot.Cancelled), contextlib.closing(parts), loop.lock(host):
+        parts.resume()
+        running = loop.Loop(host, absent, parts.changer, parts.digest, published)
         while not host.stop.is_set():
             pause_s = running.cycle()
-            if shown.ready:
+            if published.ready:
                 return
             host.stop.wait(pause_s)
 
 
-def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
+def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
     try:
         settings = configfile.load(options.config, config.Config)
         if options.command == "remove":
@@ -90,9 +89,9 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
             host.write(paths.RETRY, "")
             print("The installer tries again within a minute.")
             return 0
-        tools = wiring.open_(host, settings, options.image_root, options.kubeconfig)
-        with contextlib.closing(tools):
-            found = tools.report()
+        parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
+        with contextlib.closing(parts):
+            found = parts.report()
     except errors.Failure as failure:
         print(f"installer: {failure}", file=sys.stderr)
         return 1 if isinstance(failure, errors.ConfigError) else 3
@@ -103,20 +102,20 @@ def _answer(options: argparse.Namespace, host: hosts.Host) -> int:
     return 0
 
 
-def _remove(options: argparse.Namespace, host: hosts.Host, settings: config.Config) -> int:
+def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
     _check_name()
     absent = msgspec.structs.replace(settings, state="Absent")
-    tools = wiring.open_(host, absent, options.image_root, options.kubeconfig)
-    shown = driver_state.Standing()
-    with contextlib.closing(tools), loop.lock(host, wait=False):
-        tools.resume()
-        running = loop.Program(host, absent, tools.changer, tools.digest, shown)
+    parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
+    published = driver_state.State()
+    with contextlib.closing(parts), loop.lock(host, wait=False):
+        parts.resume()
+        running = loop.Loop(host, absent, parts.changer, parts.digest, published)
         running.cycle()
-        if shown.state == "Changing":
+        if published.state == "Changing":
             running.cycle()
-        found = tools.report()
-    print(report.as_json(found) if options.output == "json" else f"{shown.state}: {shown.reason}")
-    return 0 if shown.ready else 3
+        found = parts.report()
+    print(report.as_json(found) if options.output == "json" else f"{published.state}: {published.reason}")
+    return 0 if published.ready else 3
 
 
 def _check_name() -> None:

@@ -12,8 +12,7 @@ from installer import config, paths
 from installer.change import prepare, transaction
 from installer.decide import change_steps, decision, desired
 from installer.drain import device_users
-from installer.host import host as hosts
-from installer.host import host_state
+from installer.host import chroot, host_state
 from installer.report import driver_state
 from installer.store import record
 from runtime import errors, state
@@ -37,16 +36,16 @@ _DOUBLINGS = 10
 _LOCK_S = 0.2
 
 
-class Program:
+class Loop:
     """An installer at work."""
 
     def __init__(
         self,
-        host: hosts.Host,
+        host: chroot.Host,
         settings: config.Config,
         changer: transaction.Changer,
         digest: str,
-        shown: driver_state.Standing,
+        published: driver_state.State,
     ) -> None:
         """`digest` is the wanted driver's."""
         self.turn_s = TURN_S
@@ -56,7 +55,7 @@ class Program:
         self._changer = changer
         self._digest = digest
         self._asked = desired.asked(settings, digest)
-        self._shown = shown
+        self._published = published
         self._mended_s: float | None = None
         self._reason = ""
         """Of the change that is being made."""
@@ -69,65 +68,65 @@ class Program:
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # In the middle of a look, and while another installer is at work, an end is an end as told.
-        with contextlib.suppress(hosts.Cancelled), lock(self._host):
+        with contextlib.suppress(chroot.Cancelled), lock(self._host):
             while not self._host.stop.is_set():
                 self._host.stop.wait(self.cycle())
         directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
         """Looks once, and does what is to be done; the seconds until the next look."""
-        seen = host_state.look(self._host, self._settings)
-        self._shown.seen(seen)
-        judged = decision.judge(self._settings, seen, self._digest, matches)
-        if judged.kind is decision.Kind.CHANGE:
-            return self._change(seen, judged)
-        if judged.kind is decision.Kind.WAIT:
-            return self._stand("Waiting", judged.reasons[0], _LOOK_S)
+        current = host_state.read(self._host, self._settings)
+        self._published.observed(current)
+        decided = decision.decide(self._settings, current, self._digest, matches)
+        if decided.kind is decision.Kind.CHANGE:
+            return self._change(current, decided)
+        if decided.kind is decision.Kind.WAIT:
+            return self._stand("Waiting", decided.reasons[0], _LOOK_S)
         self._last = None
         try:
-            self._changer.settle(seen, judged)
+            self._changer.settle(current, decided)
         except errors.Failure as failure:
             # The Lease expires by itself where nobody answers; the host is right all the same.
             LOG.warning("%s", failure)
-        name = "Ready" if judged.kind is decision.Kind.RIGHT else "Foreign"
-        return self._stand(name, judged.reasons[0], _LOOK_S)
+        name = "Ready" if decided.kind is decision.Kind.RIGHT else "Foreign"
+        return self._stand(name, decided.reasons[0], _LOOK_S)
 
-    def _change(self, seen: host_state.Seen, judged: decision.Verdict) -> float:
-        pause_s = self._pause(seen)
+    def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
+        pause_s = self._pause(current)
         if pause_s is not None:
             return pause_s
-        if judged.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
-            reason = f"It was put in order a moment ago, and is not again: {judged.reasons[0]}"
+        if decided.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
+            reason = f"It was put in order a moment ago, and is not again: {decided.reasons[0]}"
             return self._stand("Failed", reason, _LOOK_S)
-        self._begin(judged.reasons[0])
+        self._begin(decided.reasons[0])
         try:
-            self._changer.run(seen, judged, self._digest, self._told)
+            self._changer.run(current, decided, self._digest, self._told)
         except prepare.Queued as queued:
             if self._changer.evicted:
-                return self._failed(seen, "Queued", str(queued), _AGAIN_S)
+                return self._failed(current, "Queued", str(queued), _AGAIN_S)
             turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
             return self._stand("Queued", str(queued), turn_s)
         except device_users.Spared as spared:
             return self._stand("Blocked", str(spared), _LOOK_S)
         except device_users.Blocked as blocked:
-            self._shown.count("abandoned")
-            return self._failed(seen, "Blocked", str(blocked), _AGAIN_S)
-        except hosts.Cancelled:
+            self._published.count("abandoned")
+            return self._failed(current, "Blocked", str(blocked), _AGAIN_S)
+        except chroot.Cancelled:
             return 0
         except errors.Failure as failure:
-            self._shown.count("failed")
-            disturbed = judged.disturbs and record.read(self._host).lease is not None
+            self._published.count("failed")
+            disturbed = decided.disturbs and record.read(self._host).lease is not None
             least_s = _AGAIN_S if disturbed or self._changer.evicted else _STAGING_S
-            return self._failed(seen, "Failed", str(failure), least_s)
-        self._shown.count("succeeded")
+            return self._failed(current, "Failed", str(failure), least_s)
+        self._published.count("succeeded")
         self._last = None
         self._mended_s = time.monotonic()
         return 0
 
-    def _pause(self, seen: host_state.Seen) -> float | None:
+    def _pause(self, current: host_state.HostState) -> float | None:
         """What is left of the pause after a try that did not succeed."""
-        last = self._last or seen.record.attempt
-        if last is None or (last.digest, last.boot) != (self._asked, seen.boot):
+        last = self._last or current.record.attempt
+        if last is None or (last.digest, last.boot) != (self._asked, current.boot):
             return None
         left_s = last.until_s - _since_boot_s()
         if self._host.path(paths.RETRY).exists():
@@ -142,12 +141,12 @@ class Program:
     def _begin(self, reason: str) -> None:
         """A change begins; for one that waits for its turn, once it has that."""
         self._reason = reason
-        if self._shown.state != "Queued":
+        if self._published.state != "Queued":
             self._stand("Changing", reason, 0)
 
-    def _failed(self, seen: host_state.Seen, name: str, reason: str, least_s: float) -> float:
+    def _failed(self, current: host_state.HostState, name: str, reason: str, least_s: float) -> float:
         LOG.error("%s", reason)
-        last = self._last or seen.record.attempt
+        last = self._last or current.record.attempt
         failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
         # After months of failures the power alone is more than a float holds.
         pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
@@ -156,7 +155,7 @@ class Program:
             state=name,
             reason=reason,
             failures=failures,
-            boot=seen.boot,
+            boot=current.boot,
             until_s=_since_boot_s() + pause_s,
         )
         self._last = None
@@ -175,11 +174,11 @@ class Program:
             LOG.warning("%s", failure)
 
     def _stand(self, name: str, reason: str, pause_s: float) -> float:
-        if self._shown.stand(name, reason):
+        if self._published.stand(name, reason):
             LOG.info("%s: %s", name, reason, extra={"state": name})
         if self._directory is not None:
             # At once: people look for the reason while a change goes on, and the DaemonSet's pace depends on it.
-            if self._shown.ready:
+            if self._published.ready:
                 self._directory.set_ready(reason)
             else:
                 self._directory.set_unready(reason)
@@ -188,11 +187,11 @@ class Program:
     def _told(self, step: change_steps.Step, event: str, seconds: float) -> None:
         if step.name == "take-lease" and event == "failed":
             event = "put off"  # To wait for one's turn is no failure.
-        if self._shown.state == "Queued":
+        if self._published.state == "Queued":
             if step.name == "take-lease" and event != "done":
                 return  # It is asked for many times an hour.
             self._stand("Changing", self._reason, 0)
-        self._shown.step(step.name, event, seconds)
+        self._published.step(step.name, event, seconds)
         fields = {"step": step.name, "seconds": round(seconds, 3)}
         if event == "begun":
             LOG.info("%s", step.reason, extra={"step": step.name})
@@ -208,19 +207,19 @@ def matches(pattern: str, kernel: str) -> bool:
 
 
 @contextlib.contextmanager
-def lock(host: hosts.Host, *, wait: bool = True) -> Iterator[None]:
+def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
     """Be the only installer of the host: a deletion by force starts the next one beside the one before.
 
     Raises:
         errors.Failure: Another one is at work, and it was not to be waited for; or the lock cannot be made.
-        hosts.Cancelled: The end came first.
+        chroot.Cancelled: The end came first.
     """
     path = host.path(paths.LOCK)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise hosts.failure(paths.LOCK, error) from error
+        raise chroot.failure(paths.LOCK, error) from error
     try:
         told = False
         while not _locked(descriptor):
@@ -233,7 +232,7 @@ def lock(host: hosts.Host, *, wait: bool = True) -> Iterator[None]:
                 LOG.warning("Another installer is at work on this host; waiting for its end.")
                 told = True
             if host.stop.wait(_LOCK_S):
-                raise hosts.Cancelled("The installer is to end; another one is at work on this host.")
+                raise chroot.Cancelled("The installer is to end; another one is at work on this host.")
         yield
     finally:
         os.close(descriptor)

@@ -10,8 +10,7 @@ from installer import config, loop, sources
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_users, leases
-from installer.host import host as hosts
-from installer.host import host_state
+from installer.host import chroot, host_state
 from installer.report import report
 from installer.sources import build, intree, packages, prebuilt
 from installer.store import digests, record, store
@@ -22,16 +21,16 @@ NODE = "NODE_NAME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
+class Wiring:
     """Everything that a change of this host needs."""
 
-    host: hosts.Host
+    host: chroot.Host
     settings: config.Config
     digest: str
     """The wanted driver's."""
     api: cluster.Cluster
     right: leases.Right
-    devices: device_users.Users
+    devices: device_users.DeviceUsers
     changer: transaction.Changer
 
     def resume(self) -> None:
@@ -42,18 +41,18 @@ class Workshop:
 
     def report(self) -> report.Report:
         """How the host stands, and what would be done."""
-        seen = host_state.look(self.host, self.settings)
-        judged = decision.judge(self.settings, seen, self.digest, loop.matches)
+        current = host_state.read(self.host, self.settings)
+        decided = decision.decide(self.settings, current, self.digest, loop.matches)
         try:
-            held = self.devices.present(seen)
-            steps = self.changer.plan(seen, judged, self.digest) if judged.kind is decision.Kind.CHANGE else ()
+            held = self.devices.present(current)
+            steps = self.changer.plan(current, decided, self.digest) if decided.kind is decision.Kind.CHANGE else ()
         except errors.Failure as failure:
             # Worth a line, and no reason to hide the rest.
             held, steps = (), ()
-            judged = dataclasses.replace(
-                judged, reasons=(*judged.reasons, f"Nobody knows who holds a device: {failure}")
+            decided = dataclasses.replace(
+                decided, reasons=(*decided.reasons, f"Nobody knows who holds a device: {failure}")
             )
-        return report.report(self.settings, seen, judged, steps, held)
+        return report.report(self.settings, current, decided, steps, held)
 
     def is_going(self) -> bool:
         """Whether the installer's own DaemonSet is certainly gone or going; no answer means no."""
@@ -66,7 +65,7 @@ class Workshop:
         self.api.close()
 
 
-def open_(host: hosts.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Workshop:
+def connect(host: chroot.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Wiring:
     """The workshop for a host.
 
     Raises:
@@ -78,17 +77,17 @@ def open_(host: hosts.Host, settings: config.Config, image: Path, kubeconfig: Pa
     drivers = store.Store(context, source)
     api = cluster.Cluster(kubeconfig)
     right = leases.Right(api, settings.leases, os.environ.get(NODE, ""))
-    devices = device_users.Users(host, settings, api)
-    near = prepare.Approach(host, settings, drivers, devices, right)
+    devices = device_users.DeviceUsers(host, settings, api)
+    preparation = prepare.Preparation(host, settings, drivers, devices, right)
     brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
-    return Workshop(
+    return Wiring(
         host=host,
         settings=settings,
         digest=desired.digest(settings, kernel, brought),
         api=api,
         right=right,
         devices=devices,
-        changer=transaction.Changer(host, settings, drivers, near),
+        changer=transaction.Changer(host, settings, drivers, preparation),
     )
 
 

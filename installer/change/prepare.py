@@ -13,8 +13,7 @@ import msgspec
 from installer import config, paths
 from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
-from installer.host import host as hosts
-from installer.host import host_state, pci
+from installer.host import chroot, host_state, pci
 from installer.store import record, store
 from runtime import errors, readings
 
@@ -37,7 +36,7 @@ class Queued(errors.Failure):
 class Attempt:
     """A change that is being tried."""
 
-    seen: host_state.Seen
+    current: host_state.HostState
     before: record.Change
     """What it has, or had when the change was begun by one that was killed."""
     held: tuple[str, ...]
@@ -48,45 +47,45 @@ class Attempt:
     """What the host is to have, once that is in the store; None: no driver."""
 
 
-class Approach:
+class Preparation:
     """The steps before a driver is touched."""
 
     def __init__(
         self,
-        host: hosts.Host,
+        host: chroot.Host,
         settings: config.Config,
         drivers: store.Store,
-        devices: device_users.Users,
+        devices: device_users.DeviceUsers,
         right: leases.Right,
     ) -> None:
         """Nothing is asked yet."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
-        self._users = devices
+        self._device_users = devices
         self._right = right
         self._evictions = 0
 
-    def attempt(self, seen: host_state.Seen, judged: decision.Verdict) -> Attempt:
+    def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
         """What is known when a change is begun."""
-        self._evictions = self._users.evictions
-        before = seen.record.change or self._before(seen)
-        touched = before.touched or not (judged.reload and seen.loaded)
+        self._evictions = self._device_users.evictions
+        before = current.record.change or self._before(current)
+        touched = before.touched or not (decided.reload and current.loaded)
         return Attempt(
-            seen=seen,
+            current=current,
             before=msgspec.structs.replace(before, touched=touched),
-            held=self._users.present(seen) if judged.disturbs else (),
-            asked=judged.asked,
+            held=self._device_users.present(current) if decided.disturbs else (),
+            asked=decided.asked,
         )
 
-    def _before(self, seen: host_state.Seen) -> record.Change:
-        installed = seen.record.installed
-        modes = {found.address: found.entry.mode for found in seen.functions if found.entry is not None}
+    def _before(self, current: host_state.HostState) -> record.Change:
+        installed = current.record.installed
+        modes = {found.address: found.entry.mode for found in current.functions if found.entry is not None}
         return record.Change(
             kept=installed,
-            loaded=tuple(seen.loaded),
-            served=tuple(found.address for found in seen.entries()),
-            vfs={found.address: found.vfs for found in seen.functions if found.vfs},
+            loaded=tuple(current.loaded),
+            served=tuple(found.address for found in current.entries()),
+            vfs={found.address: found.vfs for found in current.functions if found.vfs},
             modes={address: mode for address, mode in modes.items() if mode is not None},
             rule=host_state.text(self._host, paths.RULE),
             packages=installed.packages if installed else (),
@@ -95,10 +94,12 @@ class Approach:
 
     def steps(self, attempt: Attempt, reason: str) -> tuple[change_steps.Step, ...]:
         """Have the host to ourselves."""
-        seen = attempt.seen
+        current = attempt.current
         if attempt.held and self._is_unasked(attempt):
             return (self._sparing(attempt, reason),)
-        others = seen.record.installed is None and seen.record.change is None and (seen.loaded or seen.options)
+        others = (
+            current.record.installed is None and current.record.change is None and (current.loaded or current.options)
+        )
         return (
             *(self._keeping(attempt) if others else ()),
             *(self._queueing() if attempt.held else ()),
@@ -107,7 +108,7 @@ class Approach:
                 reason=f"Writes '{paths.CHANGING}': the device plugin gives nobody a device any more.",
                 act=lambda: self._announce(reason),
             ),
-            *(self._draining(attempt) if seen.entries() or pci.guests(seen.functions) else ()),
+            *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
             change_steps.Step(
                 name="begin-change",
                 reason="Notes what the host has now; from here on a failure puts that back.",
@@ -118,7 +119,7 @@ class Approach:
     @property
     def evicted(self) -> bool:
         """Whether somebody was made to go since the last `attempt`."""
-        return self._users.evictions > self._evictions
+        return self._device_users.evictions > self._evictions
 
     def leave(self, *, keeps_turn: bool = False) -> None:
         """Let go of everything, but perhaps for the right to swap: nothing was touched.
@@ -145,9 +146,9 @@ class Approach:
             record.update(self._host, lease=None)
 
     def _is_unasked(self, attempt: Attempt) -> bool:
-        seen = attempt.seen
-        known = seen.record
-        same = (known.asked, known.boot) == (attempt.asked, seen.boot)
+        current = attempt.current
+        known = current.record
+        same = (known.asked, known.boot) == (attempt.asked, current.boot)
         return same and known.installed is not None and known.change is None
 
     def _sparing(self, attempt: Attempt, reason: str) -> change_steps.Step:
@@ -189,7 +190,7 @@ class Approach:
         )
 
     def _keep(self, attempt: Attempt) -> None:
-        attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.seen))
+        attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.current))
 
     def _take(self) -> None:
         try:
@@ -208,11 +209,11 @@ class Approach:
         self._wait_for_plugin()
         if not attempt.held:
             # Somebody may have been given a device in the moment before the announcement.
-            attempt.held = self._users.present(attempt.seen)
+            attempt.held = self._device_users.present(attempt.current)
             if attempt.held:
                 self._take()
         if attempt.held:
-            self._users.drain(attempt.seen)
+            self._device_users.drain(attempt.current)
 
     def _wait_for_plugin(self) -> None:
         links = self._host.path(paths.LINKS)
@@ -223,7 +224,7 @@ class Approach:
         end_s = time.monotonic() + _WITHDRAWN_S
         while readings.names(links) and time.monotonic() < end_s:
             if self._host.stop.wait(_POLL_S):
-                raise hosts.Cancelled("The change was broken off, as the installer is to end.")
+                raise chroot.Cancelled("The change was broken off, as the installer is to end.")
         self._host.stop.wait(_ADMITTED_S)
 
     def _begin(self, attempt: Attempt) -> None:

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator
 from installer import config, paths
 from installer.change import swap
 from installer.decide import change_steps, verification
-from installer.host import host as hosts
-from installer.host import host_state, pci
+from installer.host import chroot, host_state, pci
 from installer.store import record
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
 
 
-class Retreat:
+class Rollback:
     """Puts back what the record of a begun change says that the host had."""
 
-    def __init__(self, host: hosts.Host, settings: config.Config, swapping: swap.Swap) -> None:
+    def __init__(self, host: chroot.Host, settings: config.Config, swapping: swap.Swap) -> None:
         """Looks when it is asked for steps."""
         self._host = host
         self._settings = settings
@@ -32,9 +31,9 @@ class Retreat:
         Raises:
             errors.Failure: The host cannot be looked at.
         """
-        seen = host_state.look(self._host, self._settings)
-        before = seen.record.change or record.Change()
-        steps = list(self._files(seen, before, tried)) if before.touched else []
+        current = host_state.read(self._host, self._settings)
+        before = current.record.change or record.Change()
+        steps = list(self._files(current, before, tried)) if before.touched else []
         if before.loaded:
             steps += self._swap.reload(before.loaded, anew=before.touched)
             steps += self._swap.enable(before.vfs)
@@ -47,14 +46,14 @@ class Retreat:
         )
         return tuple(steps)
 
-    def proof(self) -> tuple[change_steps.Step, ...]:
+    def verification_steps(self) -> tuple[change_steps.Step, ...]:
         """The last steps back, where all the others are done."""
         before = record.read(self._host).change or record.Change()
         return (
             change_steps.Step(
                 name="prove-old-driver",
                 reason="Looks whether the devices that had an entry have one again.",
-                act=lambda: self._prove(before),
+                act=lambda: self._verify(before),
             ),
             change_steps.Step(
                 name="record-old-driver",
@@ -69,11 +68,11 @@ class Retreat:
         )
 
     def _files(
-        self, seen: host_state.Seen, before: record.Change, tried: record.Driver | None
+        self, current: host_state.HostState, before: record.Change, tried: record.Driver | None
     ) -> Iterator[change_steps.Step]:
         kept = before.kept
         erased = {*before.packages, *(tried.packages if tried else ())} - set(kept.packages if kept else ())
-        yield from self._swap.unload(seen)
+        yield from self._swap.unload(current)
         for step in self._swap.files(kept, erased):
             yield dataclasses.replace(step, act=_tolerated(step.act)) if step.name == "index-modules" else step
         yield from self._swap.options(kept.options if kept else {}, "Writes the parameters that were in force before.")
@@ -88,15 +87,17 @@ class Retreat:
             if found.entry is not None and mode is not None and found.entry.mode not in (None, mode):
                 self._host.permit(f"/dev/{found.entry.name}", mode)
 
-    def _prove(self, before: record.Change) -> None:
-        seen = host_state.look(self._host, self._settings)
+    def _verify(self, before: record.Change) -> None:
+        current = host_state.read(self._host, self._settings)
         kept = before.kept
-        found = [f"Module {name} is not loaded." for name in before.loaded if name not in seen.loaded]
+        found = [f"Module {name} is not loaded." for name in before.loaded if name not in current.loaded]
         # A driver for the kernel of another boot is not at work. That of this one need not be good for anything: it may
         # have been a dead one, and may have been loaded from elsewhere.
-        if not found and kept is not None and kept.kernel == seen.kernel and before.touched:
-            found += [fault.text for fault in verification.in_place(self._settings, seen, kept)]
-        lost = sorted(set(before.served) - {one.address for one in seen.functions if one.entry is not None or one.lent})
+        if not found and kept is not None and kept.kernel == current.kernel and before.touched:
+            found += [fault.text for fault in verification.in_place(self._settings, current, kept)]
+        lost = sorted(
+            set(before.served) - {one.address for one in current.functions if one.entry is not None or one.lent}
+        )
         if lost:
             found.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
         if found:

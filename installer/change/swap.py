@@ -7,8 +7,7 @@ import msgspec
 
 from installer import config, paths
 from installer.decide import change_steps
-from installer.host import host as hosts
-from installer.host import host_state, kmod, pci, rpm
+from installer.host import chroot, host_state, kmod, pci, rpm
 from installer.store import digests, record, store
 from runtime import errors
 
@@ -19,28 +18,30 @@ class Swap:
     Nothing is looked up again while they are made, so that they can be shown; each looks at the host when it acts.
     """
 
-    def __init__(self, host: hosts.Host, settings: config.Config, drivers: store.Store) -> None:
+    def __init__(self, host: chroot.Host, settings: config.Config, drivers: store.Store) -> None:
         """Does nothing yet."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
 
-    def unload(self, seen: host_state.Seen) -> tuple[change_steps.Step, ...]:
+    def unload(self, current: host_state.HostState) -> tuple[change_steps.Step, ...]:
         """Take the driver out of the kernel, as far as there is one."""
-        steps = list(self.disable(seen))
-        if seen.loaded:
-            names = ", ".join(reversed([name for name in self._settings.modules if name in seen.loaded]))
+        steps = list(self.disable(current))
+        if current.loaded:
+            names = ", ".join(reversed([name for name in self._settings.modules if name in current.loaded]))
             steps.append(
                 change_steps.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
             )
         return tuple(steps)
 
-    def disable(self, seen: host_state.Seen, among: Collection[str] | None = None) -> tuple[change_steps.Step, ...]:
+    def disable(
+        self, current: host_state.HostState, among: Collection[str] | None = None
+    ) -> tuple[change_steps.Step, ...]:
         """Take virtual functions away, as far as there are any; those of these physical ones only, if some are given.
 
         A physical function that another driver has is nobody's to change.
         """
-        losing = {found.address: found.vfs for found in seen.functions if _loses(found, among)}
+        losing = {found.address: found.vfs for found in current.functions if _loses(found, among)}
         if not losing:
             return ()
         what = ", ".join(f"{count} of {address}" for address, count in losing.items())
@@ -265,16 +266,16 @@ def _loses(found: pci.Function, among: Collection[str] | None) -> bool:
     return found.vfs > 0 and not found.lent and (among is None or found.address in among)
 
 
-def counts(settings: config.Config, seen: host_state.Seen, before: Mapping[str, int]) -> dict[str, int]:
+def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
     """How many virtual functions each physical one that is ours is to have: as asked for, else as many as before."""
     return {
         found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
-        for found in seen.functions
+        for found in current.functions
         if not found.virtual and not found.lent
     }
 
 
-def differing(wanted: Mapping[str, int], seen: host_state.Seen) -> dict[str, int]:
+def differing(wanted: Mapping[str, int], current: host_state.HostState) -> dict[str, int]:
     """The functions that have another number of virtual ones, with the wanted one: 0 where none is named."""
-    numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in seen.functions}
+    numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in current.functions}
     return {address: number for address, (has, number) in numbers.items() if has != number}

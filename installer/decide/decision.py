@@ -25,7 +25,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Decision:
     """The judgement, and the sentences that it rests on."""
 
     kind: Kind
@@ -54,23 +54,25 @@ class Verdict:
         )
 
 
-def judge(settings: config.Config, seen: host_state.Seen, digest: str, matches: Callable[[str, str], bool]) -> Verdict:
+def decide(
+    settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
+) -> Decision:
     """The verdict on a host; `digest` is the wanted driver's, `matches` searches a text for a pattern of RE2."""
-    found = dataclasses.replace(_judged(settings, seen, digest, matches), asked=desired.asked(settings, digest))
+    found = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
     if found.kind is not Kind.CHANGE or settings.state == "Absent":
         return found
-    impossible = verification.impossible(settings, seen)
+    impossible = verification.impossible(settings, current)
     return dataclasses.replace(found, reasons=(*found.reasons, *impossible), impossible=impossible)
 
 
-def _judged(
-    settings: config.Config, seen: host_state.Seen, digest: str, matches: Callable[[str, str], bool]
-) -> Verdict:
-    if reason := _not_ours(settings, seen.kernel, matches):
-        return Verdict(kind=Kind.WAIT, reasons=(reason,))
+def _decided(
+    settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
+) -> Decision:
+    if reason := _not_ours(settings, current.kernel, matches):
+        return Decision(kind=Kind.WAIT, reasons=(reason,))
     if settings.state == "Absent":
-        return _absent(settings, seen)
-    return _present(settings, seen, digest)
+        return _absent(settings, current)
+    return _present(settings, current, digest)
 
 
 def _not_ours(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
@@ -93,31 +95,31 @@ def _reported(kernel: str) -> str:
     return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
 
 
-def _present(settings: config.Config, seen: host_state.Seen, digest: str) -> Verdict:
-    known = seen.record
+def _present(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:
+    known = current.record
     if known.change is not None:
         return _change("A change of the driver was begun here and did not end.")
     if known.installed is None:
-        return _without_record(settings, seen)
+        return _without_record(settings, current)
     if known.installed.digest != digest:
         was = f"{known.installed.source} {known.installed.version} for kernel {known.installed.kernel}"
-        wanted = f"{settings.source.name} {settings.driver_version} for kernel {seen.kernel}"
+        wanted = f"{settings.source.name} {settings.driver_version} for kernel {current.kernel}"
         return _change(
             f"The installed driver is {was}; the policy asks for {wanted}."
             if was != wanted
             else f"The installed driver is {was} too, but its content is another one."
         )
-    faults = verification.faults(settings, seen, known.installed)
+    faults = verification.faults(settings, current, known.installed)
     if faults:
         replace = any(fault.sort is verification.Sort.FILES for fault in faults)
-        return Verdict(kind=Kind.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace)
-    return Verdict(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and proved.",))
+        return Decision(kind=Kind.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace)
+    return Decision(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and proved.",))
 
 
-def _without_record(settings: config.Config, seen: host_state.Seen) -> Verdict:
-    entries = seen.entries()
+def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
+    entries = current.entries()
     if entries and settings.install_policy == "IfNotPresent":
-        return Verdict(
+        return Decision(
             kind=Kind.FOREIGN,
             reasons=(
                 f"A driver that others installed serves {len(entries)} devices; INSTALL_POLICY is IfNotPresent, so it"
@@ -126,32 +128,32 @@ def _without_record(settings: config.Config, seen: host_state.Seen) -> Verdict:
         )
     if entries:
         return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced.")
-    if seen.loaded:
-        names = ", ".join(seen.loaded)
+    if current.loaded:
+        names = ", ".join(current.loaded)
         return _change(f"Modules are loaded ({names}), but no device has an entry in /sys/class/uacce.")
     return _change("No driver is loaded.")
 
 
-def _absent(settings: config.Config, seen: host_state.Seen) -> Verdict:
-    known = seen.record
+def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
+    known = current.record
     if known.change is not None:
         return _change("A change of the driver was begun here and did not end.")
     if known.installed is not None:
         return _change(f"The driver {known.installed.version}, which we installed, is to go.")
-    if seen.entries() and settings.install_policy == "IfNotPresent":
-        return Verdict(
+    if current.entries() and settings.install_policy == "IfNotPresent":
+        return Decision(
             kind=Kind.FOREIGN,
             reasons=("A driver that others installed is at work; we remove only what we installed.",),
         )
     # The kernel's own modules may be loaded by any boot, and serve nobody: that is how a host without KAE looks.
-    own = re.compile(rf"/lib/modules/{re.escape(seen.kernel)}/kernel/")
-    strangers = [name for name in seen.loaded if name in seen.files and not own.match(seen.files[name].path)]
-    if seen.entries() or (strangers and settings.install_policy == "Always"):
+    own = re.compile(rf"/lib/modules/{re.escape(current.kernel)}/kernel/")
+    strangers = [name for name in current.loaded if name in current.files and not own.match(current.files[name].path)]
+    if current.entries() or (strangers and settings.install_policy == "Always"):
         return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.")
-    if seen.rule or seen.changing:
-        return _change(f"'{paths.RULE if seen.rule else paths.CHANGING}' was left behind.")
-    return Verdict(kind=Kind.RIGHT, reasons=("There is no driver of ours, as told.",))
+    if current.rule or current.changing:
+        return _change(f"'{paths.RULE if current.rule else paths.CHANGING}' was left behind.")
+    return Decision(kind=Kind.RIGHT, reasons=("There is no driver of ours, as told.",))
 
 
-def _change(reason: str) -> Verdict:
-    return Verdict(kind=Kind.CHANGE, reasons=(reason,), replace=True)
+def _change(reason: str) -> Decision:
+    return Decision(kind=Kind.CHANGE, reasons=(reason,), replace=True)

@@ -35,37 +35,37 @@ class Fault:
 
 
 def faults(
-    settings: config.Config, seen: host_state.Seen, driver: record.Driver, served: Collection[str] = ()
+    settings: config.Config, current: host_state.HostState, driver: record.Driver, served: Collection[str] = ()
 ) -> tuple[Fault, ...]:
     """What keeps this driver from being whole, at work, and as the config asks.
 
     `served` are addresses that had an entry before.
     """
-    needed = desired.modules(settings, seen.functions)
+    needed = desired.modules(settings, current.functions)
     return (
-        *in_place(settings, seen, driver),
-        *_parameters(settings, needed, seen),
-        *_entries(settings, seen, served),
-        *_options(settings, seen),
-        *_virtual_functions(settings, seen),
-        *_nodes(seen),
+        *in_place(settings, current, driver),
+        *_parameters(settings, needed, current),
+        *_entries(settings, current, served),
+        *_options(settings, current),
+        *_virtual_functions(settings, current),
+        *_nodes(current),
     )
 
 
-def in_place(settings: config.Config, seen: host_state.Seen, driver: record.Driver) -> tuple[Fault, ...]:
+def in_place(settings: config.Config, current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:
     """What keeps this driver from being the one whose modules are loaded, whatever it is good for."""
-    needed = desired.modules(settings, seen.functions)
-    return (*_files(needed, seen, driver), *_loaded(needed, seen))
+    needed = desired.modules(settings, current.functions)
+    return (*_files(needed, current, driver), *_loaded(needed, current))
 
 
-def impossible(settings: config.Config, seen: host_state.Seen) -> tuple[str, ...]:
+def impossible(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
     """What the config asks for and the host's devices cannot have, whatever is done; for people, with the remedy.
 
     The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
     attribute (Documentation/ABI/testing/sysfs-bus-pci).
     """
     short: dict[tuple[str, int], list[str]] = {}
-    for found in seen.functions:
+    for found in current.functions:
         # A guest has nothing but virtual functions, which have none of their own.
         wanted = 0 if found.virtual or found.lent else settings.sriov.get(found.kind.name, 0)
         if wanted > found.total_vfs:
@@ -84,23 +84,23 @@ def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence
     )
 
 
-def _files(needed: Collection[str], seen: host_state.Seen, driver: record.Driver) -> Iterator[Fault]:
+def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
     """Modprobe takes this driver's modules, and no others of the same name."""
-    ours = paths.modules(seen.kernel)
+    ours = paths.modules(current.kernel)
     for name in needed:
-        file = seen.files.get(name)
+        file = current.files.get(name)
         if file is None:
-            yield Fault(sort=Sort.FILES, text=f"There is no module {name} for the running kernel {seen.kernel}.")
+            yield Fault(sort=Sort.FILES, text=f"There is no module {name} for the running kernel {current.kernel}.")
         elif driver.modules and file.path != driver.modules.get(f"{name}.ko", file.path):
             yield Fault(sort=Sort.FILES, text=f"modprobe takes {name} from '{file.path}', not from '{ours}'.")
-        elif driver.source == "inTree" and not file.path.startswith(f"/lib/modules/{seen.kernel}/kernel/"):
+        elif driver.source == "inTree" and not file.path.startswith(f"/lib/modules/{current.kernel}/kernel/"):
             yield Fault(sort=Sort.FILES, text=f"'{file.path}' stands before the kernel's own module {name}.")
 
 
-def _loaded(needed: Collection[str], seen: host_state.Seen) -> Iterator[Fault]:
+def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
     """What is loaded is what the files are: an initramfs may have loaded an older driver before (kae.md, 5.5)."""
     for name in needed:
-        module, file = seen.loaded.get(name), seen.files.get(name)
+        module, file = current.loaded.get(name), current.files.get(name)
         if module is None:
             yield Fault(sort=Sort.LOAD, text=f"Module {name} is not loaded.")
         elif file is not None and kmod.differ(module, file):
@@ -112,21 +112,21 @@ def _loaded(needed: Collection[str], seen: host_state.Seen) -> Iterator[Fault]:
             )
 
 
-def _parameters(settings: config.Config, needed: Collection[str], seen: host_state.Seen) -> Iterator[Fault]:
+def _parameters(settings: config.Config, needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
     """The parameters in force are those that were asked for, not those of some other options file."""
     for name in needed:
-        module = seen.loaded.get(name)
+        module = current.loaded.get(name)
         for key, value in sorted(settings.module_parameters.get(name, {}).items()):
             if module is not None and module.parameters.get(key) != str(value):
                 was = module.parameters.get(key, "unknown to it")
                 yield Fault(sort=Sort.LOAD, text=f"Parameter {key} of module {name} is {was}, not {value}.")
 
 
-def _entries(settings: config.Config, seen: host_state.Seen, served: Collection[str]) -> Iterator[Fault]:
+def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
     """Modules may be loaded and serve nobody: /sys/class/uacce is empty then."""
     for kind in settings.kinds:
-        mine = [found for found in seen.functions if found.kind == kind and not found.lent]
-        if not mine or kind.module not in seen.loaded or not desired.has_entries(settings, kind.module):
+        mine = [found for found in current.functions if found.kind == kind and not found.lent]
+        if not mine or kind.module not in current.loaded or not desired.has_entries(settings, kind.module):
             continue
         if all(found.entry is None for found in mine):
             text = f"Module {kind.module} is loaded, but no {kind.name} device has an entry in /sys/class/uacce."
@@ -135,27 +135,27 @@ def _entries(settings: config.Config, seen: host_state.Seen, served: Collection[
             yield Fault(sort=Sort.LOAD, text=f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
 
 
-def _options(settings: config.Config, seen: host_state.Seen) -> Iterator[Fault]:
+def _options(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """The next boot loads the modules with the same parameters."""
     for module, text in desired.options(settings).items():
-        if seen.options.get(module) != text:
+        if current.options.get(module) != text:
             yield Fault(sort=Sort.NODES, text=f"'{paths.options(module)}' does not say '{text.strip()}'.")
 
 
-def _virtual_functions(settings: config.Config, seen: host_state.Seen) -> Iterator[Fault]:
+def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """As many as asked for; an absent kind is left alone."""
-    for found in seen.functions:
+    for found in current.functions:
         wanted = settings.sriov.get(found.kind.name)
         if wanted is not None and not found.virtual and found.driver == found.kind.module and found.vfs != wanted:
             text = f"Device {found.address} has {found.vfs} virtual functions, not {wanted}."
             yield Fault(sort=Sort.VFS, text=text)
 
 
-def _nodes(seen: host_state.Seen) -> Iterator[Fault]:
+def _nodes(current: host_state.HostState) -> Iterator[Fault]:
     """Users who are not root can work with a device, also with one that is plugged in later."""
-    if not seen.rule:
+    if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
-    for found in seen.entries():
+    for found in current.entries():
         mode = found.entry.mode if found.entry is not None else None
         if found.entry is not None and mode is None:
             yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{found.entry.name} is missing.")

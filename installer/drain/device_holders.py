@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from installer.host import host as hosts
-from installer.host import pci
+from installer.host import chroot, pci
 from runtime import errors, readings
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ class Found:
     """What could not be looked at, in sentences."""
 
 
-def find(host: hosts.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Found:
+def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Found:
     """The holders of a device of these resources, or of one of these entries.
 
     A host without the kubelet's socket has no pods that the kubelet could name, which is noted.
@@ -126,7 +125,7 @@ def find(host: hosts.Host, resources: Collection[str], entries: Iterable[pci.Ent
     return Found(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
 
 
-def _pods(host: hosts.Host, resources: Collection[str]) -> tuple[list[Pod], tuple[str, ...]]:
+def _pods(host: chroot.Host, resources: Collection[str]) -> tuple[list[Pod], tuple[str, ...]]:
     # The folder of the kubelet is often a link to a larger disk.
     socket = host.resolved(KUBELET) / SOCKET.removeprefix(f"{KUBELET}/")
     if not socket.exists():
@@ -179,7 +178,7 @@ def _devices(
             yield container.name, tuple(addresses)
 
 
-def _processes(host: hosts.Host, entries: Sequence[pci.Entry]) -> Iterator[Process]:
+def _processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Iterator[Process]:
     names = {entry.numbers: entry.name for entry in entries}
     proc = host.path("/proc")
     for pid in sorted((int(name) for name in readings.names(proc) if name.isdecimal()) if names else ()):
@@ -213,7 +212,7 @@ def _pod_uid(cgroup: str) -> str:
     return match[1].replace("_", "-") if match else ""
 
 
-def _pod_names(host: hosts.Host) -> dict[str, tuple[str, str]]:
+def _pod_names(host: chroot.Host) -> dict[str, tuple[str, str]]:
     """Namespace and name by the pod's uid; none of the three can hold an underscore."""
     parts = (name.split("_") for name in readings.names(host.resolved(LOGS)))
     return {part[2]: (part[0], part[1]) for part in parts if len(part) == 3}

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from installer import config
 from installer.drain import cluster, device_holders, eviction
-from installer.host import host as hosts
-from installer.host import host_state, pci
+from installer.host import chroot, host_state, pci
 from runtime import errors
 
 _NAMED = 8
@@ -20,10 +19,10 @@ class Spared(Blocked):
     """Nobody is asked to let go, as nothing new was asked of us; it is looked again soon."""
 
 
-class Users:
+class DeviceUsers:
     """Pods that were given a device, and processes that have one open."""
 
-    def __init__(self, host: hosts.Host, settings: config.Config, api: cluster.Cluster) -> None:
+    def __init__(self, host: chroot.Host, settings: config.Config, api: cluster.Cluster) -> None:
         """Nobody is asked yet."""
         self._host = host
         self._settings = settings
@@ -31,15 +30,15 @@ class Users:
         self.evictions = 0
         """How many pods have been made to go."""
 
-    def present(self, seen: host_state.Seen) -> tuple[str, ...]:
+    def present(self, current: host_state.HostState) -> tuple[str, ...]:
         """Who holds a device now, each in words.
 
         Raises:
             errors.Failure: The kubelet does not say.
         """
-        return tuple(holder.text for holder in self._find(seen).holders)
+        return tuple(holder.text for holder in self._find(current).holders)
 
-    def drain(self, seen: host_state.Seen) -> None:
+    def drain(self, current: host_state.HostState) -> None:
         """Has them go, and waits for them.
 
         Raises:
@@ -48,7 +47,7 @@ class Users:
         """
         limit_s = self._settings.drain.timeout_seconds
         ended = eviction.Drain(
-            find=lambda: self._find(seen),
+            find=lambda: self._find(current),
             evict=self._evict,
             deadline_s=limit_s,
             enabled=self._settings.drain.enabled,
@@ -64,9 +63,9 @@ class Users:
         self.evictions += answer.outcome is cluster.Outcome.ACCEPTED
         return answer
 
-    def _find(self, seen: host_state.Seen) -> device_holders.Found:
+    def _find(self, current: host_state.HostState) -> device_holders.Found:
         resources = {kind.resource for kind in self._settings.kinds}
-        entries = [found.entry for found in seen.functions if found.entry is not None]
+        entries = [found.entry for found in current.functions if found.entry is not None]
         found = device_holders.find(self._host, resources, entries)
         now = pci.found(self._host, self._settings.vendor, self._settings.kinds)
         guests = (device_holders.Guest(address=one.address, driver=one.driver or "") for one in pci.guests(now))

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from installer.drain import cluster, device_holders
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Drain:
         end_s = began_s + self.deadline_s
         while True:
             if self.stop.is_set():
-                raise hosts.Cancelled("The drain was broken off, as the installer is to end.")
+                raise chroot.Cancelled("The drain was broken off, as the installer is to end.")
             if self._nobody():
                 return Drained(waited_s=self.clock() - began_s, notes=self._found.notes)
             if self.clock() >= end_s:

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from installer import paths
-from installer.host import host as hosts
-from installer.host import host_state
+from installer.host import chroot, host_state
 from installer.store import digests, record, store
 from runtime import errors
 
@@ -14,7 +13,7 @@ _MARGIN_BYTES = 16 << 20
 """What has to stay free beyond the driver's files: for the index of modules, and for what others write meanwhile."""
 
 
-def check(host: hosts.Host, driver: record.Driver | None, drivers: store.Store) -> None:
+def check(host: chroot.Host, driver: record.Driver | None, drivers: store.Store) -> None:
     """Makes sure that the files of a driver of the store can be put in place; of None, that files can go.
 
     Raises:
@@ -26,7 +25,7 @@ def check(host: hosts.Host, driver: record.Driver | None, drivers: store.Store) 
         try:
             found, device = os.statvfs(here), here.stat().st_dev
         except OSError as error:
-            raise hosts.failure(place, error) from error
+            raise chroot.failure(place, error) from error
         if found.f_flag & os.ST_RDONLY:
             raise errors.Failure(f"'{place}' on the host cannot be changed: its file system is read-only.")
         needed[device] = needed.get(device, _MARGIN_BYTES if driver else 0) + size
@@ -36,7 +35,7 @@ def check(host: hosts.Host, driver: record.Driver | None, drivers: store.Store) 
             raise errors.Failure(f"The disk of '{place}' on the host has {free >> 20} MiB free; {wanted} are needed.")
 
 
-def _places(host: hosts.Host, driver: record.Driver | None, drivers: store.Store) -> Iterator[tuple[str, int]]:
+def _places(host: chroot.Host, driver: record.Driver | None, drivers: store.Store) -> Iterator[tuple[str, int]]:
     """Where files come and go, and how many bytes come."""
     folder = drivers.folder(driver) if driver else None
     yield paths.modules(host_state.kernel(host)), _size(folder / "modules") if folder else 0

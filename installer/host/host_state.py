@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from installer import config, paths
-from installer.host import host as hosts
-from installer.host import kmod, pci
+from installer.host import chroot, kmod, pci
 from installer.store import record
 from runtime import errors, readings
 
@@ -22,7 +21,7 @@ _EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI speci
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class HostState:
     """A host as it is."""
 
     kernel: str
@@ -50,14 +49,14 @@ class Seen:
         return tuple(function for function in self.functions if function.entry is not None)
 
 
-def look(host: hosts.Host, settings: config.Config) -> Seen:
+def read(host: chroot.Host, settings: config.Config) -> HostState:
     """The host of this moment.
 
     Raises:
         errors.Failure: It is no host, or its record cannot be read.
     """
     running = kernel(host)
-    return Seen(
+    return HostState(
         kernel=running,
         boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
         system=_system(host),
@@ -73,7 +72,7 @@ def look(host: hosts.Host, settings: config.Config) -> Seen:
     )
 
 
-def kernel(host: hosts.Host) -> str:
+def kernel(host: chroot.Host) -> str:
     """The release of the running kernel.
 
     Raises:
@@ -85,30 +84,30 @@ def kernel(host: hosts.Host) -> str:
     return release
 
 
-def _system(host: hosts.Host) -> str:
+def _system(host: chroot.Host) -> str:
     release = text(host, "/etc/os-release") or text(host, "/usr/lib/os-release") or ""
     match = re.search(r'^PRETTY_NAME="?([^"\n]*)', release, re.MULTILINE)
     return match[1] if match else "unknown"
 
 
-def _secure_boot(host: hosts.Host) -> bool:
+def _secure_boot(host: chroot.Host) -> bool:
     with contextlib.suppress(OSError):
         # Four bytes of attributes, then the value; Documentation/filesystems/efivarfs.rst.
         return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
     return False
 
 
-def _free_bytes(host: hosts.Host) -> int:
+def _free_bytes(host: chroot.Host) -> int:
     found = os.statvfs(host.path("/var/lib"))
     return found.f_bavail * found.f_frsize
 
 
-def _options(host: hosts.Host, settings: config.Config) -> dict[str, str]:
+def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
     texts = {module: text(host, paths.options(module)) for module in settings.modules}
     return {module: text for module, text in texts.items() if text is not None}
 
 
-def options_elsewhere(host: hosts.Host, module: str) -> tuple[str, ...]:
+def options_elsewhere(host: chroot.Host, module: str) -> tuple[str, ...]:
     """The files that set a module's parameters, too, beside its own options file (modprobe.d(5))."""
     line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
     found = [
@@ -123,7 +122,7 @@ def options_elsewhere(host: hosts.Host, module: str) -> tuple[str, ...]:
     return tuple(said)
 
 
-def text(host: hosts.Host, absolute: str) -> str | None:
+def text(host: chroot.Host, absolute: str) -> str | None:
     """The text of a file of the host; None where there is none."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return host.resolved(absolute).read_text("utf-8")

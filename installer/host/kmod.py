@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import errors, readings
 
 _LOAD_S = 300
@@ -58,12 +58,12 @@ class File:
     build: str | None
 
 
-def loaded(host: hosts.Host, names: Iterable[str]) -> dict[str, Module]:
+def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
     """Those of these modules that the kernel has."""
     return {name: found for name in names if (found := _module(host, name)) is not None}
 
 
-def _module(host: hosts.Host, name: str) -> Module | None:
+def _module(host: chroot.Host, name: str) -> Module | None:
     folder = host.path(f"/sys/module/{name}")
     users = readings.integer(folder / "refcnt")
     # What is built into the kernel has a folder too, without this file.
@@ -79,11 +79,11 @@ def _module(host: hosts.Host, name: str) -> Module | None:
     )
 
 
-def chosen(host: hosts.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
+def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
     """What modprobe would load for each of these names; a name without a file is left out."""
     try:
         said = host.run("modinfo", "-k", kernel, *names)
-    except hosts.CommandFailed as error:
+    except chroot.CommandFailed as error:
         # It goes on after a name that it does not know; a host without the program knows none.
         said = error.said
     files = {}
@@ -104,12 +104,12 @@ def differ(one: Module, file: File) -> bool:
     return bool(one.version and file.version) and one.version != file.version
 
 
-def built_for(host: hosts.Host, path: str) -> str:
+def built_for(host: chroot.Host, path: str) -> str:
     """The release of the kernel that a module file was built for (the first word of its vermagic)."""
     return host.run("modinfo", "-F", "vermagic", path).split(" ")[0].strip()
 
 
-def load(host: hosts.Host, name: str) -> None:
+def load(host: chroot.Host, name: str) -> None:
     """Loads a module with the parameters of its options file.
 
     Raises:
@@ -117,11 +117,11 @@ def load(host: hosts.Host, name: str) -> None:
     """
     try:
         host.run("modprobe", name, timeout_s=_LOAD_S, finish=True)
-    except hosts.CommandFailed as error:
+    except chroot.CommandFailed as error:
         raise errors.Failure(f"Module {name} cannot be loaded: {_reason(error.said)}.") from error
 
 
-def unload(host: hosts.Host, names: Iterable[str]) -> None:
+def unload(host: chroot.Host, names: Iterable[str]) -> None:
     """Unloads those of these modules that are loaded, in this order.
 
     Raises:
@@ -133,13 +133,13 @@ def unload(host: hosts.Host, names: Iterable[str]) -> None:
         try:
             # Not modprobe -r: it does not know a module whose file has gone, and takes others away too.
             host.run("rmmod", name, timeout_s=_LOAD_S, finish=True)
-        except hosts.CommandFailed as error:
+        except chroot.CommandFailed as error:
             raise errors.Failure(f"Module {name} cannot be unloaded: {_users(host, name, error.said)}.") from error
         if _module(host, name) is not None:
             raise errors.Failure(f"Module {name} is still loaded, although rmmod says that it is not.")
 
 
-def index(host: hosts.Host, kernel: str) -> None:
+def index(host: chroot.Host, kernel: str) -> None:
     """Tells modprobe which modules there are.
 
     Raises:
@@ -157,7 +157,7 @@ def index(host: hosts.Host, kernel: str) -> None:
         _unlink(kept)
 
 
-def _kept_index(host: hosts.Host, kernel: str) -> dict[Path, Path]:
+def _kept_index(host: chroot.Host, kernel: str) -> dict[Path, Path]:
     """Links to the files of the index, which need no room.
 
     On a full disk depmod puts half a file in the place of a whole one (depmod_output of kmod's tools/depmod.c), and it
@@ -173,7 +173,7 @@ def _kept_index(host: hosts.Host, kernel: str) -> dict[Path, Path]:
             kept[link] = path
     except OSError as error:
         _unlink(kept)
-        raise hosts.failure(f"/lib/modules/{kernel}", error) from error
+        raise chroot.failure(f"/lib/modules/{kernel}", error) from error
     return kept
 
 
@@ -189,7 +189,7 @@ def _reason(said: str) -> str:
     )
 
 
-def _users(host: hosts.Host, name: str, said: str) -> str:
+def _users(host: chroot.Host, name: str, said: str) -> str:
     above = sorted(readings.names(host.path(f"/sys/module/{name}/holders")))
     if above:
         return f"it is in use by {', '.join(above)}"

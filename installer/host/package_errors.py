@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import errors
 
 _LINES = 4
@@ -144,7 +144,7 @@ class Refused(PackageFailure):
         super().__init__(f"The host's {program} refuses: {_some(why)}.")
 
 
-def of_dnf(error: hosts.CommandFailed, asked: Sequence[str], names: Sequence[str]) -> PackageFailure:
+def of_dnf(error: chroot.CommandFailed, asked: Sequence[str], names: Sequence[str]) -> PackageFailure:
     """What a run of dnf, or yum, ended with; repositories of ours are called kae-1, kae-2 and so on there."""
     said = error.said
     if found := _all(r"^All matches were filtered out by .* for argument: (\S+)", said):
@@ -161,7 +161,7 @@ def of_dnf(error: hosts.CommandFailed, asked: Sequence[str], names: Sequence[str
     return _bad_repository(said, asked) or _unmet(said) or Refused("dnf", _errors(said))
 
 
-def of_rpm(error: hosts.CommandFailed) -> PackageFailure:
+def of_rpm(error: chroot.CommandFailed) -> PackageFailure:
     """What a run of rpm ended with."""
     said = error.said
     if "cannot open Packages" in said:

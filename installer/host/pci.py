@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import readings, shapes
 
 
@@ -46,7 +46,7 @@ class Function:
         return self.driver not in (None, self.kind.module)
 
 
-def found(host: hosts.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[Function, ...]:
+def found(host: chroot.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[Function, ...]:
     """Those of the vendor and of these kinds, by address."""
     by_device = {device: kind for kind in kinds for device in (kind.pf, kind.vf)}
     devices = host.path("/sys/bus/pci/devices")
@@ -70,7 +70,7 @@ def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
     return tuple(found for found in functions if at_home and found.virtual and found.lent)
 
 
-def _function(host: hosts.Host, folder: Path, kind: shapes.Kind, *, virtual: bool) -> Function:
+def _function(host: chroot.Host, folder: Path, kind: shapes.Kind, *, virtual: bool) -> Function:
     entries = sorted(readings.names(folder / "uacce"))
     return Function(
         address=folder.name,
@@ -83,7 +83,7 @@ def _function(host: hosts.Host, folder: Path, kind: shapes.Kind, *, virtual: boo
     )
 
 
-def _entry(host: hosts.Host, folder: Path) -> Entry:
+def _entry(host: chroot.Host, folder: Path) -> Entry:
     return Entry(
         name=folder.name, numbers=readings.text(folder / "dev") or "", mode=_mode(host.path(f"/dev/{folder.name}"))
     )

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from installer import paths as host_paths
-from installer.host import host as hosts
-from installer.host import package_errors
+from installer.host import chroot, package_errors
 
 _DOWNLOAD_S = 1800
 _TRANSACTION_S = 1800
@@ -35,7 +34,7 @@ _FIELDS = "%{NAME}\t%{NVRA}\n"
 
 
 def download(
-    host: hosts.Host, names: Sequence[str], repositories: Sequence[str], gpg_check: bool, folder: str
+    host: chroot.Host, names: Sequence[str], repositories: Sequence[str], gpg_check: bool, folder: str
 ) -> tuple[str, ...]:
     """Fetches packages, and what they need beyond what is installed, into a folder of the host; returns their paths.
 
@@ -65,7 +64,7 @@ def download(
     return paths
 
 
-def check_signatures(host: hosts.Host, paths: Sequence[str]) -> None:
+def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
     """Makes sure that each of these files is signed with a key in the host's rpm database, and unaltered since.
 
     Raises:
@@ -78,14 +77,14 @@ def check_signatures(host: hosts.Host, paths: Sequence[str]) -> None:
         policy = ("--define", "_pkgverify_level all", "--define", "_pkgverify_flags 0x0")
         try:
             said, fine = host.run("rpmkeys", "--checksig", "--verbose", *policy, path), True
-        except hosts.CommandFailed as error:
+        except chroot.CommandFailed as error:
             said, fine = error.said, False
         failure = package_errors.of_signature(PurePosixPath(path).name, said, fine=fine)
         if failure is not None:
             raise failure
 
 
-def installed(host: hosts.Host, names: Sequence[str]) -> dict[str, str]:
+def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
     """Those of these packages that are installed: name, and name-version-release.architecture.
 
     `names` may name versions too. Of a package that is there several times the last one counts.
@@ -96,7 +95,7 @@ def installed(host: hosts.Host, names: Sequence[str]) -> dict[str, str]:
     return dict(_instances(host, names))
 
 
-def described(host: hosts.Host, paths: Sequence[str]) -> dict[str, str]:
+def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
     """What the packages in these files call themselves: name, and name-version-release.architecture.
 
     Raises:
@@ -108,12 +107,12 @@ def described(host: hosts.Host, paths: Sequence[str]) -> dict[str, str]:
     return dict(found)
 
 
-def files_of(host: hosts.Host, path: str) -> tuple[str, ...]:
+def files_of(host: chroot.Host, path: str) -> tuple[str, ...]:
     """The paths that the package in this file brings."""
     return tuple(line for line in _ask(host, "-qpl", path).splitlines() if line.startswith("/"))
 
 
-def install(host: hosts.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
+def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
     """Has the host have exactly these packages of their names, whatever version it had; all in one transaction.
 
     Needs no network. What began is not broken off; what was killed is mended by doing it again.
@@ -135,7 +134,7 @@ def install(host: hosts.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -
         raise package_errors.Refused("rpm", [f"{nvra} is not installed, although it says so" for nvra in missing])
 
 
-def install_from(host: hosts.Host, name: str, repositories: Sequence[str]) -> None:
+def install_from(host: chroot.Host, name: str, repositories: Sequence[str]) -> None:
     """Has the host's package manager install a signed package beside other versions of it, as it does with kernels.
 
     Raises:
@@ -151,7 +150,7 @@ def install_from(host: hosts.Host, name: str, repositories: Sequence[str]) -> No
         host.remove_folder(folder)
 
 
-def erase(host: hosts.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> tuple[str, ...]:
+def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> tuple[str, ...]:
     """Removes those of these packages that are installed, but not what others need; returns what stays.
 
     Raises:
@@ -179,7 +178,7 @@ def erase(host: hosts.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> 
     return tuple(sorted(staying))
 
 
-def _sources(host: hosts.Host, repositories: Sequence[str], scratch: str) -> tuple[str, ...]:
+def _sources(host: chroot.Host, repositories: Sequence[str], scratch: str) -> tuple[str, ...]:
     """The options by which dnf asks these repositories alone, and keeps nothing of what it learned."""
     if not repositories:
         return ("--refresh",)
@@ -191,7 +190,7 @@ def _sources(host: hosts.Host, repositories: Sequence[str], scratch: str) -> tup
 
 
 def _dnf(
-    host: hosts.Host,
+    host: chroot.Host,
     arguments: Sequence[str],
     repositories: Sequence[str],
     names: Sequence[str],
@@ -203,11 +202,11 @@ def _dnf(
         raise package_errors.NoTools("dnf", "yum")
     try:
         return host.run(program, *arguments, timeout_s=_DOWNLOAD_S, finish=finish)
-    except hosts.CommandFailed as error:
+    except chroot.CommandFailed as error:
         raise package_errors.of_dnf(error, repositories, names) from error
 
 
-def _by_their_names(host: hosts.Host, folder: str) -> tuple[str, ...]:
+def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
     """Renames the packages in a folder to what they are: in a repository a file may be called anything."""
     paths = []
     for path in sorted(host.path(folder).glob("*.rpm")):
@@ -222,7 +221,7 @@ def _name(full: str) -> str:
     return full.rsplit("-", 2)[0]
 
 
-def _instances(host: hosts.Host, names: Sequence[str]) -> list[tuple[str, str]]:
+def _instances(host: chroot.Host, names: Sequence[str]) -> list[tuple[str, str]]:
     return _pairs(_ask(host, "-q", "--queryformat", _FIELDS, *names)) if names else []
 
 
@@ -231,24 +230,24 @@ def _pairs(said: str) -> list[tuple[str, str]]:
     return re.findall(r"^(\S+)\t(\S+)$", said, re.MULTILINE)
 
 
-def _ask(host: hosts.Host, *arguments: str) -> str:
+def _ask(host: chroot.Host, *arguments: str) -> str:
     _need(host, "rpm")
     try:
         return host.run("rpm", *arguments)
-    except hosts.CommandFailed as error:
+    except chroot.CommandFailed as error:
         # It ends with an error also where a package is not installed; and, of a broken database, says just that.
         if "error:" in error.said:
             raise package_errors.of_rpm(error) from error
         return error.said
 
 
-def _transact(host: hosts.Host, arguments: Sequence[str], lock_s: float) -> None:
+def _transact(host: chroot.Host, arguments: Sequence[str], lock_s: float) -> None:
     _need(host, "rpm")
     began_s = time.monotonic()
     while True:
         try:
             host.run("rpm", *arguments, timeout_s=_TRANSACTION_S, finish=True)
-        except hosts.CommandFailed as error:
+        except chroot.CommandFailed as error:
             # Away from a terminal rpm does not wait for whoever holds the lock.
             if "can't create transaction lock" not in error.said:
                 raise package_errors.of_rpm(error) from error
@@ -259,6 +258,6 @@ def _transact(host: hosts.Host, arguments: Sequence[str], lock_s: float) -> None
             return
 
 
-def _need(host: hosts.Host, program: str) -> None:
+def _need(host: chroot.Host, program: str) -> None:
     if not host.has(program):
         raise package_errors.NoTools(program)

@@ -18,35 +18,35 @@ def wanted(settings: config.Config) -> str:
     return f"{what}, INSTALL_POLICY {settings.install_policy}"
 
 
-def driver(seen: host_state.Seen) -> str:
+def driver(current: host_state.HostState) -> str:
     """The driver that the host has."""
-    installed = seen.record.installed
+    installed = current.record.installed
     ours = "none of ours"
     if installed is not None:
-        kernel = "" if installed.kernel == seen.kernel else f" for kernel {installed.kernel}"
-        ours = f"{installed.version} from {installed.source}{kernel}, installed by us at {seen.record.since}"
-    if seen.record.change is not None:
+        kernel = "" if installed.kernel == current.kernel else f" for kernel {installed.kernel}"
+        ours = f"{installed.version} from {installed.source}{kernel}, installed by us at {current.record.since}"
+    if current.record.change is not None:
         return f"a change was begun and did not end; before it: {ours}"
     if installed is not None:
         return ours
-    if not seen.loaded:
+    if not current.loaded:
         return "none is loaded"
-    versions = sorted({module.version for module in seen.loaded.values() if module.version})
+    versions = sorted({module.version for module in current.loaded.values() if module.version})
     which = f"{', '.join(versions)}, installed by others" if versions else "the kernel's own"
-    return f"{which}, at work" if seen.entries() else f"{which}, loaded, but no device works with it"
+    return f"{which}, at work" if current.entries() else f"{which}, loaded, but no device works with it"
 
 
-def pause_s(judged: decision.Verdict, seen: host_state.Seen, since_boot_s: float) -> float:
+def pause_s(decided: decision.Decision, current: host_state.HostState, since_boot_s: float) -> float:
     """How long the installer waits before it tries again; another wish and another boot are tried at once."""
-    last = seen.record.attempt
-    if last is None or (last.digest, last.boot) != (judged.asked, seen.boot):
+    last = current.record.attempt
+    if last is None or (last.digest, last.boot) != (decided.asked, current.boot):
         return 0
     return max(0.0, last.until_s - since_boot_s)
 
 
-def last_try(seen: host_state.Seen) -> str:
+def last_try(current: host_state.HostState) -> str:
     """The last try that did not succeed; empty where there was none."""
-    last = seen.record.attempt
+    last = current.record.attempt
     if last is None:
         return ""
     times = "once" if last.failures == 1 else f"{last.failures} times in a row"
@@ -54,34 +54,34 @@ def last_try(seen: host_state.Seen) -> str:
 
 
 def coming(
-    settings: config.Config, judged: decision.Verdict, steps: tuple[change_steps.Step, ...], held: int, wait_s: float
+    settings: config.Config, decided: decision.Decision, steps: tuple[change_steps.Step, ...], held: int, wait_s: float
 ) -> Iterator[str]:
     """What becomes of the host, and what people can do; `held` is how many hold a device."""
-    if judged.kind is decision.Kind.RIGHT:
+    if decided.kind is decision.Kind.RIGHT:
         yield "Nothing is to be done."
-    elif judged.kind is decision.Kind.FOREIGN:
+    elif decided.kind is decision.Kind.FOREIGN:
         what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
         yield (
             f"Nothing is done. To have it {what}, set INSTALL_POLICY to Always in driver.env of the policy"
             f" '{settings.policy}'."
         )
-    elif judged.kind is decision.Kind.WAIT:
+    elif decided.kind is decision.Kind.WAIT:
         yield (
             "The labels are new once the NFD worker of this node has run, mostly within a minute. If they are not, look"
             " at that worker, and at the node's label feature.node.kubernetes.io/kernel-version.full."
         )
     else:
-        yield _disturbance(settings, judged, steps, held)
-        if wait_s or not judged.impossible:
+        yield _disturbance(settings, decided, steps, held)
+        if wait_s or not decided.impossible:
             yield _when(wait_s)
 
 
 def _disturbance(
-    settings: config.Config, judged: decision.Verdict, steps: tuple[change_steps.Step, ...], held: int
+    settings: config.Config, decided: decision.Decision, steps: tuple[change_steps.Step, ...], held: int
 ) -> str:
-    if judged.impossible:
+    if decided.impossible:
         return "No change is begun before that is settled, and nobody is evicted."
-    if not judged.disturbs:
+    if not decided.disturbs:
         return "Nobody who uses a device notices it."
     if not held:
         return "Nobody holds a device now, so nobody is evicted, and no Lease is needed."

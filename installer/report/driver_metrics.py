@@ -15,9 +15,9 @@ from installer.report import driver_state
 class Collector(registry.Collector):
     """Reads how the host stands; called from the thread of the metrics server, so it changes nothing."""
 
-    def __init__(self, shown: driver_state.Standing, held_s: Callable[[], float | None]) -> None:
+    def __init__(self, published: driver_state.State, held_s: Callable[[], float | None]) -> None:
         """`held_s` answers for how long a Lease has been held."""
-        self._shown = shown
+        self._published = published
         self._held_s = held_s
 
     def collect(self) -> Iterator[core.Metric]:
@@ -26,7 +26,7 @@ class Collector(registry.Collector):
             "kae_driver_state", "1 for the state of the host, 0 for the others.", labels=["state"]
         )
         for name in driver_state.STATES:
-            state.add_metric([name], int(name == self._shown.state))
+            state.add_metric([name], int(name == self._published.state))
         yield state
         yield core.GaugeMetricFamily(
             "kae_driver_lease_held_seconds",
@@ -34,7 +34,7 @@ class Collector(registry.Collector):
             value=self._held_s() or 0,
         )
         changes = core.CounterMetricFamily("kae_driver_changes", "Changes that ended.", labels=["result"])
-        for result, count in sorted(self._shown.changes.items()):
+        for result, count in sorted(self._published.changes.items()):
             changes.add_metric([result], count)
         yield changes
         yield from self._steps()
@@ -45,16 +45,16 @@ class Collector(registry.Collector):
             "kae_driver_step_seconds", "How long a step took the last time.", labels=["step"]
         )
         # The thread that works may add a step meanwhile.
-        for name, took_s in sorted(dict(self._shown.steps).items()):
+        for name, took_s in sorted(dict(self._published.steps).items()):
             seconds.add_metric([name], took_s)
         yield seconds
         failures = core.CounterMetricFamily("kae_driver_step_failures", "Steps that failed.", labels=["step"])
-        for name, count in sorted(dict(self._shown.failures).items()):
+        for name, count in sorted(dict(self._published.failures).items()):
             failures.add_metric([name], count)
         yield failures
 
     def _driver(self) -> Iterator[core.Metric]:
-        host = self._shown.host
+        host = self._published.host
         info = core.GaugeMetricFamily(
             "kae_driver_info",
             "1, with the driver that was installed; version and source are empty where that is none of ours.",
@@ -73,9 +73,9 @@ class Collector(registry.Collector):
         yield changed
 
 
-def registry_of(shown: driver_state.Standing, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
+def registry_of(published: driver_state.State, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
     """A registry of these metrics alone, and of the process' own."""
     made = registry.CollectorRegistry()
-    made.register(Collector(shown, held_s))
+    made.register(Collector(published, held_s))
     prometheus_client.ProcessCollector(registry=made)
     return made

@@ -10,14 +10,14 @@ STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Faile
 Queued: waits for a Lease. Changing: holders leave, modules change. Blocked: holders stayed. Failed: it did not work."""
 
 
-class Standing:
+class State:
     """Written by the program's thread, read by that of the metrics server."""
 
     def __init__(self) -> None:
         """Nothing is known yet."""
         self.state = ""
         self.reason = "The host has not been looked at yet."
-        self.current: str | None = None
+        self.step_name: str | None = None
         """The step that is being taken."""
         self.steps: dict[str, float] = {}
         """Steps, and how many seconds each took the last time."""
@@ -25,7 +25,7 @@ class Standing:
         """Steps that failed."""
         self.changes: Counter[str] = Counter({"succeeded": 0, "failed": 0, "abandoned": 0})
         """Changes that ended."""
-        self.host: host_state.Seen | None = None
+        self.host: host_state.HostState | None = None
         """The host at the last look."""
 
     @property
@@ -33,7 +33,7 @@ class Standing:
         """Whether the host has the driver that it is to have."""
         return self.state in ("Ready", "Foreign")
 
-    def seen(self, host: host_state.Seen) -> None:
+    def observed(self, host: host_state.HostState) -> None:
         """The host was looked at."""
         self.host = host
 
@@ -45,7 +45,7 @@ class Standing:
 
     def step(self, name: str, event: str, seconds: float) -> None:
         """A step was begun, is done, or failed."""
-        self.current = name if event == "begun" else None
+        self.step_name = name if event == "begun" else None
         if event != "begun":
             self.steps[name] = seconds
         if event == "failed":

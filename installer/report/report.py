@@ -28,8 +28,8 @@ class Report:
     """How a host stands, and what would be done."""
 
     settings: config.Config
-    seen: host_state.Seen
-    judged: decision.Verdict
+    current: host_state.HostState
+    decided: decision.Decision
     steps: tuple[change_steps.Step, ...]
     holders: tuple[str, ...]
     """Who holds a device, each in words."""
@@ -41,49 +41,49 @@ class Report:
 
 def report(
     settings: config.Config,
-    seen: host_state.Seen,
-    judged: decision.Verdict,
+    current: host_state.HostState,
+    decided: decision.Decision,
     steps: Iterable[change_steps.Step],
     holders: Sequence[str],
 ) -> Report:
     """Everything about a host that people ask for."""
     outlined = tuple(steps)
-    pause_s = advice.pause_s(judged, seen, time.clock_gettime(time.CLOCK_BOOTTIME))
+    pause_s = advice.pause_s(decided, current, time.clock_gettime(time.CLOCK_BOOTTIME))
     return Report(
         settings=settings,
-        seen=seen,
-        judged=judged,
+        current=current,
+        decided=decided,
         steps=outlined,
         holders=tuple(holders),
         pause_s=pause_s,
-        coming=tuple(advice.coming(settings, judged, outlined, len(holders), pause_s)),
+        coming=tuple(advice.coming(settings, decided, outlined, len(holders), pause_s)),
     )
 
 
 def as_json(found: Report) -> str:
     """The report for programs."""
-    settings, seen, known = found.settings, found.seen, found.seen.record
+    settings, current, known = found.settings, found.current, found.current.record
     wanted = {"state": settings.state, "source": settings.source.name, "version": settings.driver_version}
     data = {
         "version": 1,
         "policy": settings.policy,
         "pool": settings.pool,
         "wanted": {**wanted, "installPolicy": settings.install_policy},
-        "system": seen.system,
-        "kernel": seen.kernel,
-        "secureBoot": seen.secure_boot,
-        "driverChanging": seen.changing,
+        "system": current.system,
+        "kernel": current.kernel,
+        "secureBoot": current.secure_boot,
+        "driverChanging": current.changing,
         "installed": _json_driver(known.installed, known.since),
         "changeBegun": known.change is not None,
         "lease": known.lease,
-        "verdict": found.judged.kind.value,
-        "reasons": list(found.judged.reasons),
-        "disturbs": found.judged.disturbs,
+        "verdict": found.decided.kind.value,
+        "reasons": list(found.decided.reasons),
+        "disturbs": found.decided.disturbs,
         "steps": [{"name": step.name, "reason": step.reason} for step in found.steps],
         "next": list(found.coming),
         "lastTry": _json_try(found),
-        "modules": [_json_module(seen, name) for name in settings.modules],
-        "devices": [_json_device(function) for function in seen.functions],
+        "modules": [_json_module(current, name) for name in settings.modules],
+        "devices": [_json_device(function) for function in current.functions],
         "holders": list(found.holders),
     }
     return json.dumps(data, indent=2, ensure_ascii=False)
@@ -100,53 +100,53 @@ def as_status(found: Report) -> str:
 
 def as_plan(found: Report) -> str:
     """What would be done, for people."""
-    last = (f"The last try: {said}",) if (said := advice.last_try(found.seen)) else ()
+    last = (f"The last try: {said}",) if (said := advice.last_try(found.current)) else ()
     margin = max((len(step.name) for step in found.steps), default=0) + 6
     steps = (
         _filled(f"{number:>3} {step.name}".ljust(margin) + step.reason, _WIDTH, margin)
         for number, step in enumerate(found.steps, start=1)
     )
-    parts = (_wrapped(found.judged.reasons), "\n".join(steps), _wrapped(last), _wrapped(found.coming))
+    parts = (_wrapped(found.decided.reasons), "\n".join(steps), _wrapped(last), _wrapped(found.coming))
     return _joined(filter(None, parts))
 
 
 def _facts(found: Report) -> Iterator[tuple[str, Sequence[str]]]:
-    settings, seen = found.settings, found.seen
-    secure = "on (modules need a signature that the kernel trusts)" if seen.secure_boot else "off"
-    yield "Host", (f"{seen.system}, kernel {seen.kernel}, secure boot {secure}",)
+    settings, current = found.settings, found.current
+    secure = "on (modules need a signature that the kernel trusts)" if current.secure_boot else "off"
+    yield "Host", (f"{current.system}, kernel {current.kernel}, secure boot {secure}",)
     yield "Policy", (f"{settings.policy}, pool {settings.pool}: {advice.wanted(settings)}",)
-    yield "Driver", (advice.driver(seen),)
-    yield "Verdict", (found.judged.kind.value.upper(), *found.judged.reasons)
-    if seen.changing:
+    yield "Driver", (advice.driver(current),)
+    yield "Verdict", (found.decided.kind.value.upper(), *found.decided.reasons)
+    if current.changing:
         yield "Devices", (f"'{paths.CHANGING}' is there: the device plugin gives nobody a device.",)
-    if seen.record.lease is not None:
-        yield "Lease", (f"{seen.record.lease} is kept: another host of the policy may have to wait for this one.",)
-    if last := advice.last_try(seen):
+    if current.record.lease is not None:
+        yield "Lease", (f"{current.record.lease} is kept: another host of the policy may have to wait for this one.",)
+    if last := advice.last_try(current):
         yield "Last try", (last,)
     yield "Next", found.coming
 
 
 def _modules(found: Report) -> str:
-    seen, settings = found.seen, found.settings
-    rows = [_module_row(seen, name, settings.module_parameters.get(name, {})) for name in settings.modules]
-    headers = ("MODULE", "LOADED", "PARAMETERS", "ON DISK", f"BELOW {_home(seen)}")
+    current, settings = found.current, found.settings
+    rows = [_module_row(current, name, settings.module_parameters.get(name, {})) for name in settings.modules]
+    headers = ("MODULE", "LOADED", "PARAMETERS", "ON DISK", f"BELOW {_home(current)}")
     return tabulate(rows, headers=headers, tablefmt="plain", disable_numparse=True)
 
 
-def _module_row(seen: host_state.Seen, name: str, asked: Iterable[str]) -> tuple[str, ...]:
-    module, file = seen.loaded.get(name), seen.files.get(name)
+def _module_row(current: host_state.HostState, name: str, asked: Iterable[str]) -> tuple[str, ...]:
+    module, file = current.loaded.get(name), current.files.get(name)
     in_force = dict(module.parameters) if module is not None else {}
     return (
         name,
         _identity(module),
         " ".join(f"{key}={in_force[key]}" for key in sorted(asked) if key in in_force) or _NOTHING,
         _identity(file),
-        file.path.removeprefix(_home(seen)) if file is not None else _NOTHING,
+        file.path.removeprefix(_home(current)) if file is not None else _NOTHING,
     )
 
 
-def _home(seen: host_state.Seen) -> str:
-    return f"/lib/modules/{seen.kernel}/"
+def _home(current: host_state.HostState) -> str:
+    return f"/lib/modules/{current.kernel}/"
 
 
 def _identity(found: kmod.Module | kmod.File | None) -> str:
@@ -157,9 +157,9 @@ def _identity(found: kmod.Module | kmod.File | None) -> str:
 
 
 def _devices(found: Report) -> str:
-    if not found.seen.functions:
+    if not found.current.functions:
         return "No KAE device is on the PCI bus: is it licensed, enabled in the BIOS, or passed to this guest?"
-    rows = [_device_row(function) for function in found.seen.functions]
+    rows = [_device_row(function) for function in found.current.functions]
     headers = ("DEVICE", "KIND", "DRIVER", "ENTRY", "MODE", "VIRTUAL FUNCTIONS")
     return tabulate(rows, headers=headers, tablefmt="plain", disable_numparse=True)
 
@@ -187,15 +187,15 @@ def _json_driver(driver: record.Driver | None, since: str) -> dict[str, object] 
 
 
 def _json_try(found: Report) -> dict[str, object] | None:
-    last = found.seen.record.attempt
+    last = found.current.record.attempt
     if last is None:
         return None
     said = {"state": last.state, "reason": last.reason, "failures": last.failures}
     return {**said, "nextTrySeconds": round(found.pause_s)}
 
 
-def _json_module(seen: host_state.Seen, name: str) -> dict[str, object]:
-    module, file = seen.loaded.get(name), seen.files.get(name)
+def _json_module(current: host_state.HostState, name: str) -> dict[str, object]:
+    module, file = current.loaded.get(name), current.files.get(name)
     loaded = module and {
         "version": module.version,
         "srcversion": module.build,

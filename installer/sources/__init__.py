@@ -10,14 +10,14 @@ from typing import Protocol
 
 from installer import config
 from installer.decide import change_steps
-from installer.host import host
+from installer.host import chroot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a source works with."""
 
-    host: host.Host
+    host: chroot.Host
     image: Path
     """The image's root, / but in tests: /opt/lib/modules, /opt/src/kae and /opt/kae lie below it."""
     settings: config.Config

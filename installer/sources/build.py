@@ -11,8 +11,7 @@ from pathlib import Path
 
 from installer import paths
 from installer.decide import change_steps
-from installer.host import host as hosts
-from installer.host import rpm
+from installer.host import chroot, rpm
 from installer.sources import Context
 from installer.store import digests
 from runtime import errors, readings
@@ -97,7 +96,7 @@ class Build:
     def _make(self, scratch: Path) -> None:
         command = ("make", f"--jobs={os.cpu_count() or 1}", f"KERNEL_PATH={self._headers()}")
         try:
-            hosts.execute(
+            chroot.execute(
                 ("make", "-C", str(scratch / "source"), *command[1:]),
                 command,
                 self._host.stop,
@@ -105,7 +104,7 @@ class Build:
                 # The root of the container is read-only, /tmp too.
                 environment={"TMPDIR": str(scratch / "tmp"), "PATH": os.environ["PATH"]},
             )
-        except hosts.CommandFailed as error:
+        except chroot.CommandFailed as error:
             said = [line for line in error.said.splitlines() if "rror" in line] or error.said.splitlines()
             raise errors.Failure(
                 f"The driver's source cannot be compiled for {self._context.kernel}: {'; '.join(said[:_SHOWN])}"

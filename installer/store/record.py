@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from installer import paths
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import errors
 
 
@@ -91,7 +91,7 @@ class Record(_Kept, frozen=True, kw_only=True):
     attempt: Attempt | None = None
 
 
-def read(host: hosts.Host) -> Record:
+def read(host: chroot.Host) -> Record:
     """The record; an empty one where there is none.
 
     Raises:
@@ -109,18 +109,18 @@ def read(host: hosts.Host) -> Record:
         ) from error
 
 
-def write(host: hosts.Host, record: Record) -> None:
+def write(host: chroot.Host, record: Record) -> None:
     """Keeps the record, also when the power fails in the next moment."""
     text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
     host.write(paths.RECORD, f"{text}\n", mode=0o600)
 
 
-def update(host: hosts.Host, **fields: object) -> None:
+def update(host: chroot.Host, **fields: object) -> None:
     """Changes some fields of the record, and leaves the others as they are."""
     write(host, msgspec.structs.replace(read(host), **fields))
 
 
-def install(host: hosts.Host, driver: Driver | None, *, asked: str, boot: str) -> None:
+def install(host: chroot.Host, driver: Driver | None, *, asked: str, boot: str) -> None:
     """Notes that a change has ended well: this driver is installed now."""
     since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     update(host, installed=driver, since=since, asked=asked, boot=boot, change=None, attempt=None)

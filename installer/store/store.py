@@ -11,8 +11,7 @@ import msgspec
 
 from installer import paths, sources
 from installer.decide import change_steps, desired
-from installer.host import host as hosts
-from installer.host import host_state, kmod
+from installer.host import chroot, host_state, kmod
 from installer.store import digests, record
 from runtime import errors
 
@@ -58,23 +57,23 @@ class Store:
             ),
         )
 
-    def keep(self, seen: host_state.Seen) -> record.Driver:
+    def keep(self, current: host_state.HostState) -> record.Driver:
         """Stores the driver that others installed, so that it can come back.
 
         The kernel's own modules need no copy.
         """
-        own = f"/lib/modules/{seen.kernel}/kernel/"
-        files = {name: file.path for name, file in seen.files.items() if not file.path.startswith(own)}
+        own = f"/lib/modules/{current.kernel}/kernel/"
+        files = {name: file.path for name, file in current.files.items() if not file.path.startswith(own)}
         modules = {Path(path).name: path for path in files.values()}
-        text = repr(sorted((name, file.path, file.build) for name, file in seen.files.items()))
+        text = repr(sorted((name, file.path, file.build) for name, file in current.files.items()))
         driver = record.Driver(
             id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
             digest="",
             source="kept",
-            version=next((module.version for module in seen.loaded.values() if module.version), "unknown"),
-            kernel=seen.kernel,
+            version=next((module.version for module in current.loaded.values() if module.version), "unknown"),
+            kernel=current.kernel,
             modules=modules,
-            options=dict(seen.options),
+            options=dict(current.options),
         )
         folder = self.folder(driver)
         copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
@@ -156,7 +155,7 @@ class Store:
     def _check(self, path: str) -> None:
         try:
             kernel = kmod.built_for(self._host, path)
-        except hosts.CommandFailed as error:
+        except chroot.CommandFailed as error:
             raise errors.Failure(f"'{Path(path).name}' is no kernel module: {error}") from error
         if kernel != self._context.kernel:
             running = self._context.kernel

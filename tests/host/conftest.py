@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from installer.host import host as hosts
+from installer.host import chroot
 from tests.host import repositories, roots, rpms
 from tests.installer import machines
 
@@ -37,7 +37,7 @@ def shelf(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pa
 def stocked(debian: Path, shelf: Path) -> Path:
     """The layer of every host: settings as openEuler has them, its rpm database, and repositories in /srv."""
     with roots.opened(shelf / "stocked", debian) as root:
-        host = hosts.Host(root)
+        host = chroot.Host(root)
         # Debian's rpm has its database in /root, and Debian's dnf lets repositories be away.
         host.write("/etc/rpm/macros", "%_dbpath /var/lib/rpm\n")
         host.write("/etc/dnf/dnf.conf", "[main]\ngpgcheck=1\nbest=True\nskip_if_unavailable=False\n")
@@ -57,6 +57,6 @@ def machine(debian: Path, stocked: Path, shelf: Path) -> Iterator[machines.Machi
 
 
 @pytest.fixture
-def host(machine: machines.Machine) -> hosts.Host:
+def host(machine: machines.Machine) -> chroot.Host:
     """The machine as the installer sees it."""
     return machine.host

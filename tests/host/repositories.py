@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from installer.host import host as hosts
+from installer.host import chroot
 from tests.host import rpms
 from tests.installer import crashes, machines, sourcetrees
 
@@ -98,7 +98,7 @@ SHELVES: Mapping[str, tuple[tuple[rpms.Package, ...], str]] = MappingProxyType(
 """The packages of each repository, and who signs them."""
 
 
-def stock(host: hosts.Host) -> None:
+def stock(host: chroot.Host) -> None:
     """Fills /srv with the repositories, and has the host trust the signer."""
     built = "/srv/.built"
     for packages, _ in SHELVES.values():
@@ -116,20 +116,20 @@ def stock(host: hosts.Host) -> None:
     host.remove_folder(built)
 
 
-def put(host: hosts.Host, folder: str, paths: Iterable[str]) -> None:
+def put(host: chroot.Host, folder: str, paths: Iterable[str]) -> None:
     """Copies files of the host into a folder of the host, which is made."""
     host.path(folder).mkdir(parents=True, exist_ok=True)
     for path in paths:
         shutil.copy(host.path(path), host.path(folder))
 
 
-def index(host: hosts.Host, folder: str) -> str:
+def index(host: chroot.Host, folder: str) -> str:
     """Makes a folder of the host a repository, or its index anew; returns its URL."""
     host.run("createrepo_c", "--quiet", "--no-database", folder)
     return f"file://{folder}"
 
 
-def copy(host: hosts.Host, shelf: str = "first") -> str:
+def copy(host: chroot.Host, shelf: str = "first") -> str:
     """A folder of the host with a repository that a test may spoil."""
     folder = f"/srv/copy-of-{shelf}"
     shutil.copytree(host.path(f"/srv/{shelf}"), host.path(folder))

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from installer.host import host as hosts
+from installer.host import chroot
 from tests.installer import machines, modulefiles
 
 OTHER_KERNEL = "5.10.0-182.0.0.95.oe2203sp3.aarch64"
@@ -110,7 +110,7 @@ def kernel_devel(kernel: str, files: Mapping[str, bytes]) -> Package:
     )
 
 
-def build(host: hosts.Host, packages: Iterable[Package], folder: str) -> None:
+def build(host: chroot.Host, packages: Iterable[Package], folder: str) -> None:
     """Makes the rpms, unsigned, and puts them into a folder of the host."""
     specs = []
     for package in packages:
@@ -127,7 +127,7 @@ def build(host: hosts.Host, packages: Iterable[Package], folder: str) -> None:
     shutil.rmtree(host.path(_WORK))
 
 
-def make_key(host: hosts.Host, owner: str) -> str:
+def make_key(host: chroot.Host, owner: str) -> str:
     """Makes a key pair by which the host's root can sign; returns the path of its public half."""
     path = f"/etc/pki/rpm-gpg/RPM-GPG-KEY-{owner}"
     host.path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -136,14 +136,14 @@ def make_key(host: hosts.Host, owner: str) -> str:
     return path
 
 
-def sign(host: hosts.Host, owner: str, folder: str) -> None:
+def sign(host: chroot.Host, owner: str, folder: str) -> None:
     """Signs all packages in a folder of the host."""
     paths = [f"{folder}/{path.name}" for path in sorted(host.path(folder).glob("*.rpm"))]
     # Debian's rpm looks for gpg under a path that it does not have.
     host.run("rpmsign", "--define", "__gpg /usr/bin/gpg", "--define", f"_gpg_name {owner}", "--addsign", *paths)
 
 
-def forget_keys(host: hosts.Host) -> None:
+def forget_keys(host: chroot.Host) -> None:
     """Removes the secret halves, and ends the agent that held them."""
     host.run("gpgconf", "--kill", "all")
     shutil.rmtree(host.path("/root/.gnupg"))

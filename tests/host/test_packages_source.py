@@ -7,8 +7,7 @@ import pytest
 
 from installer import config, sources
 from installer.decide import change_steps
-from installer.host import host as hosts
-from installer.host import rpm
+from installer.host import chroot, rpm
 from installer.sources import packages
 from installer.store import record
 from runtime import errors
@@ -24,7 +23,7 @@ def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any)
     return config.Source(packages=config.Packages(names=names or NAMES, repositories=asked, **changes))
 
 
-def source(host: hosts.Host, *names: str, version: str = "2.0.1", **changes: Any) -> packages.Packages:
+def source(host: chroot.Host, *names: str, version: str = "2.0.1", **changes: Any) -> packages.Packages:
     """The source of a config with these names."""
     wanted = settings.config(source=from_packages(*names, **changes), driver_version=version)
     return packages.Packages(
@@ -32,21 +31,21 @@ def source(host: hosts.Host, *names: str, version: str = "2.0.1", **changes: Any
     )
 
 
-def stage(host: hosts.Host, wanted: packages.Packages) -> list[str]:
+def stage(host: chroot.Host, wanted: packages.Packages) -> list[str]:
     """The packages that come."""
     for step in wanted.steps(NEW):
         step.act()
     return sorted(path.name.removesuffix(".noarch.rpm") for path in host.path(f"{NEW}/packages").iterdir())
 
 
-def refusal(host: hosts.Host, wanted: packages.Packages) -> str:
+def refusal(host: chroot.Host, wanted: packages.Packages) -> str:
     """What people are told."""
     with pytest.raises(errors.Failure) as caught:
         stage(host, wanted)
     return str(caught.value)
 
 
-def has(host: hosts.Host) -> dict[str, str]:
+def has(host: chroot.Host) -> dict[str, str]:
     """The versions of KAE's packages on the host."""
     found = rpm.installed(host, ("kae-driver", "kae-openssl", "kae-zip"))
     return {name: full.split("-")[2] for name, full in found.items()}
@@ -56,19 +55,19 @@ def reasons(steps: tuple[change_steps.Step, ...]) -> list[str]:
     return [step.reason for step in steps]
 
 
-def test_packages_are_staged_under_the_version_of_the_driver(host: hosts.Host) -> None:
+def test_packages_are_staged_under_the_version_of_the_driver(host: chroot.Host) -> None:
     assert stage(host, source(host, version="2.0.2")) == ["kae-driver-2.0.2-1", "kae-openssl-2.0.2-1"]
     assert has(host) == {}
 
 
-def test_another_version_is_another_driver(host: hosts.Host) -> None:
+def test_another_version_is_another_driver(host: chroot.Host) -> None:
     first, second = source(host, version="2.0.1"), source(host, version="2.0.2")
 
     assert first.fingerprint() != second.fingerprint()
     assert first.fingerprint() == source(host, version="2.0.1", asked=()).fingerprint()
 
 
-def test_its_steps_name_packages_and_repositories(host: hosts.Host) -> None:
+def test_its_steps_name_packages_and_repositories(host: chroot.Host) -> None:
     download, inspect = reasons(source(host, asked=(FIRST, ODD)).steps(NEW))
 
     assert download == (
@@ -78,7 +77,7 @@ def test_its_steps_name_packages_and_repositories(host: hosts.Host) -> None:
     assert inspect == f"Makes sure that they hold modules for {machines.KERNEL}, and replace nothing unasked."
 
 
-def test_its_steps_say_where_nobody_checks_signatures(host: hosts.Host) -> None:
+def test_its_steps_say_where_nobody_checks_signatures(host: chroot.Host) -> None:
     (download, _) = reasons(source(host, "kae-driver", asked=(), gpg_check=False).steps(NEW))
 
     assert download == (
@@ -87,14 +86,14 @@ def test_its_steps_say_where_nobody_checks_signatures(host: hosts.Host) -> None:
     )
 
 
-def test_packages_for_another_kernel_are_refused(host: hosts.Host) -> None:
+def test_packages_for_another_kernel_are_refused(host: chroot.Host) -> None:
     assert refusal(host, source(host, "kae-driver-3.1-1", asked=(ODD,))) == (
         f"The package kae-driver-3.1-1.noarch holds modules for kernel {rpms.OTHER_KERNEL}; the node runs"
         f" {machines.KERNEL}."
     )
 
 
-def test_packages_without_modules_are_refused(host: hosts.Host) -> None:
+def test_packages_without_modules_are_refused(host: chroot.Host) -> None:
     rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),))
 
     assert refusal(host, source(host, "kae-zip-2.0.1-1")) == (
@@ -103,13 +102,13 @@ def test_packages_without_modules_are_refused(host: hosts.Host) -> None:
     )
 
 
-def test_unsigned_packages_are_refused_unless_the_policy_takes_them(host: hosts.Host) -> None:
+def test_unsigned_packages_are_refused_unless_the_policy_takes_them(host: chroot.Host) -> None:
     assert "is not signed" in refusal(host, source(host, "kae-driver", asked=(UNSIGNED,)))
     host.remove_folder(NEW)
     assert stage(host, source(host, "kae-driver", asked=(UNSIGNED,), gpg_check=False)) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_dependency_that_replaces_a_package_of_the_host_is_refused(host: hosts.Host) -> None:
+def test_a_dependency_that_replaces_a_package_of_the_host_is_refused(host: chroot.Host) -> None:
     assert refusal(host, source(host, "kae-driver-3.7-1", asked=(ODD,))) == (
         "Package libnuma-2.0-1.noarch would come along as a dependency and replace libnuma-1.0-1.noarch of the host:"
         " update the node first, or name it in source.packages.names."
@@ -117,11 +116,11 @@ def test_a_dependency_that_replaces_a_package_of_the_host_is_refused(host: hosts
 
 
 @pytest.mark.parametrize("name", ["libnuma", "libnuma-2.0", "libnuma-2.0-1", "libnuma-2.0-1.noarch", "libnuma.noarch"])
-def test_what_is_named_may_replace_a_package_of_the_host(host: hosts.Host, name: str) -> None:
+def test_what_is_named_may_replace_a_package_of_the_host(host: chroot.Host, name: str) -> None:
     assert stage(host, source(host, "kae-driver-3.7-1", name, asked=(ODD,))) == ["kae-driver-3.7-1", "libnuma-2.0-1"]
 
 
-def test_what_we_brought_may_be_replaced(host: hosts.Host) -> None:
+def test_what_we_brought_may_be_replaced(host: chroot.Host) -> None:
     ours = settings.driver(packages=("libnuma-1.0-1.noarch",))
     record.write(host, record.Record(installed=ours))
 

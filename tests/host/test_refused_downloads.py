@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 import pytest
 
-from installer.host import host as hosts
-from installer.host import package_errors, rpm
+from installer.host import chroot, package_errors, rpm
 from tests.host import repositories
 from tests.host.repositories import FIRST, ODD, STRANGE, UNSIGNED
 
 NEW = "/var/lib/kae/new"
 
 
-def download(host: hosts.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> None:
+def download(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> None:
     rpm.download(host, names, asked, True, NEW)
 
 
-def refusal(host: hosts.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
+def refusal(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
     """What people are told, of a class of its own."""
     with pytest.raises(package_errors.PackageFailure) as caught:
         download(host, *names, asked=asked)
@@ -26,14 +25,14 @@ def refusal(host: hosts.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> s
     return str(caught.value)
 
 
-def test_an_unsigned_package_is_refused(host: hosts.Host) -> None:
+def test_an_unsigned_package_is_refused(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver", asked=(UNSIGNED,)) == (
         "Package 'kae-driver-2.0.1-1.noarch.rpm' is not signed: take a signed one, sign it with rpmsign, or set"
         " gpgCheck: false."
     )
 
 
-def test_a_package_of_a_stranger_is_refused_until_his_key_is_imported(host: hosts.Host) -> None:
+def test_a_package_of_a_stranger_is_refused_until_his_key_is_imported(host: chroot.Host) -> None:
     shown = host.run("gpg", "--show-keys", "--with-colons", "/etc/pki/rpm-gpg/RPM-GPG-KEY-stranger")
     key = re.findall(r"^pub:.*?:(\w{16}):", shown, re.MULTILINE)[0]
 
@@ -45,7 +44,7 @@ def test_a_package_of_a_stranger_is_refused_until_his_key_is_imported(host: host
     download(host, "kae-driver", asked=(STRANGE,))
 
 
-def test_a_stranger_is_not_trusted_because_his_repository_names_his_key(host: hosts.Host) -> None:
+def test_a_stranger_is_not_trusted_because_his_repository_names_his_key(host: chroot.Host) -> None:
     key = "file:///etc/pki/rpm-gpg/RPM-GPG-KEY-stranger"
     host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={STRANGE}\ngpgcheck=1\ngpgkey={key}\n")
     before = rpm.installed(host, ("gpg-pubkey",))
@@ -54,14 +53,14 @@ def test_a_stranger_is_not_trusted_because_his_repository_names_his_key(host: ho
     assert rpm.installed(host, ("gpg-pubkey",)) == before
 
 
-def test_a_repository_that_says_gpgcheck_0_does_not_decide(host: hosts.Host) -> None:
+def test_a_repository_that_says_gpgcheck_0_does_not_decide(host: chroot.Host) -> None:
     host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={UNSIGNED}\ngpgcheck=0\n")
 
     assert "is not signed" in refusal(host, "kae-driver", asked=())
 
 
 @pytest.mark.parametrize("part", ["header", "payload"])
-def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: hosts.Host, part: str) -> None:
+def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: chroot.Host, part: str) -> None:
     folder = repositories.copy(host)
     path = host.path(f"{folder}/kae-driver-2.0.1-1.noarch.rpm")
     content = bytearray(path.read_bytes())
@@ -75,7 +74,7 @@ def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: hosts.H
     )
 
 
-def test_a_file_that_is_no_package_is_refused(host: hosts.Host) -> None:
+def test_a_file_that_is_no_package_is_refused(host: chroot.Host) -> None:
     host.write("/srv/page.rpm", "<html>404</html>\n")
 
     with pytest.raises(package_errors.Altered):
@@ -84,13 +83,13 @@ def test_a_file_that_is_no_package_is_refused(host: hosts.Host) -> None:
         rpm.described(host, ["/srv/page.rpm"])
 
 
-def test_a_package_that_is_nowhere_is_named_with_the_repositories(host: hosts.Host) -> None:
+def test_a_package_that_is_nowhere_is_named_with_the_repositories(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-9.9-1", "kae-openssl-2.0.1-1", asked=(FIRST, ODD)) == (
         f"There is no package kae-driver-9.9-1 in '{FIRST}' and '{ODD}'."
     )
 
 
-def test_a_package_that_the_repositories_of_the_node_lack_is_named(host: hosts.Host) -> None:
+def test_a_package_that_the_repositories_of_the_node_lack_is_named(host: chroot.Host) -> None:
     host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={FIRST}\n")
 
     assert refusal(host, "kae-driver-9.9-1", asked=()) == (
@@ -98,11 +97,11 @@ def test_a_package_that_the_repositories_of_the_node_lack_is_named(host: hosts.H
     )
 
 
-def test_a_node_without_repositories_has_no_package(host: hosts.Host) -> None:
+def test_a_node_without_repositories_has_no_package(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver", asked=()) == "There is no package kae-driver in the node's own repositories."
 
 
-def test_a_repository_that_the_node_ignores_is_named_where_a_package_is_missing(host: hosts.Host) -> None:
+def test_a_repository_that_the_node_ignores_is_named_where_a_package_is_missing(host: chroot.Host) -> None:
     text = f"[away]\nname=away\nbaseurl=file:///nowhere\nskip_if_unavailable=1\n[node]\nname=node\nbaseurl={FIRST}\n"
     host.write("/etc/yum.repos.d/node.repo", text)
 
@@ -111,7 +110,7 @@ def test_a_repository_that_the_node_ignores_is_named_where_a_package_is_missing(
     )
 
 
-def test_a_package_that_the_node_hides_is_named(host: hosts.Host) -> None:
+def test_a_package_that_the_node_hides_is_named(host: chroot.Host) -> None:
     host.write("/etc/dnf/dnf.conf", "[main]\nexcludepkgs=kae-*\n")
 
     assert refusal(host, "kae-driver") == (
@@ -119,7 +118,7 @@ def test_a_package_that_the_node_hides_is_named(host: hosts.Host) -> None:
     )
 
 
-def test_an_installed_package_that_no_repository_has_is_named(host: hosts.Host) -> None:
+def test_an_installed_package_that_no_repository_has_is_named(host: chroot.Host) -> None:
     rpm.install(host, (repositories.file("kae-driver-2.0.2-1"),))
 
     assert refusal(host, "kae-driver") == (
@@ -128,20 +127,20 @@ def test_an_installed_package_that_no_repository_has_is_named(host: hosts.Host) 
     )
 
 
-def test_a_repository_that_is_not_there_is_named(host: hosts.Host) -> None:
+def test_a_repository_that_is_not_there_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver", asked=(FIRST, "file:///mnt/iso")) == (
         "The repository 'file:///mnt/iso' cannot be used: Couldn't read a file:// file for"
         " file:///mnt/iso/repodata/repomd.xml."
     )
 
 
-def test_a_mirror_that_does_not_answer_is_named(host: hosts.Host) -> None:
+def test_a_mirror_that_does_not_answer_is_named(host: chroot.Host) -> None:
     found = refusal(host, "kae-driver", asked=("http://127.0.0.1:9/openEuler",))
 
     assert found.startswith("The repository 'http://127.0.0.1:9/openEuler' cannot be used: Couldn't connect to server")
 
 
-def test_a_repository_with_a_damaged_index_is_named(host: hosts.Host) -> None:
+def test_a_repository_with_a_damaged_index_is_named(host: chroot.Host) -> None:
     folder = repositories.copy(host)
     (primary,) = host.path(f"{folder}/repodata").glob("*primary.xml.*")
     primary.write_bytes(b"nothing")
@@ -152,7 +151,7 @@ def test_a_repository_with_a_damaged_index_is_named(host: hosts.Host) -> None:
     )
 
 
-def test_a_repository_with_an_index_that_is_no_xml_is_named(host: hosts.Host) -> None:
+def test_a_repository_with_an_index_that_is_no_xml_is_named(host: chroot.Host) -> None:
     folder = repositories.copy(host)
     host.write(f"{folder}/repodata/repomd.xml", "<html>Log in</html>\n")
 
@@ -162,7 +161,7 @@ def test_a_repository_with_an_index_that_is_no_xml_is_named(host: hosts.Host) ->
 
 
 @pytest.mark.parametrize("spoil", ["truncate", "remove"])
-def test_a_repository_whose_package_is_not_that_of_its_index_is_named(host: hosts.Host, spoil: str) -> None:
+def test_a_repository_whose_package_is_not_that_of_its_index_is_named(host: chroot.Host, spoil: str) -> None:
     folder = repositories.copy(host)
     path = host.path(f"{folder}/kae-driver-2.0.1-1.noarch.rpm")
     path.write_bytes(path.read_bytes()[:3000])
@@ -175,7 +174,7 @@ def test_a_repository_whose_package_is_not_that_of_its_index_is_named(host: host
     )
 
 
-def test_a_mirror_that_lacks_a_package_of_its_index_is_named(host: hosts.Host) -> None:
+def test_a_mirror_that_lacks_a_package_of_its_index_is_named(host: chroot.Host) -> None:
     folder = repositories.copy(host)
     host.remove(f"{folder}/kae-driver-2.0.1-1.noarch.rpm")
 
@@ -186,20 +185,20 @@ def test_a_mirror_that_lacks_a_package_of_its_index_is_named(host: hosts.Host) -
     assert found == f"The repository '{url}' cannot be used: {package}: Status code: 404 for {url}/{package}."
 
 
-def test_a_dependency_that_nobody_has_is_named(host: hosts.Host) -> None:
+def test_a_dependency_that_nobody_has_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-3.2", asked=(ODD,)) == (
         "The packages do not fit the host: nothing provides libnuma >= 3 needed by kae-driver-3.2-1.noarch."
     )
 
 
-def test_a_conflict_with_a_package_of_the_host_is_named(host: hosts.Host) -> None:
+def test_a_conflict_with_a_package_of_the_host_is_named(host: chroot.Host) -> None:
     found = refusal(host, "kae-driver-3.3", asked=(ODD,))
 
     assert found.startswith("The packages do not fit the host: ")
     assert "kae-driver-3.3-1.noarch conflicts with libnuma" in found
 
 
-def test_a_full_disk_is_named(host: hosts.Host) -> None:
+def test_a_full_disk_is_named(host: chroot.Host) -> None:
     host.path(NEW).mkdir(parents=True)
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(host.path(NEW))), check=True)
 
@@ -208,7 +207,7 @@ def test_a_full_disk_is_named(host: hosts.Host) -> None:
     )
 
 
-def test_a_host_without_package_manager_is_named_so(host: hosts.Host) -> None:
+def test_a_host_without_package_manager_is_named_so(host: chroot.Host) -> None:
     host.remove("/usr/bin/dnf")
 
     assert refusal(host, "kae-driver") == (
@@ -216,7 +215,7 @@ def test_a_host_without_package_manager_is_named_so(host: hosts.Host) -> None:
     )
 
 
-def test_a_rpm_database_that_cannot_be_read_is_named(host: hosts.Host) -> None:
+def test_a_rpm_database_that_cannot_be_read_is_named(host: chroot.Host) -> None:
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
 

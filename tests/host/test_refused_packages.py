@@ -6,22 +6,21 @@ import threading
 
 import pytest
 
-from installer.host import host as hosts
-from installer.host import package_errors, rpm
+from installer.host import chroot, package_errors, rpm
 from tests.host import repositories
 
 
-def install(host: hosts.Host, *names: str, shelf: str = "both") -> None:
+def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
     rpm.install(host, [repositories.file(name, shelf) for name in names])
 
 
-def installed(host: hosts.Host) -> list[str]:
+def installed(host: chroot.Host) -> list[str]:
     """Every package of KAE, each version of it."""
     listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
     return sorted(line.removesuffix(".noarch") for line in listed)
 
 
-def refusal(host: hosts.Host, *names: str, shelf: str = "odd") -> str:
+def refusal(host: chroot.Host, *names: str, shelf: str = "odd") -> str:
     """What people are told."""
     with pytest.raises(package_errors.PackageFailure) as caught:
         install(host, *names, shelf=shelf)
@@ -31,7 +30,7 @@ def refusal(host: hosts.Host, *names: str, shelf: str = "odd") -> str:
 class Lock:
     """Another program that works on the host's rpm database."""
 
-    def __init__(self, host: hosts.Host) -> None:
+    def __init__(self, host: chroot.Host) -> None:
         self._file = host.path("/var/lib/rpm/.rpm.lock").open("a+")
         fcntl.lockf(self._file, fcntl.LOCK_EX)
 
@@ -39,7 +38,7 @@ class Lock:
         self._file.close()
 
 
-def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(host: hosts.Host) -> None:
+def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
 
     assert refusal(host, "kae-driver-3.5-1") == (
@@ -48,19 +47,19 @@ def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_dependency_that_is_missing_is_named(host: hosts.Host) -> None:
+def test_a_dependency_that_is_missing_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-3.2-1") == (
         "The packages do not fit the host: libnuma >= 3 is needed by kae-driver-3.2-1.noarch."
     )
 
 
-def test_a_conflict_is_named(host: hosts.Host) -> None:
+def test_a_conflict_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-3.3-1") == (
         "The packages do not fit the host: libnuma conflicts with kae-driver-3.3-1.noarch."
     )
 
 
-def test_a_file_of_another_package_is_named(host: hosts.Host) -> None:
+def test_a_file_of_another_package_is_named(host: chroot.Host) -> None:
     install(host, "uadk-tools-2.0.1-1", shelf="odd")
 
     assert refusal(host, "kae-driver-2.0.1-1", shelf="both") == (
@@ -69,7 +68,7 @@ def test_a_file_of_another_package_is_named(host: hosts.Host) -> None:
     )
 
 
-def test_a_full_disk_is_named_and_nothing_changes(host: hosts.Host) -> None:
+def test_a_full_disk_is_named_and_nothing_changes(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(host.path("/opt"))), check=True)
 
@@ -80,7 +79,7 @@ def test_a_full_disk_is_named_and_nothing_changes(host: hosts.Host) -> None:
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_read_only_folder_is_named_and_the_old_version_stays(host: hosts.Host) -> None:
+def test_a_read_only_folder_is_named_and_the_old_version_stays(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     modules = str(host.path("/usr/lib/modules"))
     subprocess.run(("mount", "--bind", modules, modules), check=True)
@@ -93,13 +92,13 @@ def test_a_read_only_folder_is_named_and_the_old_version_stays(host: hosts.Host)
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_file_that_is_missing_is_named(host: hosts.Host) -> None:
+def test_a_file_that_is_missing_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-9.9-1") == (
         "The host's rpm refuses: open of /srv/odd/kae-driver-9.9-1.noarch.rpm failed: No such file or directory."
     )
 
 
-def test_the_lock_of_another_program_is_waited_for(host: hosts.Host) -> None:
+def test_the_lock_of_another_program_is_waited_for(host: chroot.Host) -> None:
     lock = Lock(host)
 
     class Released(threading.Event):
@@ -116,7 +115,7 @@ def test_the_lock_of_another_program_is_waited_for(host: hosts.Host) -> None:
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_the_lock_of_a_program_that_does_not_end_is_named(host: hosts.Host) -> None:
+def test_the_lock_of_a_program_that_does_not_end_is_named(host: chroot.Host) -> None:
     lock = Lock(host)
 
     with pytest.raises(package_errors.Locked) as caught:
@@ -128,7 +127,7 @@ def test_the_lock_of_a_program_that_does_not_end_is_named(host: hosts.Host) -> N
     lock.release()
 
 
-def test_who_is_to_end_does_not_wait_for_a_lock(host: hosts.Host) -> None:
+def test_who_is_to_end_does_not_wait_for_a_lock(host: chroot.Host) -> None:
     lock = Lock(host)
     host.stop.set()
 
@@ -139,7 +138,7 @@ def test_who_is_to_end_does_not_wait_for_a_lock(host: hosts.Host) -> None:
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(host: hosts.Host) -> None:
+def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
@@ -152,7 +151,7 @@ def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(
     )
 
 
-def test_a_host_without_rpm_is_named_so(host: hosts.Host) -> None:
+def test_a_host_without_rpm_is_named_so(host: chroot.Host) -> None:
     host.remove("/usr/bin/rpm")
 
     with pytest.raises(package_errors.NoTools) as caught:

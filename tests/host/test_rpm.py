@@ -6,8 +6,7 @@ import subprocess
 
 import pytest
 
-from installer.host import host as hosts
-from installer.host import package_errors, rpm
+from installer.host import chroot, package_errors, rpm
 from tests.cluster import waiting
 from tests.host import repositories
 from tests.installer import machines
@@ -16,26 +15,26 @@ OPTIONS = "/etc/modprobe.d/hisi_hpre.conf"
 MODULE = f"/lib/modules/{machines.KERNEL}/extra/hisi_hpre.ko"
 
 
-def install(host: hosts.Host, *names: str, shelf: str = "both") -> None:
+def install(host: chroot.Host, *names: str, shelf: str = "both") -> None:
     rpm.install(host, [repositories.file(name, shelf) for name in names])
 
 
-def installed(host: hosts.Host) -> list[str]:
+def installed(host: chroot.Host) -> list[str]:
     """Every package of KAE, each version of it."""
     listed = host.run("rpm", "-qa", "--queryformat", "%{NVRA}\n", "kae-*").splitlines()
     return sorted(line.removesuffix(".noarch") for line in listed)
 
 
-def chosen(host: hosts.Host) -> str:
+def chosen(host: chroot.Host) -> str:
     """The version of the module that modprobe would load."""
     return host.run("modinfo", "-k", machines.KERNEL, "-F", "version", "hisi_hpre").strip()
 
 
-def files(host: hosts.Host) -> set[str]:
+def files(host: chroot.Host) -> set[str]:
     return {str(path) for path in host.path("/usr/local").rglob("*") if path.is_file()}
 
 
-def test_packages_are_installed_with_what_they_bring(host: hosts.Host, machine: machines.Machine) -> None:
+def test_packages_are_installed_with_what_they_bring(host: chroot.Host, machine: machines.Machine) -> None:
     install(host, "kae-driver-2.0.1-1", "kae-openssl-2.0.1-1")
 
     assert rpm.installed(host, ("kae-driver", "kae-openssl", "kae-zip")) == {
@@ -47,7 +46,7 @@ def test_packages_are_installed_with_what_they_bring(host: hosts.Host, machine: 
     assert machine.parameters("hisi_hpre")["pf_q_num"] == 256
 
 
-def test_the_files_of_a_package_are_known_without_installing_it(host: hosts.Host) -> None:
+def test_the_files_of_a_package_are_known_without_installing_it(host: chroot.Host) -> None:
     found = rpm.files_of(host, repositories.file("kae-driver-2.0.1-1"))
 
     assert {MODULE, OPTIONS, "/usr/local/lib/libwd.so.2"} <= set(found)
@@ -55,7 +54,7 @@ def test_the_files_of_a_package_are_known_without_installing_it(host: hosts.Host
 
 
 @pytest.mark.parametrize(("old", "new"), [("2.0.1", "2.0.2"), ("2.0.2", "2.0.1")])
-def test_any_version_takes_the_place_of_any_other(host: hosts.Host, old: str, new: str) -> None:
+def test_any_version_takes_the_place_of_any_other(host: chroot.Host, old: str, new: str) -> None:
     names = ("kae-driver", "kae-openssl", "kae-zip")
     install(host, *(f"{name}-{old}-1" for name in names))
 
@@ -67,7 +66,7 @@ def test_any_version_takes_the_place_of_any_other(host: hosts.Host, old: str, ne
 
 
 def test_the_scripts_of_an_upgrade_leave_the_kernel_without_a_driver(
-    host: hosts.Host, machine: machines.Machine
+    host: chroot.Host, machine: machines.Machine
 ) -> None:
     install(host, "kae-driver-2.0.1-1")
 
@@ -77,7 +76,7 @@ def test_the_scripts_of_an_upgrade_leave_the_kernel_without_a_driver(
     assert machine.loaded() == {}
 
 
-def test_the_scripts_of_a_removal_delete_options_whoever_wrote_them(host: hosts.Host) -> None:
+def test_the_scripts_of_a_removal_delete_options_whoever_wrote_them(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     host.write(OPTIONS, "options hisi_hpre uacce_mode=2 pf_q_num=512\n")
 
@@ -86,7 +85,7 @@ def test_the_scripts_of_a_removal_delete_options_whoever_wrote_them(host: hosts.
     assert not host.path(OPTIONS).exists()
 
 
-def test_a_file_that_was_lost_comes_back_with_the_same_version(host: hosts.Host) -> None:
+def test_a_file_that_was_lost_comes_back_with_the_same_version(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     host.remove(MODULE)
 
@@ -96,7 +95,7 @@ def test_a_file_that_was_lost_comes_back_with_the_same_version(host: hosts.Host)
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_an_old_version_whose_script_fails_goes_all_the_same(host: hosts.Host) -> None:
+def test_an_old_version_whose_script_fails_goes_all_the_same(host: chroot.Host) -> None:
     install(host, "kae-driver-3.6-1", shelf="odd")
 
     install(host, "kae-driver-2.0.1-1")
@@ -105,7 +104,7 @@ def test_an_old_version_whose_script_fails_goes_all_the_same(host: hosts.Host) -
     assert chosen(host) == "2.0.1"
 
 
-def test_an_installation_that_was_killed_is_mended_by_another(host: hosts.Host) -> None:
+def test_an_installation_that_was_killed_is_mended_by_another(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     os.mkfifo(host.path("/run/wait"))
     command = ("chroot", str(host.root), "rpm", "-U", repositories.file("kae-driver-3.9-1", "odd"))
@@ -121,7 +120,7 @@ def test_an_installation_that_was_killed_is_mended_by_another(host: hosts.Host) 
     assert chosen(host) == "2.0.1"
 
 
-def test_a_removal_leaves_nothing_and_a_second_one_does_nothing(host: hosts.Host) -> None:
+def test_a_removal_leaves_nothing_and_a_second_one_does_nothing(host: chroot.Host) -> None:
     before = files(host)
     install(host, "kae-driver-2.0.1-1", "kae-zip-2.0.1-1")
 
@@ -131,14 +130,14 @@ def test_a_removal_leaves_nothing_and_a_second_one_does_nothing(host: hosts.Host
     assert rpm.erase(host, ("kae-driver", "kae-zip-2.0.1-1.noarch", "kae-openssl")) == ()
 
 
-def test_a_removal_names_one_version_and_spares_another(host: hosts.Host) -> None:
+def test_a_removal_names_one_version_and_spares_another(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.2-1")
 
     assert rpm.erase(host, ("kae-driver-2.0.1-1.noarch",)) == ()
     assert installed(host) == ["kae-driver-2.0.2-1"]
 
 
-def test_a_removal_spares_what_other_packages_need(host: hosts.Host) -> None:
+def test_a_removal_spares_what_other_packages_need(host: chroot.Host) -> None:
     install(host, "kae-driver-3.8-1", "libuadk-1.0-1", "kae-zip-3.1-1", shelf="odd")
 
     assert rpm.erase(host, ("libuadk-1.0-1.noarch", "kae-driver")) == ("libuadk-1.0-1.noarch",)
@@ -146,21 +145,21 @@ def test_a_removal_spares_what_other_packages_need(host: hosts.Host) -> None:
     assert rpm.erase(host, ("libuadk", "kae-zip")) == ()
 
 
-def test_a_removal_whose_script_fails_goes_on(host: hosts.Host) -> None:
+def test_a_removal_whose_script_fails_goes_on(host: chroot.Host) -> None:
     install(host, "kae-driver-3.6-1", shelf="odd")
 
     assert rpm.erase(host, ("kae-driver",)) == ()
     assert installed(host) == []
 
 
-def test_the_headers_of_a_kernel_are_installed_by_its_name(host: hosts.Host) -> None:
+def test_the_headers_of_a_kernel_are_installed_by_its_name(host: chroot.Host) -> None:
     rpm.install_from(host, f"kernel-devel-{machines.KERNEL}", (repositories.BOTH,))
 
     headers = host.path(f"/usr/src/kernels/{machines.KERNEL}")
     assert (headers / "include/config/kernel.release").read_text() == f"{machines.KERNEL}\n"
 
 
-def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: hosts.Host) -> None:
+def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.2-1")
 
     rpm.install_from(host, "kae-driver-2.0.1-1", (repositories.BOTH,))
@@ -168,7 +167,7 @@ def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: h
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_nothing_unsigned_is_installed_from_a_repository(host: hosts.Host) -> None:
+def test_nothing_unsigned_is_installed_from_a_repository(host: chroot.Host) -> None:
     with pytest.raises(package_errors.Unsigned):
         rpm.install_from(host, "kae-driver", (repositories.UNSIGNED,))
     assert installed(host) == []

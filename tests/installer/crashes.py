@@ -88,11 +88,11 @@ class Bench:
         if case.operation != "install":
             self.finish(OLD)
 
-    def finish(self, version: str, **changes: Any) -> driver_state.Standing:
+    def finish(self, version: str, **changes: Any) -> driver_state.State:
         """An installer works until it has nothing more to do; how the host stands then."""
         made = self._installer(version, **changes)
-        with contextlib.closing(made.tools):
-            made.tools.resume()
+        with contextlib.closing(made.parts):
+            made.parts.resume()
             return made.settle()
 
     def killed(self) -> str:
@@ -160,12 +160,12 @@ class Bench:
                 os.kill(os.getpid(), signal.SIGKILL)
 
         version, changes = self.wished()
-        tools = self._installer(version, **changes).tools
-        tools.resume()
-        seen = host_state.look(self.machine.host, tools.settings)
-        judged = decision.judge(tools.settings, seen, tools.digest, loop.matches)
+        parts = self._installer(version, **changes).parts
+        parts.resume()
+        current = host_state.read(self.machine.host, parts.settings)
+        decided = decision.decide(parts.settings, current, parts.digest, loop.matches)
         with contextlib.suppress(errors.Failure):
-            tools.changer.run(seen, judged, tools.digest, kill)
+            parts.changer.run(current, decided, parts.digest, kill)
 
 
 def spoil(image: Path, kernel: str) -> None:
@@ -208,7 +208,7 @@ def _ended(bench: Bench) -> str:
     return "none" if bench.is_clean() else "half"
 
 
-def _wrongs(bench: Bench, shown: driver_state.Standing) -> Iterator[str]:
+def _wrongs(bench: Bench, shown: driver_state.State) -> Iterator[str]:
     ended = _ended(bench)
     works = bench.case.luck == LUCKS[0]
     expected = {"install": "new" if works else "none", "upgrade": "new" if works else "old", "removal": "none"}

@@ -19,7 +19,7 @@ PACE_S = 600
 """The least time between two tries that evict."""
 
 
-class Meanwhile(driver_state.Standing):
+class Meanwhile(driver_state.State):
     """How a host stands; when a step is begun, done or has failed, things happen."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Crew:
     ) -> None:
         """Ends all."""
         for job in self._jobs:
-            job.tools.close()
+            job.parts.close()
 
     def job(self, image: Path, version: str = "2.0.2", **changes: Any) -> Job:
         """An installer that has just been started, and goes on with the Lease of the one before, as the program does.
@@ -76,13 +76,13 @@ class Crew:
         The one before has ended.
         """
         for before in self._jobs:
-            before.tools.close()
+            before.parts.close()
         kubeconfig = self._server.kubeconfig if self._server is not None else None
-        tools = settings.workshop(self._machine, image, kubeconfig, driver_version=version, **changes)
-        tools.resume()
+        parts = settings.wired(self._machine, image, kubeconfig, driver_version=version, **changes)
+        parts.resume()
         shown = Meanwhile()
-        running = loop.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
-        self._jobs.append(Job(tools=tools, shown=shown, loop=running))
+        running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
+        self._jobs.append(Job(parts=parts, shown=shown, loop=running))
         return self._jobs[-1]
 
 

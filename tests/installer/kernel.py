@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from installer.host import host
+from installer.host import chroot
 from tests.installer.fakes import calls, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
@@ -26,7 +26,7 @@ def locked(root: Path) -> Iterator[None]:
         yield
 
 
-class Host(host.Host):
+class Host(chroot.Host):
     """The host below a folder that `machines.Machine` has filled, in this process or in another one."""
 
     def __init__(self, root: Path, *, chroot: bool = False, inside: bool = False) -> None:
@@ -42,7 +42,7 @@ class Host(host.Host):
         code, out, text = calls.answer(str(self.root), list(command))
         said = f"{out}{text}\n" if text else out
         if code:
-            raise host.CommandFailed(command, code, said)
+            raise chroot.CommandFailed(command, code, said)
         return said
 
     def _is_fake(self, program: str) -> bool:
@@ -57,7 +57,7 @@ class Host(host.Host):
         try:
             self._store(self.path(absolute), text)
         except OSError as error:
-            raise host.failure(absolute, error) from error
+            raise chroot.failure(absolute, error) from error
 
     def _store(self, attribute: Path, text: str) -> None:
         if not attribute.is_file():

@@ -10,8 +10,7 @@ import msgspec
 
 from compiler import devices
 from installer import config as shape
-from installer import loop, paths
-from installer import wiring as workshops
+from installer import loop, paths, wiring
 from installer.decide import desired
 from installer.host import host_state, kmod, pci
 from installer.report import driver_state
@@ -99,11 +98,11 @@ class Boot:
 class Installer:
     """An installer of a host, as the program has it."""
 
-    tools: workshops.Workshop
-    shown: driver_state.Standing
-    loop: loop.Program
+    parts: wiring.Wiring
+    shown: driver_state.State
+    loop: loop.Loop
 
-    def settle(self) -> driver_state.Standing:
+    def settle(self) -> driver_state.State:
         """Cycles until nothing is to be done at once; how the host stands then."""
         for _ in range(_CYCLES):
             if self.loop.cycle() > 0:
@@ -111,26 +110,24 @@ class Installer:
         raise AssertionError(f"It does not come to rest: {self.shown.reason}")
 
 
-def workshop(
-    machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any
-) -> workshops.Workshop:
+def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
     """The workshop for a machine, by the config of `config`; nobody is asked before something needs an answer."""
-    return workshops.open_(machine.host, config(**changes), image, kubeconfig)
+    return wiring.connect(machine.host, config(**changes), image, kubeconfig)
 
 
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:
     """An installer that has not looked yet; another one for the same machine is one that was started again."""
-    tools = workshop(machine, image, kubeconfig, **changes)
-    shown = driver_state.Standing()
-    running = loop.Program(tools.host, tools.settings, tools.changer, tools.digest, shown)
-    return Installer(tools=tools, shown=shown, loop=running)
+    parts = wired(machine, image, kubeconfig, **changes)
+    shown = driver_state.State()
+    running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
+    return Installer(parts=parts, shown=shown, loop=running)
 
 
-def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.Standing:
+def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.State:
     """Brings a machine to the state that a config names, and fails where that cannot be."""
     made = installer(machine, image, **changes)
     shown = made.settle()
-    made.tools.close()
+    made.parts.close()
     assert shown.ready, shown.reason
     return shown
 
@@ -207,7 +204,7 @@ def functions() -> tuple[pci.Function, ...]:
     )
 
 
-def seen(**changes: Any) -> host_state.Seen:
+def current(**changes: Any) -> host_state.HostState:
     """A host with a device of each kind on which `driver` is at work, as `config` asks."""
     stated: dict[str, Any] = {
         "kernel": machines.KERNEL,
@@ -223,4 +220,4 @@ def seen(**changes: Any) -> host_state.Seen:
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
     }
-    return host_state.Seen(**stated | changes)
+    return host_state.HostState(**stated | changes)

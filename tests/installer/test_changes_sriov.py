@@ -163,15 +163,15 @@ def test_plan_says_what_a_device_cannot_have_and_shows_no_step(
     machine.hold(4711, "hisi_zip-4")
     job = crew.job(newer, sriov={"hpre": 8})
 
-    before = report.as_plan(job.tools.report())
+    before = report.as_plan(job.parts.report())
     job.settle()
-    after = report.as_plan(job.tools.report())
+    after = report.as_plan(job.parts.report())
 
     why = f"Device {HPRES[1]} can have 7 virtual functions, and 8 are asked for: "
     assert [line for line in before.splitlines() if line.startswith(why)]
     assert before.endswith("\n\nNo change is begun before that is settled, and nobody is evicted.")
     assert "Mend what the last try names. The next one is in 1 min" in after
-    assert job.tools.report().steps == ()
+    assert job.parts.report().steps == ()
 
 
 @pytest.mark.usefixtures("boot")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer import cli, config, paths
-from installer.host import host
+from installer.host import chroot
 from runtime import logs, signals
 from tests.installer import apiservers, machines, settings
 from tests.installer import kernel as behind
@@ -57,7 +57,7 @@ def until(happened: Callable[[], object]) -> None:
 def pod(machine: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     """A pod whose policy has enabledCleanup; log and signals stay this process' own."""
     made = Pod(machine, image, settings.config(enabled_cleanup=True, drain=config.Drain(timeout_seconds=60)))
-    monkeypatch.setattr(host, "Host", lambda _: made.host)
+    monkeypatch.setattr(chroot, "Host", lambda _: made.host)
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
     monkeypatch.setattr(logs, "start", lambda _: None)
     return made

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from installer import cli, config, loop
-from installer.host import host
+from installer.host import chroot
 from runtime import signals
 from tests.installer import kernel as behind
 from tests.installer import machines, settings
@@ -24,8 +24,8 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
 
 MAIN = (
-    "import sys; from installer import cli; from installer.host import host; from tests.installer import kernel;"
-    " host.Host = kernel.Host; sys.exit(cli.main())"
+    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
+    " chroot.Host = kernel.Host; sys.exit(cli.main())"
 )
 """The program as it is, save that the host's own programs run without chroot."""
 
@@ -33,7 +33,7 @@ MAIN = (
 @pytest.fixture(autouse=True)
 def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     """In this process, too, the host's programs run without chroot; its signals are not the program's."""
-    monkeypatch.setattr(host, "Host", functools.partial(behind.Host, inside=True))
+    monkeypatch.setattr(chroot, "Host", functools.partial(behind.Host, inside=True))
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
 
 

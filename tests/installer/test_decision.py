@@ -23,14 +23,14 @@ def no_match(pattern: str, kernel: str) -> bool:
     raise AssertionError(f"{pattern} was searched in {kernel}")
 
 
-def judge(seen: host_state.Seen, digest: str = settings.DIGEST, **changes: Any) -> decision.Verdict:
+def judge(current: host_state.HostState, digest: str = settings.DIGEST, **changes: Any) -> decision.Decision:
     """The verdict for a config that differs from the smallest one as said."""
-    return decision.judge(settings.config(**changes), seen, digest, no_match)
+    return decision.decide(settings.config(**changes), current, digest, no_match)
 
 
-def host(**changes: Any) -> host_state.Seen:
+def host(**changes: Any) -> host_state.HostState:
     """A host with a driver at work that we did not install."""
-    return settings.seen(**{"record": NOBODYS} | changes)
+    return settings.current(**{"record": NOBODYS} | changes)
 
 
 def dead() -> dict[str, Any]:
@@ -55,7 +55,7 @@ def own() -> dict[str, Any]:
 
 
 def test_our_driver_that_is_proved_is_right() -> None:
-    found = judge(settings.seen())
+    found = judge(settings.current())
 
     assert (found.kind, found.reasons) == (RIGHT, ("The driver 2.0.1 is loaded and proved.",))
     assert not found.disturbs
@@ -122,22 +122,22 @@ def test_a_foreign_driver_is_kept_whatever_its_parameters_and_permissions_are() 
 def test_ours_follows_the_policy_whatever_install_policy_says(
     policy: str, changes: dict[str, Any], reason: str
 ) -> None:
-    found = judge(settings.seen(), "another", install_policy=policy, **changes)
+    found = judge(settings.current(), "another", install_policy=policy, **changes)
 
     assert (found.kind, found.reasons, found.replace, found.disturbs) == (CHANGE, (reason,), True, True)
 
 
 def test_ours_for_another_kernel_is_replaced_after_a_boot() -> None:
-    found = judge(settings.seen(kernel=settings.OTHER_KERNEL), "another")
+    found = judge(settings.current(kernel=settings.OTHER_KERNEL), "another")
 
     assert found.reasons[0].endswith(f"the policy asks for prebuilt 2.0.1 for kernel {settings.OTHER_KERNEL}.")
 
 
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_a_change_that_did_not_end_is_ended_before_anything_else(state: str) -> None:
-    begun = msgspec.structs.replace(settings.seen().record, change=record.Change())
+    begun = msgspec.structs.replace(settings.current().record, change=record.Change())
 
-    found = judge(settings.seen(record=begun), state=state)
+    found = judge(settings.current(record=begun), state=state)
 
     assert (found.kind, found.replace) == (CHANGE, True)
     assert found.reasons == ("A change of the driver was begun here and did not end.",)
@@ -158,7 +158,7 @@ def test_a_change_that_did_not_end_is_ended_before_anything_else(state: str) -> 
 def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
     changes: dict[str, Any], asked: dict[str, Any], mended_by: str
 ) -> None:
-    found = judge(settings.seen(**changes), **asked)
+    found = judge(settings.current(**changes), **asked)
 
     assert found.kind is CHANGE
     assert found.reasons == tuple(fault.text for fault in found.faults)
@@ -171,7 +171,7 @@ def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
 def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(digest: str) -> None:
     functions = (settings.function(total_vfs=7),)
 
-    found = judge(settings.seen(functions=functions), digest, sriov={"hpre": 8})
+    found = judge(settings.current(functions=functions), digest, sriov={"hpre": 8})
 
     assert (found.kind, found.disturbs, len(found.impossible)) == (CHANGE, False, 1)
     assert found.reasons[-1] == found.impossible[0]
@@ -182,16 +182,16 @@ def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(dig
     ("seen", "asked"),
     [
         (host(functions=(settings.function(total_vfs=0),)), {}),
-        (settings.seen(functions=(settings.function(total_vfs=0),)), {"state": "Absent"}),
+        (settings.current(functions=(settings.function(total_vfs=0),)), {"state": "Absent"}),
     ],
     ids=["foreign", "absent"],
 )
-def test_what_is_not_applied_is_never_impossible(seen: host_state.Seen, asked: dict[str, Any]) -> None:
-    assert judge(seen, sriov={"hpre": 8}, **asked).impossible == ()
+def test_what_is_not_applied_is_never_impossible(current: host_state.HostState, asked: dict[str, Any]) -> None:
+    assert judge(current, sriov={"hpre": 8}, **asked).impossible == ()
 
 
 def test_other_parameters_reload_ours_and_replace_no_file() -> None:
-    found = judge(settings.seen(), module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512))
+    found = judge(settings.current(), module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512))
 
     assert (found.kind, found.replace, found.reload) == (CHANGE, False, True)
     assert {fault.sort for fault in found.faults} == {verification.Sort.LOAD, verification.Sort.NODES}
@@ -199,7 +199,7 @@ def test_other_parameters_reload_ours_and_replace_no_file() -> None:
 
 
 def test_absent_takes_ours_away() -> None:
-    found = judge(settings.seen(), state="Absent")
+    found = judge(settings.current(), state="Absent")
 
     assert (found.kind, found.replace) == (CHANGE, True)
     assert found.reasons == ("The driver 2.0.1, which we installed, is to go.",)
@@ -266,7 +266,7 @@ def pythons(pattern: str, kernel: str) -> bool:
 def test_the_running_kernel_has_to_be_the_pools(
     matches: Callable[[str, str], bool], kernels: config.Kernels, reason: str | None
 ) -> None:
-    found = decision.judge(settings.config(kernels=kernels), settings.seen(), settings.DIGEST, matches)
+    found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST, matches)
 
     if reason is None:
         assert found.kind is RIGHT
@@ -279,16 +279,16 @@ def test_the_running_kernel_has_to_be_the_pools(
 def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
     kernels = config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")
 
-    found = decision.judge(settings.config(kernels=kernels), settings.seen(kernel=kernel), settings.DIGEST, pythons)
+    found = decision.decide(settings.config(kernels=kernels), settings.current(kernel=kernel), settings.DIGEST, pythons)
 
     assert found.kind is not WAIT
 
 
-@pytest.mark.parametrize("seen", [settings.seen(), host(), host(**empty())], ids=["ours", "foreign", "none"])
+@pytest.mark.parametrize("seen", [settings.current(), host(), host(**empty())], ids=["ours", "foreign", "none"])
 @pytest.mark.parametrize("state", ["Present", "Absent"])
-def test_nothing_is_touched_while_the_kernel_is_another_pools(seen: host_state.Seen, state: str) -> None:
+def test_nothing_is_touched_while_the_kernel_is_another_pools(current: host_state.HostState, state: str) -> None:
     kernels = config.Kernels(pattern="^6")
 
-    found = decision.judge(settings.config(kernels=kernels, state=state), seen, "another", pythons)
+    found = decision.decide(settings.config(kernels=kernels, state=state), current, "another", pythons)
 
     assert (found.kind, found.faults, found.replace) == (WAIT, (), False)

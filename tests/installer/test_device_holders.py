@@ -12,8 +12,7 @@ import pytest
 
 from installer.api import podresources_v1_pb2 as pb
 from installer.drain import device_holders
-from installer.host import host as hosts
-from installer.host import pci
+from installer.host import chroot, pci
 from runtime import errors
 from tests.installer import podresources
 
@@ -34,18 +33,18 @@ OTHER = pci.Entry(name="hisi_zip-4", numbers="239:4", mode=0o666)
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> hosts.Host:
+def host(tmp_path: Path) -> chroot.Host:
     (tmp_path / "proc").mkdir()
-    return hosts.Host(tmp_path)
+    return chroot.Host(tmp_path)
 
 
 @pytest.fixture
-def kubelet(host: hosts.Host) -> Iterator[podresources.Kubelet]:
+def kubelet(host: chroot.Host) -> Iterator[podresources.Kubelet]:
     with podresources.serving(host.root) as serving:
         yield serving
 
 
-def process(host: hosts.Host, pid: int, comm: str = "openssl", cgroup: str = "0::/user.slice\n") -> Path:
+def process(host: chroot.Host, pid: int, comm: str = "openssl", cgroup: str = "0::/user.slice\n") -> Path:
     """A process of the host, without open files; its folder of these."""
     folder = host.root / f"proc/{pid}"
     (folder / "fd").mkdir(parents=True)
@@ -54,7 +53,7 @@ def process(host: hosts.Host, pid: int, comm: str = "openssl", cgroup: str = "0:
     return folder / "fd"
 
 
-def opened(host: hosts.Host, pid: int, comm: str = "openssl", cgroup: str = "0::/user.slice\n") -> None:
+def opened(host: chroot.Host, pid: int, comm: str = "openssl", cgroup: str = "0::/user.slice\n") -> None:
     """A process that has the entry's node open."""
     (process(host, pid, comm, cgroup) / "5").symlink_to("/dev/full")
 
@@ -63,7 +62,7 @@ def texts(found: device_holders.Found) -> list[str]:
     return [holder.text for holder in found.holders]
 
 
-def test_pods_that_hold_a_device_of_the_resources_are_named(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.give("web/nginx-1", "web", HPRE, "0000:7b:00.0", "0000:79:00.0")
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
     kubelet.give("default/nginx-0", "side", SEC, "0000:76:00.0::3", "0000:76:00.0::1")
@@ -85,14 +84,14 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: hosts.Host, ku
     assert found.notes == ()
 
 
-def test_a_host_on_which_nobody_holds_anything(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_a_host_on_which_nobody_holds_anything(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     process(host, 1, "systemd")
 
     assert device_holders.find(host, RESOURCES, (ENTRY,)) == device_holders.Found()
     assert kubelet.asked == 1
 
 
-def test_a_pod_holds_until_its_containers_have_ended(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_a_pod_holds_until_its_containers_have_ended(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
     before = texts(device_holders.find(host, RESOURCES, ()))
     kubelet.remove("default/nginx-0")
@@ -101,7 +100,7 @@ def test_a_pod_holds_until_its_containers_have_ended(host: hosts.Host, kubelet: 
     assert device_holders.find(host, RESOURCES, ()).holders == ()
 
 
-def test_a_missing_socket_is_noted_and_processes_are_found_all_the_same(host: hosts.Host) -> None:
+def test_a_missing_socket_is_noted_and_processes_are_found_all_the_same(host: chroot.Host) -> None:
     opened(host, 4711)
 
     found = device_holders.find(host, RESOURCES, (ENTRY,))
@@ -113,7 +112,7 @@ def test_a_missing_socket_is_noted_and_processes_are_found_all_the_same(host: ho
     )
 
 
-def test_a_socket_at_which_nobody_answers_is_a_failure_as_pods_may_hold_devices(host: hosts.Host) -> None:
+def test_a_socket_at_which_nobody_answers_is_a_failure_as_pods_may_hold_devices(host: chroot.Host) -> None:
     with podresources.serving(host.root):
         pass
     path = host.path(device_holders.SOCKET)
@@ -128,7 +127,7 @@ def test_a_socket_at_which_nobody_answers_is_a_failure_as_pods_may_hold_devices(
     )
 
 
-def test_a_kubelet_that_refuses_is_a_failure_with_its_words(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_a_kubelet_that_refuses_is_a_failure_with_its_words(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.failure = grpc.StatusCode.RESOURCE_EXHAUSTED
 
     with pytest.raises(errors.Failure, match="RESOURCE_EXHAUSTED, as the test says"):
@@ -136,7 +135,7 @@ def test_a_kubelet_that_refuses_is_a_failure_with_its_words(host: hosts.Host, ku
 
 
 def test_a_kubelet_that_hangs_is_not_waited_for(
-    host: hosts.Host, kubelet: podresources.Kubelet, monkeypatch: pytest.MonkeyPatch
+    host: chroot.Host, kubelet: podresources.Kubelet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_holders, "DEADLINE_S", 0.2)
     kubelet.latency_s = 30
@@ -145,7 +144,7 @@ def test_a_kubelet_that_hangs_is_not_waited_for(
         device_holders.find(host, RESOURCES, ())
 
 
-def test_an_answer_larger_than_grpc_takes_by_itself_is_read(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_an_answer_larger_than_grpc_takes_by_itself_is_read(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.give("default/big", "main", "example.com/many", *(f"device-{'x' * 1000}-{n}" for n in range(6000)))
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
 
@@ -163,7 +162,7 @@ def test_a_kubelet_whose_folder_is_a_link_to_another_disk_is_found(tmp_path: Pat
         kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
         (root / "data/kubelet/pod-resources").symlink_to(other / "var/lib/kubelet/pod-resources")
 
-        found = device_holders.find(hosts.Host(root), RESOURCES, ())
+        found = device_holders.find(chroot.Host(root), RESOURCES, ())
 
     assert texts(found) == ["pod default/nginx-0 (container web: 0000:79:00.0)"]
 
@@ -173,7 +172,7 @@ def test_a_host_with_a_long_path_is_no_hindrance(tmp_path: Path) -> None:
     with podresources.serving(root) as kubelet:
         kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
 
-        found = device_holders.find(hosts.Host(root), RESOURCES, ())
+        found = device_holders.find(chroot.Host(root), RESOURCES, ())
 
     assert len(found.holders) == 1
 
@@ -184,10 +183,10 @@ def test_a_real_process_that_has_a_device_open_is_found_and_ends() -> None:
         assert child.stdout is not None
         assert child.stdin is not None
         child.stdout.read(4)
-        during = device_holders.find(hosts.Host(Path("/")), (), (ENTRY, OTHER))
+        during = device_holders.find(chroot.Host(Path("/")), (), (ENTRY, OTHER))
         child.stdin.close()
         child.wait()
-    after = device_holders.find(hosts.Host(Path("/")), (), (ENTRY, OTHER))
+    after = device_holders.find(chroot.Host(Path("/")), (), (ENTRY, OTHER))
 
     (mine,) = [
         found for found in during.holders if isinstance(found, device_holders.Process) and found.pid == child.pid
@@ -197,7 +196,7 @@ def test_a_real_process_that_has_a_device_open_is_found_and_ends() -> None:
     assert child.pid not in {found.pid for found in after.holders if isinstance(found, device_holders.Process)}
 
 
-def test_processes_are_told_by_the_numbers_of_what_they_opened(host: hosts.Host, tmp_path: Path) -> None:
+def test_processes_are_told_by_the_numbers_of_what_they_opened(host: chroot.Host, tmp_path: Path) -> None:
     opened(host, 10, "openssl")
     (process(host, 9, "uadk_tool") / "3").symlink_to("/dev/full")
     (process(host, 11, "sh") / "0").symlink_to("/dev/null")
@@ -219,13 +218,13 @@ def test_processes_are_told_by_the_numbers_of_what_they_opened(host: hosts.Host,
     ]
 
 
-def test_without_entries_no_process_is_looked_at(host: hosts.Host) -> None:
+def test_without_entries_no_process_is_looked_at(host: chroot.Host) -> None:
     opened(host, 4711)
 
     assert device_holders.find(host, (), ()).holders == ()
 
 
-def test_a_process_that_vanishes_while_it_is_read_holds_nothing(host: hosts.Host) -> None:
+def test_a_process_that_vanishes_while_it_is_read_holds_nothing(host: chroot.Host) -> None:
     (process(host, 20) / "3").symlink_to("/dev/hisi_hpre-2-that-is-gone")
     opened(host, 21)
     (host.root / "proc/21/comm").unlink()
@@ -235,7 +234,7 @@ def test_a_process_that_vanishes_while_it_is_read_holds_nothing(host: hosts.Host
     assert device_holders.find(host, (), (ENTRY,)).holders == ()
 
 
-def test_a_process_without_cgroup_is_one_of_the_host(host: hosts.Host) -> None:
+def test_a_process_without_cgroup_is_one_of_the_host(host: chroot.Host) -> None:
     opened(host, 4711)
     (host.root / "proc/4711/cgroup").unlink()
 
@@ -244,7 +243,7 @@ def test_a_process_without_cgroup_is_one_of_the_host(host: hosts.Host) -> None:
 
 @pytest.mark.parametrize("cgroup", [SYSTEMD, CGROUPFS])
 def test_a_process_of_a_pod_that_the_kubelet_named_is_the_pods(
-    host: hosts.Host, kubelet: podresources.Kubelet, cgroup: str
+    host: chroot.Host, kubelet: podresources.Kubelet, cgroup: str
 ) -> None:
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
     host.path(f"{device_holders.LOGS}/default_nginx-0_{UID}").mkdir(parents=True)
@@ -256,7 +255,7 @@ def test_a_process_of_a_pod_that_the_kubelet_named_is_the_pods(
 
 
 def test_a_pod_that_opened_a_device_without_the_kubelets_knowledge_is_a_pod_too(
-    host: hosts.Host, kubelet: podresources.Kubelet
+    host: chroot.Host, kubelet: podresources.Kubelet
 ) -> None:
     kubelet.give("web/nginx-0", "web", HPRE, "0000:79:00.0")
     host.path(f"{device_holders.LOGS}/default_agent-x_{UID}").mkdir(parents=True)
@@ -271,28 +270,28 @@ def test_a_pod_that_opened_a_device_without_the_kubelets_knowledge_is_a_pod_too(
     ]
 
 
-def test_a_static_pod_is_recognised_by_its_hash(host: hosts.Host) -> None:
+def test_a_static_pod_is_recognised_by_its_hash(host: chroot.Host) -> None:
     host.path(f"{device_holders.LOGS}/kube-system_etcd-node-1_{'9' * 32}").mkdir(parents=True)
     opened(host, 4711, "etcd", STATIC)
 
     assert texts(device_holders.find(host, (), (ENTRY,))) == ["pod kube-system/etcd-node-1 (process 4711, etcd)"]
 
 
-def test_a_pod_without_logs_is_named_by_its_process(host: hosts.Host) -> None:
+def test_a_pod_without_logs_is_named_by_its_process(host: chroot.Host) -> None:
     opened(host, 4711, "agent", SYSTEMD)
 
     assert texts(device_holders.find(host, (), (ENTRY,))) == [f"process 4711 (agent) of the pod {UID}"]
 
 
 @pytest.mark.parametrize(("comm", "shown"), [(b"\xff\x01x\n", "\N{REPLACEMENT CHARACTER}?x"), (b"\n", "?")])
-def test_a_name_that_is_no_word_does_no_harm(host: hosts.Host, comm: bytes, shown: str) -> None:
+def test_a_name_that_is_no_word_does_no_harm(host: chroot.Host, comm: bytes, shown: str) -> None:
     opened(host, 4711)
     (host.root / "proc/4711/comm").write_bytes(comm)
 
     assert texts(device_holders.find(host, (), (ENTRY,))) == [f"process 4711 ({shown})"]
 
 
-def test_no_descriptor_is_left_open(host: hosts.Host, kubelet: podresources.Kubelet) -> None:
+def test_no_descriptor_is_left_open(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     device_holders.find(host, RESOURCES, ())
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - names alone
 

@@ -16,10 +16,10 @@ from tests.installer import machines, settings
 class Node:
     """A host's standing, and its metrics."""
 
-    def __init__(self, host: host_state.Seen | None = None, held_s: float | None = None) -> None:
-        self.shown = driver_state.Standing()
+    def __init__(self, host: host_state.HostState | None = None, held_s: float | None = None) -> None:
+        self.shown = driver_state.State()
         if host is not None:
-            self.shown.seen(host)
+            self.shown.observed(host)
         self.registry: registry.CollectorRegistry = driver_metrics.registry_of(self.shown, lambda: held_s)
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -76,31 +76,31 @@ def test_it_tells_for_how_long_a_lease_has_been_held(held_s: float | None, told:
 
 
 def test_our_driver_is_named_with_its_kernel_and_the_time_of_its_change() -> None:
-    node = Node(settings.seen())
+    node = Node(settings.current())
 
     assert node.value("info", version="2.0.1", source="prebuilt", kernel=machines.KERNEL) == 1
     assert node.value("last_change_timestamp_seconds") == 1767323045
 
 
 def test_a_driver_of_others_has_a_kernel_and_no_version() -> None:
-    node = Node(settings.seen(record=record.Record()))
+    node = Node(settings.current(record=record.Record()))
 
     assert node.value("info", version="", source="", kernel=machines.KERNEL) == 1
     assert node.value("last_change_timestamp_seconds") is None
 
 
 def test_the_step_that_is_being_taken_is_known_until_it_ends() -> None:
-    shown = driver_state.Standing()
+    shown = driver_state.State()
     shown.step("load-modules", "begun", 0)
-    assert shown.current == "load-modules"
+    assert shown.step_name == "load-modules"
 
     shown.step("load-modules", "done", 1)
 
-    assert shown.current is None
+    assert shown.step_name is None
 
 
 def test_only_a_new_state_or_reason_is_news() -> None:
-    shown = driver_state.Standing()
+    shown = driver_state.State()
 
     news = [shown.stand(*each) for each in (("Ready", "a"), ("Ready", "a"), ("Ready", "b"), ("Failed", "b"))]
 
@@ -109,7 +109,7 @@ def test_only_a_new_state_or_reason_is_news() -> None:
 
 @pytest.mark.parametrize("state", driver_state.STATES)
 def test_ready_is_the_driver_as_told_and_one_of_others_that_stays(state: str) -> None:
-    shown = driver_state.Standing()
+    shown = driver_state.State()
     shown.stand(state, "It is so.")
 
     assert shown.ready is (state in ("Ready", "Foreign"))
@@ -123,7 +123,7 @@ def test_the_process_tells_of_itself() -> None:
 
 
 def test_every_name_and_label_that_alerts_and_dashboards_use_is_there(repository_root: Path) -> None:
-    node = Node(settings.seen())
+    node = Node(settings.current())
     node.shown.step("load-modules", "failed", 1)
     shown: dict[str, set[str]] = {}
     for family in node.registry.collect():

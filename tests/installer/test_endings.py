@@ -36,12 +36,12 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
     looking = threading.Thread(target=made.loop.cycle)
     looking.start()
-    until(lambda: made.shown.current == "drain-devices")
+    until(lambda: made.shown.step_name == "drain-devices")
 
     machine.host.stop.set()
     looking.join(DEADLINE_S)
 
-    made.tools.close()
+    made.parts.close()
     assert (looking.is_alive(), settings.versions(machine)) == (False, {"2.0.1"})
     assert not machine.host.path(paths.CHANGING).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer.drain import cluster, device_holders, eviction
-from installer.host import host as hosts
+from installer.host import chroot
 from runtime import errors
 from tests.installer import apiservers, podresources
 
@@ -291,7 +291,7 @@ def test_the_end_of_the_installer_breaks_the_drain_off() -> None:
     node.grace_s = 100
     node.pause = lambda seconds: node.stop.set()  # type: ignore[method-assign]
 
-    with pytest.raises(hosts.Cancelled):
+    with pytest.raises(chroot.Cancelled):
         node.drain()
 
     assert node.asked == [(0, NGINX)]
@@ -311,7 +311,7 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
     timer = threading.Timer(0.05, node.stop.set)
     timer.start()
 
-    with pytest.raises(hosts.Cancelled):
+    with pytest.raises(chroot.Cancelled):
         running.run()
 
     timer.join()
@@ -325,7 +325,7 @@ def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
 
 def test_a_kubelet_and_an_api_server_are_drained_together(server: apiservers.ApiServer, tmp_path: Path) -> None:
     server.state.pods, server.state.budgets = {NGINX, REDIS}, {REDIS: "cache"}
-    api, host = cluster.Cluster(server.kubeconfig), hosts.Host(tmp_path)
+    api, host = cluster.Cluster(server.kubeconfig), chroot.Host(tmp_path)
     now = itertools.count()
     with podresources.serving(tmp_path) as kubelet:
         for key in (NGINX, REDIS):

@@ -40,7 +40,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
     settings.installed(machine, newer, driver_version="2.0.2")
     machine.reboot()
 
-    reason = crew.job(newer).tools.report().judged.reasons[0]
+    reason = crew.job(newer).parts.report().decided.reasons[0]
 
     place = paths.modules(machine.kernel)
     assert reason == (

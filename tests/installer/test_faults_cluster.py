@@ -84,7 +84,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
     job.settle()
-    job.tools.close()
+    job.parts.close()
     server.up()
     assert incidents.holder(server) == "kp920-1"
 
@@ -174,7 +174,7 @@ def test_the_lease_is_kept_while_the_host_is_failed(
     job.settle()
 
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
-    assert (incidents.holder(server), job.tools.right.is_safe()) == ("kp920-1", True)
+    assert (incidents.holder(server), job.parts.right.is_safe()) == ("kp920-1", True)
 
 
 def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
@@ -186,8 +186,8 @@ def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_faile
     again = crew.job(newer)
     again.loop.cycle()
 
-    assert (again.shown.state, again.tools.right.name) == ("Failed", settings.MINE)
-    assert (incidents.holder(server), again.tools.right.is_safe()) == ("kp920-1", True)
+    assert (again.shown.state, again.parts.right.name) == ("Failed", settings.MINE)
+    assert (incidents.holder(server), again.parts.right.is_safe()) == ("kp920-1", True)
 
 
 @pytest.mark.parametrize("repair", ["a better driver", "the driver before"])

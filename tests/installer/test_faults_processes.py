@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
 
 MAIN = (
-    "import sys; from installer import cli; from installer.host import host; from tests.installer import kernel;"
-    " host.Host = kernel.Host; sys.exit(cli.main())"
+    "import sys; from installer import cli; from installer.host import chroot; from tests.installer import kernel;"
+    " chroot.Host = kernel.Host; sys.exit(cli.main())"
 )
 """The program as it is, save that the host's own programs run without chroot."""
 

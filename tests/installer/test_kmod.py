@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from installer.host import host
+from installer.host import chroot
 from tests.installer import layouts, machines, modulefiles
 
 PF, ENTRY = "0000:79:00.0", "hisi_hpre-0"
@@ -25,7 +25,7 @@ def machine(tmp_path: Path) -> machines.Machine:
 
 
 def refusal(machine: machines.Machine, *command: str) -> tuple[int, str]:
-    with pytest.raises(host.CommandFailed) as caught:
+    with pytest.raises(chroot.CommandFailed) as caught:
         machine.host.run(*command)
     return caught.value.code, caught.value.said
 

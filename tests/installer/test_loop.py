@@ -32,7 +32,7 @@ def test_a_new_host_changes_and_is_ready(machine: machines.Machine, image: Path)
 
 def test_what_a_plan_shows_is_what_is_done(machine: machines.Machine, image: Path) -> None:
     made = settings.installer(machine, image)
-    planned = [step.name for step in made.tools.report().steps]
+    planned = [step.name for step in made.parts.report().steps]
 
     made.settle()
 

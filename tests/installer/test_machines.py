@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from installer.host import host
+from installer.host import chroot
 from runtime import errors
 from tests.installer import kernel, layouts, machines, modulefiles
 
@@ -28,7 +28,7 @@ def machine(tmp_path: Path) -> machines.Machine:
 
 
 def refusal(machine: machines.Machine, *command: str) -> tuple[int, str]:
-    with pytest.raises(host.CommandFailed) as caught:
+    with pytest.raises(chroot.CommandFailed) as caught:
         machine.host.run(*command)
     return caught.value.code, caught.value.said
 

@@ -44,7 +44,7 @@ def installed(folder: Path) -> tuple[machines.Machine, Path]:
 
 def reported(machine: machines.Machine, image: Path, **changes: Any) -> report.Report:
     """What an installer of this config would say."""
-    return settings.workshop(machine, image, **changes).report()
+    return settings.wired(machine, image, **changes).report()
 
 
 def new_host(folder: Path) -> Iterator[report.Report]:
@@ -111,7 +111,7 @@ def failed(folder: Path) -> Iterator[report.Report]:
     later_s = time.clock_gettime(time.CLOCK_BOOTTIME) + 1170
     attempt = msgspec.structs.replace(attempt, failures=2, until_s=later_s)
     record.update(machine.host, attempt=attempt, lease=settings.MINE)
-    yield working.tools.report()
+    yield working.parts.report()
 
 
 SITUATIONS: dict[str, Situation] = {
@@ -156,28 +156,28 @@ def test_every_report_is_of_a_situation() -> None:
     assert {path.name for path in HERE.iterdir()} == {*texts, f"{PROGRAMS}.json"}
 
 
-def of(seen: host_state.Seen, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
+def of(current: host_state.HostState, *held: str, steps: tuple[str, ...] = (), **changes: Any) -> report.Report:
     """The report of a host as values say it is, of which something has to be changed that disturbs its users."""
     stated = settings.config(**changes)
-    judged = decision.Verdict(
+    decided = decision.Decision(
         kind=decision.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=desired.asked(stated, "")
     )
     outlined = (change_steps.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
-    return report.report(stated, seen, judged, outlined, held)
+    return report.report(stated, current, decided, outlined, held)
 
 
-def tried(**changes: Any) -> host_state.Seen:
+def tried(**changes: Any) -> host_state.HostState:
     """A host on which the smallest config was tried just now, in vain."""
     stated: dict[str, Any] = {
         "digest": desired.asked(settings.config(), ""),
         "state": "Failed",
         "reason": "The disk is full.",
         "failures": 1,
-        "boot": settings.seen().boot,
+        "boot": settings.current().boot,
         "until_s": time.clock_gettime(time.CLOCK_BOOTTIME) + 90,
     }
-    known = settings.seen().record
-    return settings.seen(record=msgspec.structs.replace(known, attempt=record.Attempt(**stated | changes)))
+    known = settings.current().record
+    return settings.current(record=msgspec.structs.replace(known, attempt=record.Attempt(**stated | changes)))
 
 
 def fact(found: report.Report, name: str) -> str:
@@ -188,7 +188,7 @@ def fact(found: report.Report, name: str) -> str:
 
 
 def test_json_and_text_have_the_same_steps() -> None:
-    found = of(settings.seen(), steps=("unload-modules", "load-modules"))
+    found = of(settings.current(), steps=("unload-modules", "load-modules"))
 
     data = json.loads(report.as_json(found))
 
@@ -205,26 +205,26 @@ def test_json_and_text_have_the_same_steps() -> None:
     ],
 )
 def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> None:
-    assert fact(of(settings.seen(), *held), "Next").startswith(told)
+    assert fact(of(settings.current(), *held), "Next").startswith(told)
 
 
 def test_it_says_that_nobody_is_evicted_where_drain_is_not_enabled() -> None:
-    found = of(settings.seen(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
+    found = of(settings.current(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
 
     assert "waited for, at most 60 s, and nobody is evicted." in fact(found, "Next")
 
 
 def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
-    found = of(settings.seen(), "process 7 (gzip)", steps=("spare-users",))
+    found = of(settings.current(), "process 7 (gzip)", steps=("spare-users",))
 
     assert fact(found, "Next").startswith("Who holds a device may stay. To have it mended sooner, end them yourself.")
 
 
 def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
     fault = verification.Fault(sort=verification.Sort.NODES, text="There is no udev rule.")
-    judged = decision.Verdict(kind=decision.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
+    decided = decision.Decision(kind=decision.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
 
-    found = report.report(settings.config(), settings.seen(), judged, (), ("process 7 (gzip)",))
+    found = report.report(settings.config(), settings.current(), decided, (), ("process 7 (gzip)",))
 
     assert fact(found, "Next").startswith("Nobody who uses a device notices it.")
 
@@ -260,17 +260,19 @@ def test_a_try_of_another_wish_or_boot_or_long_ago_is_told_and_holds_up_nothing(
     ],
 )
 def test_it_says_whose_driver_it_is(known: record.Record, told: str) -> None:
-    assert fact(of(settings.seen(record=known)), "Driver") == told
+    assert fact(of(settings.current(record=known)), "Driver") == told
 
 
 def test_it_says_that_the_device_plugin_gives_nobody_a_device() -> None:
-    found = of(settings.seen(changing=True))
+    found = of(settings.current(changing=True))
 
     assert fact(found, "Devices") == "'/run/kae/driver-changing' is there: the device plugin gives nobody a device."
 
 
 def test_a_host_without_devices_is_asked_for_licence_and_bios() -> None:
-    assert "\n\nNo KAE device is on the PCI bus: is it licensed, " in report.as_status(of(settings.seen(functions=())))
+    assert "\n\nNo KAE device is on the PCI bus: is it licensed, " in report.as_status(
+        of(settings.current(functions=()))
+    )
 
 
 def test_devices_show_who_has_them_and_what_is_missing() -> None:
@@ -278,7 +280,7 @@ def test_devices_show_who_has_them_and_what_is_missing() -> None:
     virtual = settings.function("0000:79:00.1", virtual=True, vfs=0, total_vfs=0, driver=None, entry=None)
     nodeless = settings.function("0000:b9:00.0", vfs=2, entry=pci.Entry(name="hisi_hpre-1", numbers="1:3", mode=None))
 
-    text = report.as_status(of(settings.seen(functions=(given, virtual, nodeless))))
+    text = report.as_status(of(settings.current(functions=(given, virtual, nodeless))))
 
     rows = [" ".join(line.split()) for line in text.split("\n\n")[2].splitlines()[1:]]
     assert rows == [
@@ -291,7 +293,7 @@ def test_devices_show_who_has_them_and_what_is_missing() -> None:
 def test_a_module_that_lies_elsewhere_or_nowhere_is_shown_as_it_is() -> None:
     elsewhere = kmod.File(path="/opt/drivers/uacce.ko", version=None, build=None)
 
-    text = report.as_status(of(settings.seen(files={"uacce": elsewhere}, loaded={})))
+    text = report.as_status(of(settings.current(files={"uacce": elsewhere}, loaded={})))
 
     rows = [" ".join(line.split()) for line in text.split("\n\n")[1].splitlines()[1:3]]
     assert rows == ["uacce - - unknown /opt/drivers/uacce.ko", "hisi_qm - - - -"]

@@ -88,7 +88,7 @@ def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_mi
     machine.fail("modprobe uacce", NO_KEY, times=1)
 
     made = tried(machine, newer, kubeconfig=server.kubeconfig)
-    made.tools.close()
+    made.parts.close()
 
     assert attempt(machine).until_s - boot.now_s == 600
 

@@ -69,7 +69,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
         monkeypatch.setattr(eviction, "POLL_S", 0.04)
         made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
         made.settle()
-    made.tools.close()
+    made.parts.close()
 
     assert (made.shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
     assert server.state.evicted == [POD]
@@ -86,7 +86,7 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
 
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
     made.settle()
-    made.tools.close()
+    made.parts.close()
 
     assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Blocked", False, {"2.0.1"})
     assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
@@ -132,7 +132,7 @@ def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
 
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2")
     made.loop.cycle()
-    made.tools.close()
+    made.parts.close()
 
     assert made.shown.state == "Queued"
     assert made.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."

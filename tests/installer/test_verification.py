@@ -20,10 +20,10 @@ LOAD, FILES, VFS, NODES = (
 
 
 def faults(
-    seen: host_state.Seen, driver: record.Driver | None = None, served: tuple[str, ...] = (), **changes: Any
+    current: host_state.HostState, driver: record.Driver | None = None, served: tuple[str, ...] = (), **changes: Any
 ) -> list[tuple[verification.Sort, str]]:
     """What is found, for a config that differs from the smallest one as said."""
-    found = verification.faults(settings.config(**changes), seen, driver or settings.driver(), served)
+    found = verification.faults(settings.config(**changes), current, driver or settings.driver(), served)
     return [(fault.sort, fault.text) for fault in found]
 
 
@@ -40,13 +40,13 @@ def with_function(address: str, kind: str, **changes: Any) -> tuple[pci.Function
 
 
 def test_a_host_that_is_right_has_no_fault() -> None:
-    assert faults(settings.seen(), served=(HPRE, SEC, ZIP)) == []
+    assert faults(settings.current(), served=(HPRE, SEC, ZIP)) == []
 
 
 def test_a_module_without_a_file_for_the_running_kernel_is_a_fault_of_the_files() -> None:
     files = {name: settings.file(name) for name in modulefiles.DRIVER if name != "hisi_zip"}
 
-    assert faults(settings.seen(files=files)) == [
+    assert faults(settings.current(files=files)) == [
         (FILES, f"There is no module hisi_zip for the running kernel {machines.KERNEL}.")
     ]
 
@@ -54,7 +54,7 @@ def test_a_module_without_a_file_for_the_running_kernel_is_a_fault_of_the_files(
 def test_a_module_that_modprobe_takes_from_elsewhere_is_a_fault_of_the_files() -> None:
     files = {name: settings.file(name) for name in modulefiles.DRIVER} | {"hisi_qm": settings.file("hisi_qm", "extra")}
 
-    assert faults(settings.seen(files=files)) == [
+    assert faults(settings.current(files=files)) == [
         (
             FILES,
             f"modprobe takes hisi_qm from '/lib/modules/{machines.KERNEL}/extra/hisi_qm.ko', not from"
@@ -66,7 +66,7 @@ def test_a_module_that_modprobe_takes_from_elsewhere_is_a_fault_of_the_files() -
 def test_a_driver_of_packages_may_lie_where_its_packages_put_it() -> None:
     files = {name: settings.file(name, "extra") for name in modulefiles.DRIVER}
 
-    assert faults(settings.seen(files=files), settings.driver(source="packages", modules={})) == []
+    assert faults(settings.current(files=files), settings.driver(source="packages", modules={})) == []
 
 
 def test_a_module_that_stands_before_the_kernels_own_is_a_fault_only_where_those_are_wanted() -> None:
@@ -78,8 +78,8 @@ def test_a_module_that_stands_before_the_kernels_own_is_a_fault_only_where_those
     driver = settings.driver(source="inTree", modules={})
     shadowed = own | {"uacce": settings.file("uacce", "extra", modulefiles.IN_TREE)}
 
-    assert faults(settings.seen(files=own, loaded=loaded), driver) == []
-    assert faults(settings.seen(files=shadowed, loaded=loaded), driver) == [
+    assert faults(settings.current(files=own, loaded=loaded), driver) == []
+    assert faults(settings.current(files=shadowed, loaded=loaded), driver) == [
         (FILES, f"'/lib/modules/{machines.KERNEL}/extra/uacce.ko' stands before the kernel's own module uacce.")
     ]
 
@@ -93,7 +93,7 @@ def test_a_module_that_is_not_loaded_is_one_fault(name: str) -> None:
         for found in settings.functions()
     )
 
-    found = faults(settings.seen(loaded=but_for(name), functions=functions))
+    found = faults(settings.current(loaded=but_for(name), functions=functions))
 
     assert found == [(LOAD, f"Module {name} is not loaded.")]
 
@@ -101,14 +101,14 @@ def test_a_module_that_is_not_loaded_is_one_fault(name: str) -> None:
 def test_a_module_for_which_there_is_no_device_need_not_be_loaded() -> None:
     functions = tuple(found for found in settings.functions() if found.kind.name != "zip")
 
-    assert faults(settings.seen(functions=functions, loaded=but_for("hisi_zip"))) == []
+    assert faults(settings.current(functions=functions, loaded=but_for("hisi_zip"))) == []
 
 
 def test_a_module_that_an_initramfs_loaded_is_told_by_its_sources() -> None:
     _, build = modulefiles.identity("hisi_hpre", "2.0.0")
     loaded = but_for("hisi_hpre", version="2.0.0", build=build)
 
-    assert faults(settings.seen(loaded=loaded)) == [
+    assert faults(settings.current(loaded=loaded)) == [
         (
             LOAD,
             "Module hisi_hpre was loaded from elsewhere (it is 2.0.0), perhaps from the initramfs, not from"
@@ -125,7 +125,7 @@ def test_a_module_without_version_is_named_by_the_digest_of_its_sources() -> Non
         for name in modulefiles.DRIVER
     } | {"uacce": settings.module("uacce", version=None, build="1234")}
 
-    ((_, text),) = faults(settings.seen(files=files, loaded=loaded))
+    ((_, text),) = faults(settings.current(files=files, loaded=loaded))
 
     assert "(it is 1234)" in text
     assert text.endswith(f"uacce.ko' ({build}).")
@@ -134,8 +134,8 @@ def test_a_module_without_version_is_named_by_the_digest_of_its_sources() -> Non
 def test_without_digests_of_sources_versions_tell_modules_apart() -> None:
     loaded = but_for("hisi_hpre", version="2.0.0", build=None)
 
-    assert [sort for sort, _ in faults(settings.seen(loaded=loaded))] == [LOAD]
-    assert faults(settings.seen(loaded=but_for("hisi_hpre", version=None, build=None))) == []
+    assert [sort for sort, _ in faults(settings.current(loaded=loaded))] == [LOAD]
+    assert faults(settings.current(loaded=but_for("hisi_hpre", version=None, build=None))) == []
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_without_digests_of_sources_versions_tell_modules_apart() -> None:
 def test_a_parameter_that_is_not_in_force_is_a_fault(in_force: dict[str, str], was: str) -> None:
     loaded = but_for("hisi_hpre", parameters=MappingProxyType(in_force))
 
-    assert faults(settings.seen(loaded=loaded)) == [
+    assert faults(settings.current(loaded=loaded)) == [
         (LOAD, f"Parameter uacce_mode of module hisi_hpre is {was}, not 2.")
     ]
 
@@ -153,23 +153,23 @@ def test_a_parameter_that_is_not_in_force_is_a_fault(in_force: dict[str, str], w
 def test_a_parameter_that_nobody_asked_for_may_be_anything() -> None:
     loaded = but_for("hisi_hpre", parameters={"uacce_mode": "2", "pf_q_num": "256", "vfs_num": "4"})
 
-    assert faults(settings.seen(loaded=loaded)) == []
+    assert faults(settings.current(loaded=loaded)) == []
 
 
 def test_modules_that_are_loaded_and_give_no_entry_are_a_fault() -> None:
     functions = with_function(HPRE, "hpre", entry=None)
 
-    assert faults(settings.seen(functions=functions)) == [
+    assert faults(settings.current(functions=functions)) == [
         (LOAD, "Module hisi_hpre is loaded, but no hpre device has an entry in /sys/class/uacce.")
     ]
 
 
 def test_one_of_two_devices_without_entry_is_no_fault_unless_it_had_one() -> None:
     lost = settings.function("0000:b9:00.0", entry=None, driver=None)
-    seen = settings.seen(functions=(*settings.functions(), lost))
+    current = settings.current(functions=(*settings.functions(), lost))
 
-    assert faults(seen) == []
-    assert faults(seen, served=(HPRE, lost.address)) == [
+    assert faults(current) == []
+    assert faults(current, served=(HPRE, lost.address)) == [
         (LOAD, "Device 0000:b9:00.0 had an entry in /sys/class/uacce, and has none now.")
     ]
 
@@ -177,7 +177,7 @@ def test_one_of_two_devices_without_entry_is_no_fault_unless_it_had_one() -> Non
 def test_a_device_that_was_given_to_a_guest_needs_no_entry() -> None:
     functions = with_function(HPRE, "hpre", driver="vfio-pci", entry=None)
 
-    assert faults(settings.seen(functions=functions), served=(HPRE,)) == []
+    assert faults(settings.current(functions=functions), served=(HPRE,)) == []
 
 
 def test_devices_that_serve_the_kernel_alone_need_no_entry() -> None:
@@ -186,15 +186,15 @@ def test_devices_that_serve_the_kernel_alone_need_no_entry() -> None:
     loaded = but_for("hisi_hpre", parameters={"uacce_mode": "0"})
     options = desired.options(settings.config()) | {"hisi_hpre": "options hisi_hpre uacce_mode=0\n"}
 
-    assert faults(settings.seen(functions=functions, loaded=loaded, options=options), module_parameters=asked) == []
+    assert faults(settings.current(functions=functions, loaded=loaded, options=options), module_parameters=asked) == []
 
 
 @pytest.mark.parametrize("text", [None, "options hisi_zip pf_q_num=64\n", "options hisi_zip pf_q_num=256 uacce_mode=2"])
 def test_options_that_the_next_boot_would_not_find_are_a_fault_that_disturbs_nobody(text: str | None) -> None:
-    others = {name: line for name, line in settings.seen().options.items() if name != "hisi_zip"}
+    others = {name: line for name, line in settings.current().options.items() if name != "hisi_zip"}
     options = others | ({"hisi_zip": text} if text is not None else {})
 
-    assert faults(settings.seen(options=options)) == [
+    assert faults(settings.current(options=options)) == [
         (NODES, "'/etc/modprobe.d/hisi_zip.conf' does not say 'options hisi_zip pf_q_num=256 uacce_mode=2'.")
     ]
 
@@ -204,7 +204,7 @@ def test_virtual_functions_are_counted_where_a_number_was_asked_for(asked: int |
     functions = with_function(HPRE, "hpre", vfs=vfs)
     expected = [] if right else [(VFS, f"Device {HPRE} has {vfs} virtual functions, not {asked}.")]
 
-    found = faults(settings.seen(functions=functions), sriov={} if asked is None else {"hpre": asked})
+    found = faults(settings.current(functions=functions), sriov={} if asked is None else {"hpre": asked})
 
     assert found == expected
 
@@ -213,7 +213,7 @@ def test_virtual_functions_are_counted_where_a_number_was_asked_for(asked: int |
 def test_virtual_functions_are_asked_only_of_what_can_have_some(changes: dict[str, Any]) -> None:
     functions = with_function(HPRE, "hpre", **changes)
 
-    assert VFS not in {sort for sort, _ in faults(settings.seen(functions=functions), sriov={"hpre": 4})}
+    assert VFS not in {sort for sort, _ in faults(settings.current(functions=functions), sriov={"hpre": 4})}
 
 
 @pytest.mark.parametrize(
@@ -233,9 +233,9 @@ def test_virtual_functions_are_asked_only_of_what_can_have_some(changes: dict[st
 def test_more_virtual_functions_than_a_device_can_have_are_impossible(
     changes: dict[str, Any], asked: int | None, said: str | None
 ) -> None:
-    seen = settings.seen(functions=with_function(HPRE, "hpre", **changes))
+    current = settings.current(functions=with_function(HPRE, "hpre", **changes))
 
-    found = verification.impossible(settings.config(sriov={} if asked is None else {"hpre": asked}), seen)
+    found = verification.impossible(settings.config(sriov={} if asked is None else {"hpre": asked}), current)
 
     assert [text[: len(f"Device {HPRE} {said}")] for text in found] == ([f"Device {HPRE} {said}"] if said else [])
 
@@ -247,7 +247,7 @@ def test_what_several_devices_cannot_have_is_one_sentence_for_each_kind_and_numb
         settings.function(ZIP, "zip", total_vfs=0),
     )
 
-    found = verification.impossible(settings.config(sriov={"hpre": 8, "zip": 2}), settings.seen(functions=functions))
+    found = verification.impossible(settings.config(sriov={"hpre": 8, "zip": 2}), settings.current(functions=functions))
 
     assert found == (
         f"Each of the devices {HPRE}, 0000:b9:00.0 can have 7 virtual functions, and 8 are asked for: lower"
@@ -260,7 +260,7 @@ def test_what_several_devices_cannot_have_is_one_sentence_for_each_kind_and_numb
 
 
 def test_a_missing_udev_rule_is_a_fault_that_disturbs_nobody() -> None:
-    assert faults(settings.seen(rule=False)) == [(NODES, "There is no udev rule '/etc/udev/rules.d/70-kae.rules'.")]
+    assert faults(settings.current(rule=False)) == [(NODES, "There is no udev rule '/etc/udev/rules.d/70-kae.rules'.")]
 
 
 @pytest.mark.parametrize(
@@ -278,22 +278,22 @@ def test_a_device_node_is_there_and_for_everybody(
 ) -> None:
     functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode))
 
-    assert faults(settings.seen(functions=functions)) == ([fault] if fault is not None else [])
+    assert faults(settings.current(functions=functions)) == ([fault] if fault is not None else [])
 
 
 def test_a_driver_that_comes_back_need_be_in_place_and_not_good_for_anything() -> None:
     asked = settings.config(module_parameters=settings.parameters(pf_q_num=1024), sriov={"hpre": 4})
-    seen = settings.seen(rule=False, options={}, functions=with_function(HPRE, "hpre", entry=None))
+    current = settings.current(rule=False, options={}, functions=with_function(HPRE, "hpre", entry=None))
     loaded = but_for("hisi_zip", version="2.0.0", build=None)
 
-    assert verification.in_place(asked, seen, settings.driver()) == ()
-    assert [fault.sort for fault in verification.in_place(asked, settings.seen(loaded=loaded), settings.driver())] == [
-        LOAD
-    ]
+    assert verification.in_place(asked, current, settings.driver()) == ()
+    assert [
+        fault.sort for fault in verification.in_place(asked, settings.current(loaded=loaded), settings.driver())
+    ] == [LOAD]
 
 
 def test_faults_are_told_with_the_gravest_first() -> None:
     files = {name: settings.file(name, "extra") for name in modulefiles.DRIVER}
-    seen = settings.seen(files=files, loaded=but_for("uacce"), rule=False)
+    current = settings.current(files=files, loaded=but_for("uacce"), rule=False)
 
-    assert [sort for sort, _ in faults(seen)] == [FILES] * 5 + [LOAD, NODES]
+    assert [sort for sort, _ in faults(current)] == [FILES] * 5 + [LOAD, NODES]
