@@ -1,6 +1,7 @@
 """Data that differs in one thing from data that is right, and the configs of the programs as they are checked in."""
 
 import copy
+import fnmatch
 import functools
 import json
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,8 @@ from typing import Any, Generic, TypeVar
 import jsonschema
 import msgspec
 import yaml
+
+from tests.golden import trees
 
 ROOT = Path(__file__).parents[1]
 ANNOTATION = "device.openfuyao.com/config"
@@ -64,11 +67,11 @@ def mutants(
 
 
 def rendered(pattern: str) -> Iterator[tuple[str, str]]:
-    """File and config of every workload of this file name in the example fleet and in the golden cases."""
-    for folder in (ROOT / "output", ROOT / "tests" / "golden"):
-        for file in sorted(folder.glob(f"**/{pattern}")):
-            found = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
-            yield str(file.relative_to(ROOT)), found["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
+    """Yield path and config of every workload of this file name in the example fleet and in the golden cases."""
+    for title, files in trees.every().items():
+        for path in fnmatch.filter(files, f"*/{pattern}"):
+            workload = yaml.load(files[path], yaml.CSafeLoader)
+            yield f"{title}/{path}", workload["spec"]["template"]["metadata"]["annotations"][ANNOTATION]
 
 
 class Language(Generic[T]):

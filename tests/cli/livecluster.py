@@ -1,6 +1,7 @@
 """A cluster in the stand-in API server: a project's output is applied, and its controllers have done their work."""
 
 import copy
+import fnmatch
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ import yaml
 
 from tests import project
 from tests.cli import apiserver, fleet
+from tests.golden import trees
 
 NAMESPACE = "kae-operator"
 _APP = "app.kubernetes.io/name"
@@ -29,10 +31,15 @@ def applied(server: apiserver.ApiServer, folder: Path, cluster: str) -> None:
 
 
 def objects(folder: Path, cluster: str) -> Iterator[dict[str, Any]]:
-    """What is to be applied."""
-    for path in sorted((folder / "output" / cluster).glob("*/*.yaml")):
-        if path.parent.name != "bootstrap":
-            yield yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    """Return the objects of a cluster that are to be applied."""
+    return parsed(trees.read(folder / "output" / cluster))
+
+
+def parsed(files: trees.Files) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a tree, apart from bootstrap/."""
+    for path, text in files.items():
+        if fnmatch.fnmatch(path, "*/*.yaml") and not path.startswith("bootstrap/"):
+            yield yaml.load(text, Loader=yaml.CSafeLoader)
 
 
 def nodes_planned(folder: Path, cluster: str) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.status import cluster_status
 from tests import builders, project
 from tests.cli import apiserver, fleet, livecluster
+from tests.golden import trees
 
 DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
 
@@ -355,12 +356,9 @@ def test_nothing_is_written_anywhere(compiled: Path, server: apiserver.ApiServer
     assert all(request.startswith("GET ") for request in server.state.requests)
 
 
-def test_every_kind_of_the_examples_is_looked_for(repository_root: Path) -> None:
+def test_every_kind_of_the_examples_is_looked_for() -> None:
     rendered = {
-        (item["apiVersion"], item["kind"])
-        for folder in (repository_root, *repository_root.glob("tests/golden/*"))
-        for cluster in (folder / "output").glob("*")
-        for item in livecluster.objects(folder, cluster.name)
+        (item["apiVersion"], item["kind"]) for files in trees.every().values() for item in livecluster.parsed(files)
     }
 
     assert rendered <= set(cluster_status.KINDS)

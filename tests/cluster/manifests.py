@@ -1,5 +1,6 @@
 """What the compiler has written: the objects of a folder of a cluster, in the order in which they can be made."""
 
+import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,10 +8,10 @@ from typing import Any
 
 import yaml
 
-from tests import golden
+from tests.golden import trees
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
-ROOT = Path(golden.__file__).resolve().parents[2]
+ROOT = trees.ROOT
 """The folder of the repository."""
 
 
@@ -37,19 +38,15 @@ class Manifest:
         return f"{self.kind} {self.data['metadata']['name']}"
 
 
-def trees() -> Sequence[Path]:
-    """The folders of all clusters: of the example fleet, and of the golden projects."""
-    return sorted(ROOT.glob("output/*/")) + sorted(ROOT.glob("tests/golden/*/output/*/"))
-
-
-def title(tree: Path) -> str:
-    """A folder of a cluster, from the root of the repository."""
-    return str(tree.relative_to(ROOT))
-
-
 def of(tree: Path) -> Sequence[Manifest]:
-    """Every object in a folder of a cluster, namespaces and definitions first."""
-    return sorted(map(_read, sorted(tree.glob("*/*.yaml"))), key=_rank)
+    """Return every object in a folder of a cluster, namespaces and definitions first."""
+    return parsed(trees.read(tree))
+
+
+def parsed(files: trees.Files) -> Sequence[Manifest]:
+    """Return every object in the files of a cluster, namespaces and definitions first."""
+    paths = sorted(fnmatch.filter(files, "*/*.yaml"))
+    return sorted((_manifest(path, files[path]) for path in paths), key=_rank)
 
 
 def definitions_of_nfd() -> Sequence[Manifest]:
@@ -77,9 +74,8 @@ def differences(rendered: Any, live: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {rendered!r} was rendered, and {live!r} is there"
 
 
-def _read(path: Path) -> Manifest:
-    text = path.read_text()
-    return Manifest(component=path.parent.name, data=yaml.load(text, yaml.CSafeLoader), text=text)
+def _manifest(path: str, text: str) -> Manifest:
+    return Manifest(component=path.partition("/")[0], data=yaml.load(text, yaml.CSafeLoader), text=text)
 
 
 def _rank(item: Manifest) -> int:

@@ -11,6 +11,7 @@ from tests.cluster import control_plane as control_planes
 from tests.cluster import manifests, waiting
 from tests.cluster import objects as kinds
 from tests.fuzz import mutants
+from tests.golden import trees
 
 MANAGER = "kae"
 MUTANTS = 200
@@ -18,7 +19,7 @@ KEPT = ("Namespace", "CustomResourceDefinition")
 """They take seconds to go, and are the same in every tree."""
 
 
-@pytest.fixture(params=manifests.trees(), ids=manifests.title)
+@pytest.fixture(params=trees.titles())
 def tree(
     request: pytest.FixtureRequest,
     control_plane: control_planes.ControlPlane,
@@ -26,8 +27,7 @@ def tree(
     definitions: None,
 ) -> Iterator[Sequence[manifests.Manifest]]:
     """The objects of a cluster, whose foreign namespaces are there; at the end what was applied is gone."""
-    path: Path = request.param
-    found = manifests.of(path)
+    found = manifests.parsed(trees.files(request.param))
     make_namespaces(control_plane, found)
     yield found
     for item in reversed(found):
@@ -129,11 +129,11 @@ def test_whatever_compiles_is_taken(
 
 
 def test_every_tree_is_applied() -> None:
-    titles = {manifests.title(tree) for tree in manifests.trees()}
+    found = trees.every()
 
-    assert {"output/east", "output/lab", "output/west"} <= titles
-    assert len(titles) >= 16
-    assert all(manifests.of(tree) for tree in manifests.trees())
+    assert {"output/east", "output/lab", "output/west"} <= found.keys()
+    assert len(found) >= 16
+    assert all(manifests.parsed(files) for files in found.values())
 
 
 @pytest.mark.parametrize(

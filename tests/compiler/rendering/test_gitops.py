@@ -1,7 +1,7 @@
 """What the engines are told: nothing waits for hardware, nothing precious is pruned, nothing is substituted."""
 
+import fnmatch
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,8 +10,8 @@ import yaml
 from compiler.fleet import definitions
 from compiler.rendering import gitops
 from tests import builders
+from tests.golden import trees
 
-ROOT = Path(__file__).parents[3]
 WAVE = "argocd.argoproj.io/sync-wave"
 SYNC = "argocd.argoproj.io/sync-options"
 COMPARE = "argocd.argoproj.io/compare-options"
@@ -205,11 +205,11 @@ def test_a_path_of_the_repository_is_written_as_each_engine_wants_it(path: str) 
 
 
 def kinds_in_output() -> Iterator[tuple[str, str]]:
-    """Group and kind of every object in the example fleet and the golden trees, apart from bootstrap/."""
-    for folder in (ROOT / "output", *sorted((ROOT / "tests/golden").glob("*/output"))):
-        for path in folder.glob("*/*/*.yaml"):
-            if path.parent.name != "bootstrap":
-                data = yaml.load(path.read_text("utf-8"), yaml.CSafeLoader)
+    """Yield group and kind of every object in the example fleet and the golden trees, apart from bootstrap/."""
+    for files in trees.every().values():
+        for path in fnmatch.filter(files, "*/*.yaml"):
+            if not path.startswith("bootstrap/"):
+                data = yaml.load(files[path], yaml.CSafeLoader)
                 yield data["apiVersion"].rpartition("/")[0], data["kind"]
 
 
