@@ -1,1 +1,5 @@
-"""Text to data and back, each value with its position in the text; knows nothing of KAE."""
+"""YAML and JSON text to plain data with positions, and back; nothing here knows what KAE is.
+
+`decode` reads the bytes of a file, `documents` holds what was read, `canonical` writes data, and `edits` changes one
+string of a file. Other modules are imported from here only by them.
+"""

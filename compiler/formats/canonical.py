@@ -1,8 +1,7 @@
-"""The one way in which objects and inventories are written: the same data, the same bytes, the same meaning.
+"""Canonical YAML and JSON text: equal data gives equal bytes, which every reader understands alike.
 
-YAML is written so that every reader of Kubernetes takes it alike (sigs.k8s.io/yaml, kustomize's kyaml,
-PyYAML; YAML 1.1 and 1.2): strings that any of them could take for something else are quoted, keys are
-sorted, nothing is folded, and nothing is left out.
+The readers of Kubernetes manifests are sigs.k8s.io/yaml, kustomize's kyaml and PyYAML, for YAML 1.1 and 1.2.
+Strings that one of them takes for another type are quoted. Keys are sorted, and long lines are not folded.
 """
 
 import functools
@@ -10,27 +9,27 @@ import json
 import re
 from typing import Any
 
-# A letter or a slash first keeps out every number, date, sexagesimal and special float, all of which start
-# with a digit, sign or dot; what stays ambiguous are words, and marks with a blank beside them.
+# Numbers, dates, sexagesimals and special floats start with a digit, sign or dot; these strings start with a letter
+# or slash. Words such as `yes`, and ':' or '#' beside a blank, stay ambiguous and are checked below.
 _PLAIN = re.compile(r"[A-Za-z/][A-Za-z0-9_./@+ (),:-]*")
 _WORDS = frozenset(
     ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "inf", "infinity", "nan"]
-)  # compared in lower case: each of them is a scalar of its own to some reader
-# Beyond ASCII, what readers take raw: no controls, line breaks of any YAML, byte order marks, half characters.
-# Tuples rather than a regular expression, whose large character sets take milliseconds to compile at every start.
+)  # Compared in lower case: some reader takes each of them for a boolean, null or float.
+# Characters beyond ASCII that need no escape: all but controls, line breaks of YAML 1.1, byte order marks and
+# surrogates. Compiling a regular expression with such large sets would take milliseconds at every start.
 _RAW = ((0xA0, 0x2027), (0x202A, 0xD7FF), (0xE000, 0xFEFE), (0xFF00, 0xFFFD), (0x10000, 0x10FFFF))
 _ESCAPED = re.compile(r"[^ !#-\[\]-~]")
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
 _BEYOND = re.compile(r"[^ -~\t\n]")
-# libyaml looks no further than 1024 characters for the colon after a key.
+# libyaml searches 1024 characters for the colon after a key (SIMPLE_KEY in scanner.c).
 _KEY = 1000
-# Larger integers are floats to some readers; other floats are written in forms that are strings to some.
+# Some readers take larger integers for floats, and floats in other forms, such as 1e5, for strings.
 _INTEGER = 10**18
 _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+")
 
 
 def dump_yaml(data: Any) -> str:
-    """The YAML text of an object; raises TypeError for what a manifest cannot hold, null among it."""
+    """Return the YAML text of an object; raise TypeError for a value that no manifest holds, such as null."""
     lines: list[str] = []
     _block(data, "", lines)
     lines.append("")
@@ -38,12 +37,12 @@ def dump_yaml(data: Any) -> str:
 
 
 def dump_json(data: Any) -> str:
-    """The compact JSON text of a value on one line, keys sorted."""
+    """Return the compact JSON text of a value on one line, with sorted keys."""
     return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def scalar(value: str | bool | int | float) -> str:
-    """A scalar as it is written: plain where nobody can misread it, otherwise in double quotes."""
+    """Return the text of a scalar: plain where no reader takes it for another type, otherwise in double quotes."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, bool):
@@ -52,11 +51,11 @@ def scalar(value: str | bool | int | float) -> str:
         return str(value)
     if isinstance(value, float) and _FLOAT.fullmatch(repr(value)):
         return repr(value)
-    raise TypeError(f"no scalar of a manifest: {value!r}")
+    raise TypeError(f"a manifest cannot hold the scalar {value!r}")
 
 
 def quoted(text: str) -> str:
-    """A string in double quotes, which YAML reads as JSON does; raises TypeError for half characters."""
+    """Return a string in double quotes, valid in YAML and JSON; raise TypeError for an unpaired surrogate."""
     return '"' + _ESCAPED.sub(_escape, text) + '"'
 
 
@@ -66,7 +65,7 @@ def _escape(match: re.Match[str]) -> str:
         return character
     code = ord(character)
     if 0xD800 <= code <= 0xDFFF:
-        raise TypeError(f"no character of a manifest: {character!r}")
+        raise TypeError(f"a manifest cannot hold the character {character!r}")
     return _SHORT.get(character) or f"\\u{code:04x}"
 
 
@@ -86,10 +85,10 @@ def _is_plain(text: str) -> bool:
 
 
 def _is_literal(text: str) -> bool:
-    """Whether a string is written as a literal block.
+    """Return whether a string is written as a literal block.
 
-    Its first line sets the indentation, so it begins with no blank; nobody would see a blank at the end of a
-    line, or count the line breaks at the end.
+    The first line sets the indentation of the block, so it cannot begin with a blank. Blanks at the end of a line and
+    several line breaks at the end of the text would not be seen, so such strings are quoted.
     """
     return (
         "\n" in text
@@ -103,7 +102,7 @@ def _is_literal(text: str) -> bool:
 
 
 def _block(value: Any, indent: str, lines: list[str]) -> None:
-    """Add the lines of a value, all of them indented."""
+    """Append the lines of a value, all of them indented."""
     if isinstance(value, dict) and value:
         for key in sorted(value):
             _entry(f"{indent}{_key(key)}:", value[key], indent, lines)
@@ -115,7 +114,7 @@ def _block(value: Any, indent: str, lines: list[str]) -> None:
 
 
 def _entry(head: str, value: Any, indent: str, lines: list[str]) -> None:
-    """Add a head and its value: beside it or, where it is a block, below it."""
+    """Append a key or dash and its value: scalars beside it, blocks below it."""
     if isinstance(value, dict) and value:
         lines.append(head)
         _block(value, indent + "  ", lines)
@@ -148,9 +147,9 @@ def _flow(value: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    if not isinstance(key, str) or key == "<<":  # kyaml merges even where it is quoted.
-        raise TypeError(f"no key of a manifest: {key!r}")
+    if not isinstance(key, str) or key == "<<":  # kyaml takes even a quoted "<<" for a merge.
+        raise TypeError(f"a manifest cannot hold the key {key!r}")
     written = _string(key)
     if len(written) > _KEY:
-        raise TypeError(f"a key longer than YAML readers look: {written[:40]}…")
+        raise TypeError(f"a key is longer than {_KEY} characters: {written[:40]}…")
     return written

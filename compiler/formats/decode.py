@@ -1,4 +1,4 @@
-"""From the bytes of a file to its documents: JSON where the name says so, YAML otherwise."""
+"""The bytes of a file to its documents: a name that ends in .json means JSON, any other YAML."""
 
 import codecs
 import re
@@ -7,9 +7,9 @@ from compiler import diagnostics
 from compiler.formats import documents, json_text, lines, yaml_text
 
 YAML_BYTES = 32 * 1024 * 1024
-"""The size of the largest YAML file; kubectl's answer for more nodes is read, more quickly, as JSON."""
+"""The largest size of a YAML file; larger lists of nodes are read as JSON, which is much quicker."""
 
-_MARKS = (  # UTF-32 before UTF-16, whose mark is the beginning of UTF-32's.
+_MARKS = (  # UTF-32 comes first: its little-endian mark begins with that of UTF-16.
     (codecs.BOM_UTF8, "UTF-8"),
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
@@ -17,17 +17,17 @@ _MARKS = (  # UTF-32 before UTF-16, whose mark is the beginning of UTF-32's.
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
-# Beyond them, what YAML does not allow, and what YAML 1.1 takes for a line break and YAML 1.2 does not.
+# Also characters that YAML does not allow, and those that are line breaks in YAML 1.1 only.
 _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
-"""What a file holds, and what is wrong with it."""
+"""The documents of a file, and its mistakes."""
 
 
 def decode(name: str, content: bytes) -> Reading:
-    """A file's documents, or everything that is wrong with it.
+    """Return the documents of a file, and its mistakes.
 
-    The bytes are let go before values are made of them, if the caller keeps none: decode(name, read(it)).
+    A caller that keeps no reference to the bytes, as in decode(name, read(path)), saves their memory during parsing.
     """
     is_json = name.endswith(".json")
     refused = _refused(name, content, is_json)
@@ -45,7 +45,7 @@ def _json(text: str, name: str) -> Reading:
     if not text or text.isspace():
         return [], [_empty(name)]
     document, found = json_text.document(text, name)
-    # JSON refuses raw controls by itself; they only have to be named where something is wrong.
+    # The JSON scanner refuses raw controls itself; this search only gives the better message.
     forbidden = _CONTROL.search(text) if found else None
     if forbidden:
         return [], [_forbidden(lines.Lines(name, text), forbidden)]
@@ -61,7 +61,7 @@ def _yaml(text: str, name: str) -> Reading:
 
 
 def _refused(name: str, content: bytes, is_json: bool) -> diagnostics.Diagnostic | None:
-    """Why the bytes of a file are not even looked into."""
+    """Return the finding for a file whose bytes are not decoded."""
     if not is_json and len(content) > YAML_BYTES:
         return diagnostics.Diagnostic(
             code="file-too-large",
@@ -96,7 +96,7 @@ def _forbidden(text: lines.Lines, match: re.Match[str]) -> diagnostics.Diagnosti
     return diagnostics.Diagnostic(
         code="forbidden-character",
         span=text.span(match.start()),
-        message=f"The character U+{code:04X} cannot stand in a document.",
+        message=f"A document cannot hold the character U+{code:04X}.",
         hint="Remove it." if code < 0x80 else f'Remove it, or write "\\u{code:04x}" in double quotes.',
     )
 

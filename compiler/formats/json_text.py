@@ -1,5 +1,6 @@
-"""JSON documents by the standard library's scanner; places are looked up in the text only when asked for."""
+"""JSON documents, read by the scanner of the standard library."""
 
+import itertools
 import json
 import math
 import re
@@ -10,46 +11,46 @@ from compiler import diagnostics, wording
 from compiler.formats import documents, json_positions, lines, scalars
 
 DEPTH = 64
-"""How deep a document may nest, as in the rule of nesting-too-deep."""
+"""The largest depth of a document, as in the rule of nesting-too-deep."""
 
 FINDINGS = 1000
-"""Findings after which a file is not searched on."""
+"""Findings after which the search of a file ends."""
 
 _STRING = r'"(?:[^"\\]++|\\.)*+"'
 _BRACKET = re.compile(rf"{_STRING}|([\[{{]|[\]}}])", re.DOTALL)
 _NUMBER = re.compile(rf"{_STRING}|(-?(?:Infinity|NaN|[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?))", re.DOTALL)
-# A pair of halves is a character; each other half matches alone. Every backslash of JSON begins an escape.
-_HALF = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)")
+# A pair of surrogates is a character; an unpaired one matches the group. Every backslash begins an escape.
+_SURROGATE = re.compile(r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(u[dD][89a-fA-F]..)|.)")
 
 Reading = tuple[documents.Document | None, list[diagnostics.Diagnostic]]
-"""The document of a file, or what is wrong with it."""
+"""The document of a file, or its mistakes."""
 
 
 def document(text: str, file: str) -> Reading:
-    """A file's one document, or everything that is wrong with it."""
+    """Return the one document of a file, or all its mistakes."""
     where = lines.Lines(file, text)
-    odd = _Oddities()
+    counts = _Oddities()
     try:
-        data = odd.decoder.decode(text)
+        data = counts.decoder.decode(text)
     except json.JSONDecodeError as error:
         return None, [_syntax(where, error)]
     except RecursionError:
         return None, [_too_deep(where)]
     if _height(data) > DEPTH:
         return None, [_too_deep(where)]
-    found: list[diagnostics.Diagnostic] = []
-    if odd.duplicates:
-        del data  # The search reads the text again, and the memory with it.
-        found += _first(_duplicates(where, odd))
-    if odd.numbers:
-        found += _first(_numbers(where))
+    findings: list[diagnostics.Diagnostic] = []
+    if counts.duplicates:
+        del data  # The search decodes values again, which takes as much memory as the first time.
+        findings += _first(_duplicates(where, counts))
+    if counts.numbers:
+        findings += _first(_numbers(where))
     if "\\u" in text:
-        found += _first(_halves(where))
-    return (None, found) if found else (documents.Document(file, data, json_positions.Positions(where)), [])
+        findings += _first(_unpaired_surrogates(where))
+    return (None, findings) if findings else (documents.Document(file, data, json_positions.Positions(where)), [])
 
 
 class _Oddities:
-    """A decoder, and how often it met what JSON allows and documents do not."""
+    """A JSON decoder that counts values that are valid JSON but not allowed in documents."""
 
     def __init__(self) -> None:
         self.duplicates = 0
@@ -62,9 +63,9 @@ class _Oddities:
         )
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        self.duplicates += len(pairs) - len(found)
-        return found
+        members = dict(pairs)
+        self.duplicates += len(pairs) - len(members)
+        return members
 
     def _integer(self, digits: str) -> int:
         if len(digits) > scalars.DIGITS and _number_problem(digits):
@@ -82,15 +83,15 @@ class _Oddities:
         return 0.0
 
 
-def _first(found: Iterator[diagnostics.Diagnostic]) -> list[diagnostics.Diagnostic]:
-    return [each for each, _ in zip(found, range(FINDINGS), strict=False)]
+def _first(findings: Iterator[diagnostics.Diagnostic]) -> list[diagnostics.Diagnostic]:
+    return list(itertools.islice(findings, FINDINGS))
 
 
 _BRANCHES = frozenset({dict, list})
 
 
 def _height(data: Any) -> int:
-    """How deep a value nests; level by level, and past mappings of scalars without a step for each of them."""
+    """Return the depth of a value, measured level by level; the loop skips branches of scalars, as most are."""
     height, level = 0, [data] if type(data) in _BRANCHES else []
     while level:
         height += 1
@@ -104,7 +105,7 @@ def _height(data: Any) -> int:
 
 
 def _too_deep(where: lines.Lines) -> diagnostics.Diagnostic:
-    """The first bracket that opens a level too many."""
+    """Return the finding at the first bracket that opens a level too many."""
     depth = 0
     position = 0
     for match in _BRACKET.finditer(where.text):
@@ -118,11 +119,11 @@ def _too_deep(where: lines.Lines) -> diagnostics.Diagnostic:
     return diagnostics.Diagnostic(code="nesting-too-deep", span=where.span(position), message=message)
 
 
-def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diagnostic]:
-    """Each key that its object already has; only values that hold such a key are looked into."""
+def _duplicates(where: lines.Lines, counts: _Oddities) -> Iterator[diagnostics.Diagnostic]:
+    """Yield a finding for each key that its object already has; only values that hold such a key are searched."""
     text = where.text
     search = [json_positions.top(text)]
-    for branch in search:  # It grows on the way.
+    for branch in search:  # The loop appends to it.
         first: dict[str | int, int] = {}
         for step, key_at, at in json_positions.members(text, branch):
             earlier = first.setdefault(step, key_at)
@@ -130,18 +131,18 @@ def _duplicates(where: lines.Lines, odd: _Oddities) -> Iterator[diagnostics.Diag
                 yield diagnostics.Diagnostic(
                     code="duplicate-key",
                     span=where.span(key_at),
-                    message=f"The key {wording.quoted(str(step))} stands twice in its object.",
-                    notes=(f"It first stands at {where.span(earlier)}.",),
+                    message=f"The key {wording.quoted(str(step))} appears twice in its object.",
+                    notes=(f"It first appears at {where.span(earlier)}.",),
                 )
             if text[at] in "[{" and len(search) < FINDINGS:
-                before = odd.duplicates
-                odd.decoder.raw_decode(text, at)
-                if odd.duplicates > before:
+                before = counts.duplicates
+                counts.decoder.raw_decode(text, at)
+                if counts.duplicates > before:
                     search.append(at)
 
 
 def _number_problem(number: str) -> tuple[str, str, str] | None:
-    """The code, the message and the hint for a number that documents do not hold."""
+    """Return code, message and hint for a number that documents cannot hold, or None."""
     if number.lstrip("-").isdigit():
         if len(number.lstrip("-")) <= scalars.DIGITS:
             return None
@@ -151,7 +152,7 @@ def _number_problem(number: str) -> tuple[str, str, str] | None:
         return "json-syntax", f"{wording.quoted(number)} is not a number of JSON.", ""
     if math.isfinite(float(number)):
         return None
-    return "json-syntax", f"{wording.quoted(number)} is larger than a number of JSON readers can be.", ""
+    return "json-syntax", f"{wording.quoted(number)} is larger than any number that JSON readers hold.", ""
 
 
 def _numbers(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
@@ -163,27 +164,27 @@ def _numbers(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
             yield diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)
 
 
-def _halves(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
-    for match in _HALF.finditer(where.text):
+def _unpaired_surrogates(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]:
+    for match in _SURROGATE.finditer(where.text):
         if match[1]:
             yield diagnostics.Diagnostic(
                 code="forbidden-character",
                 span=where.span(match.start()),
-                message=f"The escape {wording.quoted(match[0])} is half a character.",
-                hint="Write the character itself, or both halves.",
+                message=f"The escape {wording.quoted(match[0])} is an unpaired surrogate.",
+                hint="Write the character itself, or both surrogates of its pair.",
             )
 
 
 _SYNTAX: tuple[tuple[str, str, str], ...] = (
-    # What the scanner's message begins with, and our sentence and hint for it.
-    ("Extra data", "The file goes on after its JSON value.", "Keep one value in a .json file."),
+    # The beginning of the scanner's message, then our message and hint.
+    ("Extra data", "The file continues after its JSON value.", "Keep one value in a .json file."),
     ("Unterminated string", "The string that opens here does not close.", ""),
     (
         "Invalid control character",
-        "A string cannot go on over a tab or a line break.",
+        "A string cannot hold a raw tab or line break.",
         "Write '\\t' or '\\n'.",
     ),
-    ("Invalid \\", "A string holds an escape that JSON does not know.", "Write '\\\\' for a backslash."),
+    ("Invalid \\", "A string holds an unknown escape.", "Write '\\\\' for a backslash."),
     ("Expecting property name", "A key in double quotes is missing here.", ""),
     ("Expecting ':'", "A ':' is missing here.", ""),
     ("Expecting ','", "A ',' or a closing bracket is missing here.", ""),
@@ -192,7 +193,7 @@ _SYNTAX: tuple[tuple[str, str, str], ...] = (
 
 
 def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diagnostic:
-    """What the scanner found, in a sentence that is the same for every Python."""
+    """Return the finding for the scanner's error, in words that are the same for every version of Python."""
     text, position = where.text, error.pos
     message, hint = next(
         (entry[1:] for entry in _SYNTAX if error.msg.startswith(entry[0])), ("The file is not JSON.", "")
@@ -200,7 +201,7 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
     start = json_positions.top(text)
     comma = _trailing_comma(text, position)
     if comma is not None:
-        message, hint, position = "A ',' stands before a closing bracket.", "Remove it.", comma
+        message, hint, position = "A closing bracket follows this ','.", "Remove it.", comma
     elif position == start and not text.startswith(("{", "["), start):
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
     elif json_positions.after_space(text, position) == len(text):
@@ -211,7 +212,7 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
 
 
 def _trailing_comma(text: str, position: int) -> int | None:
-    """Where a comma stands that only a bracket follows; scanners point at the one (3.13) or the other."""
+    """Return the position of a comma before a closing bracket; Python 3.13 points at the comma, others behind it."""
     if text.startswith(("]", "}"), position):
         comma = position - 1
         while comma > 0 and text[comma] in " \t\r\n":

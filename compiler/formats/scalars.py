@@ -1,4 +1,4 @@
-"""What a plain YAML scalar means: the same to every reader of Kubernetes, or nothing that we accept.
+"""The meaning of plain YAML scalars; a scalar that readers of Kubernetes manifests take differently is refused.
 
 The readers are sigs.k8s.io/yaml (go-yaml v2: Argo CD, kubectl), kyaml (go-yaml v3: kustomize, Flux) and
 PyYAML. Their tables are go-yaml's resolve.go, PyYAML's resolver.py (YAML 1.1), and kyaml's isTypeAmbiguous.
@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 DIGITS = 18
-"""Digits that an integer can have: one more, and readers fall back to floats, which drop digits."""
+"""Digits that an integer can have; some readers take longer ones for floats, which drop digits."""
 
 _AGREED = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -22,8 +22,8 @@ _WORDS = {
     **dict.fromkeys(("y", "yes", "on", "true"), "true for the boolean"),
     **dict.fromkeys(("n", "no", "off", "false"), "false for the boolean"),
 }
-_UNLIKE = "is not read alike by every YAML reader"
-# No date or word is longer, and numbers need no closer look: their digits would be lost.
+_AMBIGUOUS = "is not read alike by every YAML reader"
+# Longer than any date or word; longer numbers lose digits in any reader.
 _SHORT = 80
 _DIGITS = re.compile(r"[-+.0-9][-+.:_0-9A-Fa-fXxOo]*+")
 _STARTS = frozenset("~nNyYtTfFoO=<.+-0123456789")
@@ -45,7 +45,7 @@ _TIME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A plain scalar's value, or what is wrong with it and what else could be written for it."""
+    """The value of a plain scalar, or why it is refused and how else to write it."""
 
     value: str | int | float | bool | None
     problem: str = ""
@@ -53,10 +53,10 @@ class Scalar:
 
 
 def plain(text: str) -> Scalar:
-    """What a plain scalar means."""
+    """Return the meaning of a plain scalar."""
     if len(text) <= _SHORT:
         return _short(text)
-    return Scalar(text, _UNLIKE if _DIGITS.fullmatch(text) else "")
+    return Scalar(text, _AMBIGUOUS if _DIGITS.fullmatch(text) else "")
 
 
 @functools.lru_cache(maxsize=8192)
@@ -72,11 +72,11 @@ def _short(text: str) -> Scalar:
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return Scalar(float(text))
     other = _otherwise(text)
-    return Scalar(text) if other is None else Scalar(text, _UNLIKE, other)
+    return Scalar(text) if other is None else Scalar(text, _AMBIGUOUS, other)
 
 
 def _otherwise(text: str) -> str | None:
-    """How else to write what is no string to some reader ('' where there is no way); None for a string."""
+    """Return how else to write a scalar that is no string to some reader, '' if unknown; None for a string."""
     if text.lower() in _WORDS:
         return _WORDS[text.lower()]
     number = _NUMBER.fullmatch(text.replace("_", "").lower())
@@ -86,7 +86,7 @@ def _otherwise(text: str) -> str | None:
 
 
 def _decimal(number: re.Match[str]) -> str:
-    """A number as Kubernetes reads it, in the form that all readers share."""
+    """Return a number as Kubernetes reads it, in a form that all readers share, or '' if there is none."""
     value: float | None = None
     for base, radix in _BASES.items():
         if number[base] and len(number[base]) <= 60:  # 60 binary digits are 18 decimal ones.

@@ -1,7 +1,7 @@
-"""YAML values and their positions, out of libyaml's events.
+"""YAML values and their positions, built from the events of libyaml.
 
-Refused are tags, keys that are not strings or stand twice, and plain scalars that readers take for different
-things. Anchors, aliases and merge keys work as in go-yaml, where a mapping's own keys win.
+Tags, duplicate keys, keys that are not strings, and plain scalars that readers take for different types are refused.
+Anchors, aliases and merge keys work as in go-yaml, where a mapping's own keys win.
 """
 
 from typing import Any, Final
@@ -11,23 +11,23 @@ import yaml
 from compiler import diagnostics, wording
 from compiler.formats import canonical, documents, lines, scalars, yaml_positions
 
-_EVENTS = yaml.CSafeLoader  # libyaml's events; where PyYAML lacks it this fails, as its own parser differs.
+_EVENTS = yaml.CSafeLoader  # This fails where PyYAML is built without libyaml, as its pure Python parser differs.
 
 DEPTH = 64
-"""How deep a document may nest, as in the rule of nesting-too-deep."""
+"""The largest depth of a document, as in the rule of nesting-too-deep."""
 
 ALIASED = 100_000
-"""Values that a file's aliases may add: far more than sharing needs, and little memory."""
+"""Values that the aliases of a file may add: far more than documents need, and little memory."""
 
 FINDINGS = 1000
-"""Findings after which a file is not read on, so that a broken large one does not fill the memory."""
+"""Findings after which reading ends, so that a large broken file does not fill the memory."""
 
 Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
-"""What a file holds, and what is wrong with it."""
+"""The documents of a file, and its mistakes."""
 
 
 class _Value:
-    """A value that is complete: its data, its position, and how large and how high it is with its aliases."""
+    """A complete value: its data and position, and its size and height with all aliases expanded."""
 
     __slots__ = ("data", "height", "position", "size")
 
@@ -44,7 +44,7 @@ _IGNORED: Final = object()
 
 
 class _Open:
-    """A mapping or a list that is being read."""
+    """A mapping or list whose end was not read yet."""
 
     __slots__ = ("anchor", "at", "data", "height", "inside", "key", "key_at", "merged", "size")
 
@@ -63,7 +63,7 @@ class _Open:
         return self.key is None and type(self.data) is dict
 
     def closed(self) -> _Value:
-        """The complete value; the keys that merges bring come last, the earlier mapping's first."""
+        """Return the complete value; merged keys come last, those of earlier mappings first."""
         for data, inside in self.merged or ():
             for key, item in data.items():
                 if key not in self.data:
@@ -73,22 +73,22 @@ class _Open:
 
 
 class _StopError(Exception):
-    """What follows in the file cannot be told apart any more."""
+    """The rest of the file cannot be read."""
 
 
 class Reader:
-    """Reads the documents of a text, once; nothing here calls itself, so depth costs no stack."""
+    """A reader of the documents of one text; it does not recurse, so depth needs no stack."""
 
     def __init__(self, text: lines.Lines) -> None:
         self.lines = text
         self.documents: list[documents.Document] = []
-        self.found: list[diagnostics.Diagnostic] = []
+        self.findings: list[diagnostics.Diagnostic] = []
         self.open: list[_Open] = []
         self.anchors: dict[str, _Value | _Open] = {}
         self.aliased = 0
 
     def read(self) -> None:
-        """Fill `documents` and `found`; raises yaml.YAMLError where the text is not YAML."""
+        """Fill `documents` and `findings`; raise yaml.YAMLError where the text is not YAML."""
         take: dict[type, Any] = {
             yaml.ScalarEvent: self._scalar,
             yaml.MappingStartEvent: lambda event: self._start(event, {}),
@@ -164,22 +164,22 @@ class Reader:
         else:
             top.key = _IGNORED
             hint = "Merge several mappings as a list: <<: [*one, *two]."
-            self._report("duplicate-key", at, "The key '<<' stands twice in its mapping.", hint=hint)
+            self._report("duplicate-key", at, "The key '<<' appears twice in its mapping.", hint=hint)
 
     def _set_key(self, key: str, at: int) -> None:
         top = self.open[-1]
         top.key, top.key_at = key, at
         if key in top.inside:
             top.key = _IGNORED
-            note = f"It first stands at {self.lines.span(top.inside[key][0])}."
-            self._report("duplicate-key", at, f"The key {wording.quoted(key)} stands twice in its mapping.", note)
+            note = f"It first appears at {self.lines.span(top.inside[key][0])}."
+            self._report("duplicate-key", at, f"The key {wording.quoted(key)} appears twice in its mapping.", note)
 
     def _start(self, event: Any, data: Any) -> None:
         at = event.start_mark.index
         self._refuse_tag(event)
         if self.open[-1].wants_key():
             hint = "Put a value that begins with '{' or '[' in quotes."
-            self._report("yaml-syntax", at, "A key is a mapping or a list.", hint=hint)
+            self._report("yaml-syntax", at, "A key cannot be a mapping or a list.", hint=hint)
             raise _StopError
         if len(self.open) > DEPTH:
             self._too_deep(at)
@@ -231,13 +231,13 @@ class Reader:
             self._report("yaml-syntax", at, f"The alias {wording.quoted('*' + name)} has no anchor before it.")
             raise _StopError
         if isinstance(value, _Open):
-            message = f"The alias {wording.quoted('*' + name)} stands inside the value that it repeats."
+            message = f"The alias {wording.quoted('*' + name)} appears inside the value that it repeats."
             self._report("alias-explosion", at, message)
             raise _StopError
         self.aliased += value.size
         if self.aliased > ALIASED:
             message = f"The aliases up to here add more than {ALIASED} values to the file."
-            self._report("alias-explosion", at, message, hint="Write out what is shared, or share less.")
+            self._report("alias-explosion", at, message, hint="Write out some of the aliased values.")
             raise _StopError
         if len(self.open) - 1 + value.height > DEPTH:
             self._too_deep(at)
@@ -263,24 +263,24 @@ class Reader:
 
     def _refuse_tag(self, event: Any) -> None:
         if event.tag is not None:
-            message = f"The tag {wording.quoted(_tag(event.tag))} is not used in documents."
+            message = f"The tag {wording.quoted(_tag(event.tag))} is not allowed in documents."
             hint = "Remove it; quotes make a value a string."
             self._report("yaml-tag", event.start_mark.index, message, hint=hint)
 
     def _report(self, code: str, at: int, message: str, note: str = "", hint: str = "") -> None:
         span = self.lines.span(at)
         notes = (note,) if note else ()
-        self.found.append(diagnostics.Diagnostic(code=code, span=span, message=message, notes=notes, hint=hint))
-        if len(self.found) >= FINDINGS:
+        self.findings.append(diagnostics.Diagnostic(code=code, span=span, message=message, notes=notes, hint=hint))
+        if len(self.findings) >= FINDINGS:
             raise _StopError
 
 
 def _quoted(text: str) -> str:
-    """A string as it can be written instead."""
+    """Return how to write a string without doubt."""
     return canonical.quoted(text) if len(text) <= wording.LONGEST else "it in double quotes"
 
 
 def _tag(tag: str) -> str:
-    """A tag as it is usually written."""
+    """Return a tag in its usual form."""
     core = "tag:yaml.org,2002:"
     return tag if not tag.startswith(core) else "!!" + tag.removeprefix(core)

@@ -1,4 +1,4 @@
-"""YAML the way Kubernetes reads it: documents, or what is wrong and where."""
+"""YAML documents as Kubernetes reads them, with libyaml's errors in plain words."""
 
 from typing import Any
 
@@ -18,37 +18,37 @@ _SYNTAX: dict[str, tuple[str, str]] = {
         _QUOTE,
     ),
     "mapping values are not allowed in this context": (
-        "A key and its ':' cannot stand here.",
+        "A key and its ':' are not allowed here.",
         "Check the indentation, and put a value that holds ': ' in quotes.",
     ),
     "block sequence entries are not allowed in this context": (
         "A list cannot begin here.",
         "Begin it on a line of its own, or put a value that begins with '- ' in quotes.",
     ),
-    "mapping keys are not allowed in this context": ("A key cannot stand here.", _QUOTE),
+    "mapping keys are not allowed in this context": ("A key is not allowed here.", _QUOTE),
     "could not find expected ':'": ("The line before is not a key with its ':'.", "Check its indentation."),
     "found unexpected end of stream": ("The quotes that open here do not close.", ""),
     "found unexpected document indicator": ("The quotes that open here do not close in their document.", ""),
     "found unknown escape character": (
-        "Double quotes hold an escape that YAML does not know.",
+        "Double quotes hold an unknown escape.",
         "Write '\\\\' for a backslash, or use single quotes.",
     ),
-    "did not find expected hexdecimal number": ("Double quotes hold an escape that is not complete.", ""),
+    "did not find expected hexdecimal number": ("Double quotes hold an incomplete escape.", ""),
     "found invalid Unicode character escape code": (
-        "Double quotes hold an escape for half a character.",
+        "Double quotes hold an escape for an unpaired surrogate.",
         "Write the character itself.",
     ),
     "did not find expected '-' indicator": (
-        "The line does not go on with the list around it.",
+        "The line does not continue the list around it.",
         "Begin it with '- ', or check its indentation.",
     ),
     "did not find expected key": (
-        "The line does not go on with the mapping around it.",
-        "Check its indentation, and that quotes hold all of a value.",
+        "The line does not continue the mapping around it.",
+        "Check its indentation, and that quotes enclose the whole value.",
     ),
-    "did not find expected ',' or ']'": ("The list does not go on with ',' and does not close with ']'.", ""),
+    "did not find expected ',' or ']'": ("The list neither continues with ',' nor closes with ']'.", ""),
     "did not find expected ',' or '}'": (
-        "The mapping does not go on with ',' and does not close with '}'.",
+        "The mapping neither continues with ',' nor closes with '}'.",
         "",
     ),
     "did not find expected <document start>": (
@@ -56,34 +56,34 @@ _SYNTAX: dict[str, tuple[str, str]] = {
         "Begin another document with '---'.",
     ),
     "did not find expected node content": ("A value is missing here.", ""),
-    "found incompatible YAML document": ("The file asks for another version of YAML.", "Remove '%YAML'."),
+    "found incompatible YAML document": ("The file asks for an unknown version of YAML.", "Remove '%YAML'."),
     "found undefined tag handle": ("Documents use no tags.", "Remove it."),
 }
 _OPENS = ("found unexpected end of stream", "found unexpected document indicator")
 
 
 def documents(text: str, file: str) -> yaml_reader.Reading:
-    """A file's documents in their order, without empty ones, and everything that is wrong with them."""
+    """Return the documents of a file in their order, without empty ones, and all mistakes."""
     reader = yaml_reader.Reader(lines.Lines(file, text))
     try:
         reader.read()
     except yaml.YAMLError as error:
-        return reader.documents, [*reader.found, _syntax(error, reader.lines)]
-    return reader.documents, reader.found
+        return reader.documents, [*reader.findings, _syntax(error, reader.lines)]
+    return reader.documents, reader.findings
 
 
 def single(text: str, name: str) -> Any:
-    """The one object of a text of our own; raises ValueError when it is not exactly one clean document."""
-    read, found = documents(text, name)
-    if found:
-        raise ValueError(f"{found[0].span}: {found[0].message}")
+    """Return the one object of a text; raise ValueError when it is not one document without mistakes."""
+    read, findings = documents(text, name)
+    if findings:
+        raise ValueError(f"{findings[0].span}: {findings[0].message}")
     if len(read) != 1:
         raise ValueError(f"{name}: {len(read)} documents instead of one")
     return read[0].data
 
 
 def _syntax(error: yaml.YAMLError, text: lines.Lines) -> diagnostics.Diagnostic:
-    """What libyaml found, in a sentence."""
+    """Return the finding for an error of libyaml."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem is None or error.problem_mark is None:
         message, span = "The file is not well-formed YAML.", diagnostics.Span(file=text.file)
         return diagnostics.Diagnostic(code="yaml-syntax", span=span, message=message)

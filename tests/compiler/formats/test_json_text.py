@@ -110,24 +110,24 @@ def test_places_can_be_asked_for_in_any_order() -> None:
     [
         ("[1,\n", 2, 1, "The file ends before its JSON value does."),
         ('{"a": 1', 1, 8, "The file ends before its JSON value does."),
-        ('{"a": 1,\n}\n', 1, 8, "A ',' stands before a closing bracket."),
-        ("[1, 2 , ]", 1, 7, "A ',' stands before a closing bracket."),
+        ('{"a": 1,\n}\n', 1, 8, "A closing bracket follows this ','."),
+        ("[1, 2 , ]", 1, 7, "A closing bracket follows this ','."),
         ('{"a" 1}', 1, 6, "A ':' is missing here."),
         ("[1 2]", 1, 4, "A ',' or a closing bracket is missing here."),
         ("{a: 1}", 1, 2, "A key in double quotes is missing here."),
         ("[1, , 2]", 1, 5, "A value is missing here."),
-        ('["a\nb"]', 1, 4, "A string cannot go on over a tab or a line break."),
+        ('["a\nb"]', 1, 4, "A string cannot hold a raw tab or line break."),
         ('["a', 1, 2, "The string that opens here does not close."),
-        ('["\\x"]', 1, 3, "A string holds an escape that JSON does not know."),
-        ('["\\u12"]', 1, 4, "A string holds an escape that JSON does not know."),
-        ("{}\n{}\n", 2, 1, "The file goes on after its JSON value."),
+        ('["\\x"]', 1, 3, "A string holds an unknown escape."),
+        ('["\\u12"]', 1, 4, "A string holds an unknown escape."),
+        ("{}\n{}\n", 2, 1, "The file continues after its JSON value."),
         ("apiVersion: v1\n", 1, 1, "The file is not JSON."),
         ("# nodes\n{}\n", 1, 1, "The file is not JSON."),
         ("[01]", 1, 3, "A ',' or a closing bracket is missing here."),
         ("[nul]", 1, 2, "A value is missing here."),
         ("[NaN]", 1, 2, "'NaN' is not a number of JSON."),
         ("[1, -Infinity]", 1, 5, "'-Infinity' is not a number of JSON."),
-        ('["1e999", 1e999]', 1, 11, "'1e999' is larger than a number of JSON readers can be."),
+        ('["1e999", 1e999]', 1, 11, "'1e999' is larger than any number that JSON readers hold."),
     ],
 )
 def test_what_is_no_json_is_said_in_a_sentence(text: str, line: int, column: int, message: str) -> None:
@@ -148,10 +148,10 @@ def test_all_keys_that_stand_twice_are_found_with_their_first_places() -> None:
     text = '{"a": [{"b": 1, "\\u0062": 2}, {"b": {"c": 1, "c": 2}}],\n "d": {"a": 1}, "a": 0, "a": 0}'
 
     assert sorted((where(found), found.notes) for found in findings(text)) == [
-        (("duplicate-key", 1, 17), ("It first stands at a.json:1:9.",)),
-        (("duplicate-key", 1, 46), ("It first stands at a.json:1:38.",)),
-        (("duplicate-key", 2, 17), ("It first stands at a.json:1:2.",)),
-        (("duplicate-key", 2, 25), ("It first stands at a.json:1:2.",)),
+        (("duplicate-key", 1, 17), ("It first appears at a.json:1:9.",)),
+        (("duplicate-key", 1, 46), ("It first appears at a.json:1:38.",)),
+        (("duplicate-key", 2, 17), ("It first appears at a.json:1:2.",)),
+        (("duplicate-key", 2, 25), ("It first appears at a.json:1:2.",)),
     ]
 
 

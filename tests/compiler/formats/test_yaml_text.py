@@ -96,7 +96,7 @@ def test_a_key_that_stands_twice_names_its_first_place() -> None:
     found = only("a:\n  b: 1\n  'c': 2\n  \"b\": 3\n")
 
     assert where(found) == ("duplicate-key", 4, 3)
-    assert found.notes == ("It first stands at a.yaml:2:3.",)
+    assert found.notes == ("It first appears at a.yaml:2:3.",)
 
 
 def test_the_same_key_in_other_mappings_is_fine() -> None:
@@ -220,23 +220,23 @@ def test_a_large_file_of_one_opening_is_answered(opening: str) -> None:
         ("a:\n\t- b\n", 2, 1, "A tab cannot indent YAML."),
         ("a: b\n\tc: d\n", 2, 1, "A tab cannot indent YAML."),
         ("a: |\n\tb\n", 2, 1, "A tab cannot indent YAML."),
-        ("a: b: c\n", 1, 5, "A key and its ':' cannot stand here."),
+        ("a: b: c\n", 1, 5, "A key and its ':' are not allowed here."),
         ("a: - b\n", 1, 4, "A list cannot begin here."),
         ("a: @b\n", 1, 4, "A plain value cannot begin with '@'."),
         ("a: %b\n", 1, 4, "A plain value cannot begin with '%'."),
-        ("a:\n  b: 1\n c: 2\n", 3, 2, "The line does not go on with the mapping around it."),
-        ("a:\n- b\n c: d\n", 3, 3, "A key and its ':' cannot stand here."),
-        ("a:\n  - b\n  c: d\n", 3, 3, "The line does not go on with the list around it."),
+        ("a:\n  b: 1\n c: 2\n", 3, 2, "The line does not continue the mapping around it."),
+        ("a:\n- b\n c: d\n", 3, 3, "A key and its ':' are not allowed here."),
+        ("a:\n  - b\n  c: d\n", 3, 3, "The line does not continue the list around it."),
         ("a: 'b\nc: d\n", 1, 4, "The quotes that open here do not close."),
-        ('a: "\\q"\n', 1, 5, "Double quotes hold an escape that YAML does not know."),
-        ('a: "\\ud83d\\ude00"\n', 1, 7, "Double quotes hold an escape for half a character."),
-        ("a: [b\n", 2, 1, "The list does not go on with ',' and does not close with ']'."),
-        ("a: {b\n", 2, 1, "The mapping does not go on with ',' and does not close with '}'."),
-        ("a: {{ b }}\n", 1, 5, "A key is a mapping or a list."),
-        ("? [a]\n: b\n", 1, 3, "A key is a mapping or a list."),
-        ("a\nb: c\n", 2, 2, "A key and its ':' cannot stand here."),
+        ('a: "\\q"\n', 1, 5, "Double quotes hold an unknown escape."),
+        ('a: "\\ud83d\\ude00"\n', 1, 7, "Double quotes hold an escape for an unpaired surrogate."),
+        ("a: [b\n", 2, 1, "The list neither continues with ',' nor closes with ']'."),
+        ("a: {b\n", 2, 1, "The mapping neither continues with ',' nor closes with '}'."),
+        ("a: {{ b }}\n", 1, 5, "A key cannot be a mapping or a list."),
+        ("? [a]\n: b\n", 1, 3, "A key cannot be a mapping or a list."),
+        ("a\nb: c\n", 2, 2, "A key and its ':' are not allowed here."),
         ("a: b\nc\n", 3, 1, "The line before is not a key with its ':'."),
-        ("%YAML 2.0\n---\na\n", 1, 1, "The file asks for another version of YAML."),
+        ("%YAML 2.0\n---\na\n", 1, 1, "The file asks for an unknown version of YAML."),
         ("a: b\x07\n", 0, 0, "The file is not well-formed YAML."),
     ],
 )
