@@ -1,1 +1,5 @@
-"""The Kubernetes API over the network: credentials, the client, and what is asked of a cluster."""
+"""The Kubernetes API over the network: credentials, the one API client, node watches, and reads of a cluster.
+
+It imports `compiler.errors` only, so that the programs share it: the driver installer and the watcher may import any
+module of it. Everything that fails leaves it as an `errors.WorldError`.
+"""

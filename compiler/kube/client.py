@@ -1,6 +1,6 @@
-"""A question to a live API server, and its answer: HTTP by the official client, failures as sentences.
+"""Send requests to an API server with the official client, and return answers; failures are exceptions with sentences.
 
-It only ever reads. Nothing here keeps what was read.
+The compiler and the watcher only read, by `Connection.get`. The driver installer also writes, by `Connection.ask`.
 """
 
 import contextlib
@@ -17,34 +17,40 @@ from typing import Any
 from compiler import errors
 from compiler.kube import credentials
 
-CONNECT_S = 10
-"""For a connection, its TLS included."""
-
-READ_S = 30
-"""Between two parts of an answer,"""
-
-ANSWER_S = 120
-"""and for all of it: an answer that trickles is none."""
-
 JSON = "application/json"
 
-# An idle connection to a machine that is gone is noticed after a minute, as client-go notices it after three.
+# Notices a lost peer of an idle connection after one minute; client-go needs three.
 _KEEPALIVE = {"idle": 30, "interval": 10, "count": 3}
 _BUSY_PAUSES_S = (1.0, 2.0, 5.0)
-_PAUSE_S = 10  # the longest that is waited because the server says so
-_SAID = 500  # characters of a text that is no answer of Kubernetes
+_MAX_PAUSE_S = 10  # whatever Retry-After says
+_MAX_QUOTE = 400  # characters of a text that is not an answer of Kubernetes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """The time limits of a request, in seconds."""
+
+    connect_s: float = 10
+    """To connect, TLS included."""
+    read_s: float = 30
+    """Between two parts of the answer."""
+    answer_s: float = 120
+    """For the whole answer: a server that trickles counts as unreachable."""
+
+
+TIMEOUTS = Timeouts()
 
 
 class Unreachable(errors.WorldError):
-    """Nobody answered, or not to the end; to ask again may help."""
+    """There is no complete answer. A retry may help; whether a write was carried out is unknown."""
 
 
 class Untrusted(Unreachable):
-    """Whoever answered has no certificate that the configured authority vouches for."""
+    """The configured authority does not vouch for the server's certificate."""
 
 
 class Refused(errors.WorldError):
-    """The API server answered, and did not do what was asked; `status` is its HTTP status."""
+    """The API server answered, and did not do what was requested; `status` is the HTTP status."""
 
     def __init__(self, message: str, hint: str = "", *, status: int) -> None:
         super().__init__(message, hint)
@@ -52,128 +58,172 @@ class Refused(errors.WorldError):
 
 
 class Denied(Refused):
-    """The API server does not know who asks (401), or does not allow it (403)."""
+    """The API server does not accept the credentials (401), or they do not allow the request (403)."""
 
 
 class Missing(Refused):
-    """There is no such object."""
+    """The object does not exist."""
 
 
 class Gone(Refused):
-    """The API server has forgotten the state that was referred to (410): begin again with a full list."""
+    """The API server no longer has the referenced resourceVersion (410): start again with a full list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A GET."""
+class Request:
+    """A request to the API server."""
 
-    wish: str
-    """What is asked for: a verb and its resource, as in "list nodes"."""
+    action: str
+    """A verb and its object for messages, such as "list nodes"."""
     path: str
     """With names in braces."""
+    method: str = "GET"
     names: Mapping[str, str] = field(default_factory=dict)
+    """The values of the braces; the client quotes them."""
     query: Mapping[str, str] = field(default_factory=dict)
     accept: str = JSON
+    body: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An answer of the API server, whatever its status."""
+
+    status: int
+    text: bytes
+    body: Mapping[str, Any]
+    """Empty where the text is not a JSON object, hence not from Kubernetes."""
+    retry_after: str = ""
+
+    @classmethod
+    def of(cls, status: int, text: bytes, retry_after: str = "") -> "Answer":
+        """Return the answer with this text, parsed."""
+        return cls(status=status, text=text, body=parsed(text), retry_after=retry_after)
+
+    @property
+    def ok(self) -> bool:
+        """True when the server did what was requested; evictions can fail with a status below 400."""
+        return self.status < http.HTTPStatus.BAD_REQUEST and self.body.get("status") != "Failure"
+
+    @property
+    def missing(self) -> bool:
+        """True when the object does not exist; a proxy's 404 means the path instead, and has no reason."""
+        return self.status == http.HTTPStatus.NOT_FOUND and self.body.get("reason") == "NotFound"
+
+    @property
+    def message(self) -> str:
+        """The server's own words, as a sentence."""
+        message = self.body.get("message")
+        return _sentence(str(message)) if message else _quote(self.text.decode(errors="replace"))
 
 
 class Connection:
-    """The way to one API server. Threads may share it; connections are opened as they are needed."""
+    """A connection pool to one API server. Threads may share it; it connects at the first request."""
 
-    def __init__(self, load: credentials.Load, agent: str) -> None:
-        """Asks nobody yet; `agent` is how it calls itself."""
+    def __init__(self, load: credentials.Load, agent: str, timeouts: Timeouts = TIMEOUTS) -> None:
+        """Store the settings; `agent` is the User-Agent header."""
         self._load = load
         self._agent = agent
+        self._timeouts = timeouts
         self._lock = threading.Lock()
         self._client: Any = None
         self._host = ""
 
     @property
     def host(self) -> str:
-        """The API server's URL; raises NoAccess and NoClient where it was never known."""
+        """The API server's URL; raises NoAccess or NoClient where it cannot be determined."""
         if not self._host:
             self._connected()
         return self._host
 
     def close(self) -> None:
-        """Drops what is open and what was read of credentials; the next question reads them anew."""
+        """Drop all connections and credentials; the next request reads the credentials again."""
         with self._lock:
             if self._client is not None:
                 self._client.close()
                 self._client = None
 
-    def get(self, question: Question) -> Mapping[str, Any]:
-        """The JSON object that answers. A server that is busy is asked again, as it says, for half a minute at most.
+    def get(self, request: Request) -> Mapping[str, Any]:
+        """Return the JSON object that answers a GET; a busy server (429) is asked up to three times more.
 
         Raises:
-            NoClient, NoAccess: Nobody can be asked.
+            NoClient, NoAccess: The credentials or the Kubernetes client are missing.
             Unreachable: There is no answer.
-            Refused: The answer is no; Denied, Missing and Gone say why.
+            Refused: The server did not do it; Denied, Missing and Gone tell the reason.
         """
         for pause_s in (*_BUSY_PAUSES_S, None):
-            with self.opened(question, READ_S) as answer:
-                text = self._text(answer)
+            answer = self.ask(request)
             if answer.status != http.HTTPStatus.TOO_MANY_REQUESTS or pause_s is None:
                 break
-            time.sleep(_pause_s(answer.headers.get("Retry-After"), pause_s))
-        body = parsed(text)
+            time.sleep(_pause_s(answer.retry_after, pause_s))
         if answer.status >= http.HTTPStatus.BAD_REQUEST:
-            raise self.refusal(question.wish, text, answer.status)
-        if body is None:
-            raise Refused(
-                f"what answers at {self.host} is no API server: {_said(text.decode(errors='replace'))}",
-                status=answer.status,
-            )
-        return body
+            raise self.refusal(request.action, answer)
+        if not answer.body:
+            raise Refused(f"the server at {self.host} is not an API server: {answer.message}", status=answer.status)
+        return answer.body
+
+    def ask(self, request: Request) -> Answer:
+        """Return the answer to one request, whatever its status; nothing is repeated but after a 401.
+
+        Raises:
+            NoClient, NoAccess: The credentials or the Kubernetes client are missing.
+            Unreachable: There is no answer.
+        """
+        with self.opened(request, self._timeouts.read_s) as response:
+            return Answer.of(response.status, self._text(response), response.headers.get("Retry-After") or "")
 
     @contextlib.contextmanager
-    def opened(self, question: Question, read_s: float) -> Iterator[Any]:
-        """The answer as urllib3 has it, before its body is read, whatever its status; what fails is Unreachable."""
+    def opened(self, request: Request, read_s: float) -> Iterator[Any]:
+        """Yield urllib3's response before its body is read, whatever its status; raise Unreachable on failures."""
         with self._failures():
-            answer = self._send(question, read_s)
-            if answer.status == http.HTTPStatus.UNAUTHORIZED:
-                # The client reads a pod's token anew by the wall clock, which jumps, and what a kubeconfig names never:
-                # a new client has what lies there now.
-                answer.close()
+            response = self._send(request, read_s)
+            if response.status == http.HTTPStatus.UNAUTHORIZED:
+                # Nothing was carried out. The client reads a pod's token again by the wall clock, which jumps, and a
+                # kubeconfig's files never: a new client has the present ones.
+                response.close()
                 self.close()
-                answer = self._send(question, read_s)
+                response = self._send(request, read_s)
             try:
-                yield answer
+                yield response
             finally:
-                # What was read to its end is back in the pool, and this does nothing.
-                answer.close()
+                # A response that was read to its end is back in the pool; for it this does nothing.
+                response.close()
 
-    def refusal(self, wish: str, text: bytes, status: int) -> Refused:
-        """The exception for a Status of Kubernetes, or for another text with which a question was refused."""
-        body = parsed(text) or {}
-        said = _said(str(body.get("message") or text.decode(errors="replace")))
-        host = self.host
-        if status == http.HTTPStatus.UNAUTHORIZED:
-            return Denied(f"the API server at {host} does not know who asks: {said}", status=status)
-        if status == http.HTTPStatus.FORBIDDEN:
-            return Denied(f"the API server at {host} does not let us {wish}: {said}", status=status)
-        sentence = f"the API server at {host} did not {wish} ({status}): {said}"
-        if status == http.HTTPStatus.GONE:
-            return Gone(sentence, status=status)
-        # Something on the way may say 404 too, and means the path.
-        if status == http.HTTPStatus.NOT_FOUND and body.get("reason") == "NotFound":
-            return Missing(sentence, status=status)
-        return Refused(sentence, status=status)
+    def refusal(self, action: str, answer: Answer) -> Refused:
+        """Return the exception for an answer that refuses an action."""
+        code = answer.body.get("code")
+        code = code if isinstance(code, int) else answer.status
+        host, words = self.host, answer.message
+        if code == http.HTTPStatus.UNAUTHORIZED:
+            sentence = (
+                f"the API server at {host} did not {action}, as it does not accept the credentials (401): {words}"
+            )
+            return Denied(sentence, status=answer.status)
+        if code == http.HTTPStatus.FORBIDDEN:
+            sentence = f"the API server at {host} did not {action}, as the credentials do not allow it (403): {words}"
+            return Denied(sentence, status=answer.status)
+        sentence = f"the API server at {host} did not {action} ({code}): {words}"
+        if code == http.HTTPStatus.GONE:
+            return Gone(sentence, status=answer.status)
+        return Missing(sentence, status=answer.status) if answer.missing else Refused(sentence, status=answer.status)
 
-    def _send(self, question: Question, read_s: float) -> Any:
+    def _send(self, request: Request, read_s: float) -> Any:
         client = self._connected()
-        headers = {"Accept": question.accept}
-        request = client.param_serialize(
-            "GET", question.path, question.names, list(question.query.items()), headers, auth_settings=["BearerToken"]
+        headers = {"Accept": request.accept} | ({} if request.body is None else {"Content-Type": JSON})
+        query = list(request.query.items())
+        arguments = client.param_serialize(
+            request.method, request.path, request.names, query, headers, request.body, auth_settings=["BearerToken"]
         )
-        return client.call_api(*request, _request_timeout=(CONNECT_S, read_s)).response
+        return client.call_api(*arguments, _request_timeout=(self._timeouts.connect_s, read_s)).response
 
-    def _text(self, answer: Any) -> bytes:
-        deadline_s = time.monotonic() + ANSWER_S
+    def _text(self, response: Any) -> bytes:
+        limit_s = self._timeouts.answer_s
+        deadline_s = time.monotonic() + limit_s
         parts = []
-        for part in answer.stream(1 << 16, decode_content=True):
+        for part in response.stream(1 << 16, decode_content=True):
             parts.append(part)
             if time.monotonic() > deadline_s:
-                raise Unreachable(f"the API server at {self.host} takes longer than {ANSWER_S} s for an answer.")
+                raise Unreachable(f"the API server at {self.host} takes longer than {limit_s:g} s for an answer.")
         return b"".join(parts)
 
     def _connected(self) -> Any:
@@ -181,10 +231,9 @@ class Connection:
             if self._client is None:
                 module = credentials.library("client")
                 settings = module.Configuration()
-                settings.retries = False  # Whoever asks knows whether to ask again.
-                settings.socket_options = credentials.library("utils.keepalive").tcp_keepalive_socket_options(
-                    **_KEEPALIVE
-                )
+                settings.retries = False  # Callers know which requests may be repeated.
+                keepalive = credentials.library("utils.keepalive")
+                settings.socket_options = keepalive.tcp_keepalive_socket_options(**_KEEPALIVE)
                 self._load(settings)
                 self._client = module.ApiClient(settings)
                 self._client.user_agent = self._agent
@@ -193,52 +242,54 @@ class Connection:
 
     @contextlib.contextmanager
     def _failures(self) -> Iterator[None]:
-        """What the client raises where the world fails becomes Unreachable, in words."""
+        """Turn the client's exceptions for network and credentials into Unreachable and NoAccess."""
         library = credentials.library("client.exceptions")
-        transport = importlib.import_module("urllib3.exceptions")  # what the client stands on
+        transport = importlib.import_module("urllib3.exceptions")  # the client's own transport
         unusable = credentials.library("config.config_exception").ConfigException
         try:
             yield
         except unusable as error:
-            raise credentials.NoAccess(f"the credentials cannot be read: {_said(str(error))}") from error
+            raise credentials.NoAccess(f"the credentials cannot be read: {_quote(str(error))}") from error
         except (OSError, transport.HTTPError, library.ApiException) as error:
             host = self.host
             causes = tuple(_causes(error))
             untrusted = next((cause for cause in causes if isinstance(cause, ssl.SSLCertVerificationError)), None)
             if untrusted is not None:
-                self.close()  # The authority may have been renewed: its file is read anew.
-                said = f"the certificate of {host} is not trusted: {_said(untrusted.verify_message)}"
-                raise Untrusted(said) from error
-            raise Unreachable(f"the API server at {host} cannot be asked: {_why(error, causes)}.") from error
+                self.close()  # The authority's file may have been renewed.
+                message = f"the certificate of {host} is not trusted: {_quote(untrusted.verify_message)}"
+                raise Untrusted(message) from error
+            raise Unreachable(f"the API server at {host} cannot be reached: {_cause(error, causes)}.") from error
 
 
-def parsed(text: bytes) -> Mapping[str, Any] | None:
-    """The JSON object that a text is; None for any other."""
+def parsed(text: bytes) -> Mapping[str, Any]:
+    """Return the JSON object in a text; an empty one for any other text."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
-def _said(text: str) -> str:
-    """The words of others, as the end of a sentence."""
-    line = " ".join(text.split())
-    return f"{line[:_SAID].rstrip('.') or 'it gave no reason'}."
+def _sentence(text: str) -> str:
+    return f"{' '.join(text.split()).rstrip('.') or 'it gave no reason'}."
 
 
-def _pause_s(said: str | None, otherwise_s: float) -> float:
-    return float(min(int(said), _PAUSE_S)) if said and said.isdecimal() else otherwise_s
+def _quote(text: str) -> str:
+    return _sentence(" ".join(text.split())[:_MAX_QUOTE])
 
 
-def _why(error: BaseException, causes: tuple[BaseException, ...]) -> str:
-    """The cause in the words of the system, without names of classes and objects."""
+def _pause_s(retry_after: str, default_s: float) -> float:
+    return float(min(int(retry_after), _MAX_PAUSE_S)) if retry_after.isdecimal() else default_s
+
+
+def _cause(error: BaseException, causes: tuple[BaseException, ...]) -> str:
+    """Return the cause in the system's words, without names of classes and objects."""
     if any(isinstance(cause, TimeoutError) or "timed out" in str(cause) for cause in causes):
         return "it does not answer in time"
     for cause in reversed(causes):
         if isinstance(cause, OSError) and cause.strerror:
             return f"{cause.strerror}{f', {cause.filename}' if cause.filename else ''}"
-    return _said(str(getattr(error, "reason", None) or error)).rstrip(".")
+    return _quote(str(getattr(error, "reason", None) or error)).rstrip(".")
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,24 +1,23 @@
-"""Who asks which API server: a kubeconfig's context, or a pod's service account.
+"""Load the address and credentials of an API server from a kubeconfig or from a pod's service account.
 
-The official client is an extra of the wheel, and its import takes a second and 40 MB: it is imported by name where
-something is asked of a cluster, and nowhere else.
+The official client is an optional dependency of the wheel, and its import takes a second and 40 MB. So it is imported
+by name, at the first request; the same holds for PyYAML, which only a kubeconfig needs.
 """
 
 import importlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import yaml
-
 from compiler import errors
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet keeps a pod's token and its cluster's authority (Kubernetes, "Accessing the API from a Pod")."""
+"""Where the kubelet puts a pod's token and its cluster's authority (Kubernetes, "Accessing the API from a Pod")."""
 
 Load = Callable[[Any], None]
-"""Reads everything anew, and sets the client's configuration; raises NoAccess."""
+"""Reads all files again and fills in the client's configuration; raises NoAccess."""
 
 
 class NoClient(errors.WorldError):
@@ -26,57 +25,64 @@ class NoClient(errors.WorldError):
 
 
 class NoAccess(errors.WorldError):
-    """What should say where the API server is, and who asks it, does not."""
+    """The kubeconfig or the service account is missing or unusable."""
 
 
 def library(name: str) -> ModuleType:
-    """A module of the official client; raises NoClient where it is not installed."""
+    """Import a module of the official client; raise NoClient where it is not installed."""
     try:
         return importlib.import_module(f"kubernetes.{name}")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "kubernetes":
             raise
         raise NoClient(
-            "the Kubernetes client, with which a live cluster is asked, is not installed.",
+            "the Kubernetes client, which live clusters need, is not installed.",
             hint="Run: pip install 'kae-compiler[live]'",
         ) from error
 
 
+def of_environment(service_account: Path = SERVICE_ACCOUNT) -> Load:
+    """Return the loader of the kubeconfig that KUBECONFIG names, else of the pod's service account."""
+    named = os.environ.get("KUBECONFIG")
+    return of_file(Path(named)) if named else of_pod(service_account)
+
+
 def of_file(path: Path, context: str | None = None) -> Load:
-    """The way that a kubeconfig describes, in its current context where none is named."""
+    """Return the loader of a kubeconfig; without a context, of its current one."""
 
     def load(settings: Any) -> None:
-        found = _kubeconfig(path)
-        chosen = _context(path, found, context)
+        kubeconfig = _kubeconfig(path)
+        name = _context(path, kubeconfig, context)
         module = library("config.kube_config")
         unusable = library("config.config_exception").ConfigException
         try:
-            # As kubectl does, files that it names are looked for beside it.
-            loader = module.KubeConfigLoader(found, active_context=chosen, config_base_path=str(path.absolute().parent))
+            # As for kubectl, relative paths start at the kubeconfig's folder.
+            folder = str(path.absolute().parent)
+            loader = module.KubeConfigLoader(kubeconfig, active_context=name, config_base_path=folder)
             loader.load_and_set(settings)
-            named = getattr(loader, "host", None)
+            server = getattr(loader, "host", None)
         except unusable as error:
-            raise NoAccess(f"context '{chosen}' of '{path}' cannot be used: {_sentence(error)}") from error
+            raise NoAccess(f"context '{name}' of '{path}' cannot be used: {_sentence(error)}") from error
         except OSError as error:
             raise NoAccess(f"'{error.filename}', which '{path}' names, cannot be read: {error.strerror}.") from error
         except (TypeError, AttributeError, KeyError, ValueError) as error:
-            # The client takes every field for what it should be.
-            raise NoAccess(f"context '{chosen}' of '{path}' is not what a kubeconfig holds.") from error
-        if named is None:
-            raise NoAccess(f"the cluster of context '{chosen}' of '{path}' names no server.")
+            # The client does not check the types of fields.
+            raise NoAccess(f"context '{name}' of '{path}' has fields of the wrong type, or lacks some.") from error
+        if server is None:
+            raise NoAccess(f"the cluster of context '{name}' of '{path}' names no server.")
 
     return load
 
 
 def of_pod(folder: Path = SERVICE_ACCOUNT) -> Load:
-    """The way from a pod to the API server of its own cluster."""
+    """Return the loader of a pod's service account, which leads to the API server of the pod's own cluster."""
 
     def load(settings: Any) -> None:
         unusable = library("config.config_exception").ConfigException
         loader = library("config.incluster_config").InClusterConfigLoader(
             token_filename=str(folder / "token"), cert_filename=str(folder / "ca.crt")
         )
-        # A proxy in the environment is for what lies outside; the API server is the cluster's own.
+        # Proxies in the environment are for servers outside; the API server is the cluster's own.
         settings.proxy = None
         try:
             loader.load_and_set(settings)
@@ -87,28 +93,30 @@ def of_pod(folder: Path = SERVICE_ACCOUNT) -> Load:
 
 
 def _kubeconfig(path: Path) -> Mapping[str, Any]:
+    import yaml  # noqa: PLC0415 - pods have no kubeconfig and do without it
+
     try:
-        found = yaml.safe_load(path.read_bytes())
+        document = yaml.safe_load(path.read_bytes())
     except OSError as error:
         raise NoAccess(f"'{path}' cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise NoAccess(f"'{path}' is not a kubeconfig: it is no YAML.") from error
-    if not isinstance(found, dict) or not isinstance(found.get("clusters"), list):
+        raise NoAccess(f"'{path}' is not a kubeconfig: it is not YAML.") from error
+    if not isinstance(document, dict) or not isinstance(document.get("clusters"), list):
         raise NoAccess(f"'{path}' is not a kubeconfig: it lists no clusters.")
-    return found
+    return document
 
 
-def _context(path: Path, found: Mapping[str, Any], wanted: str | None) -> str:
-    contexts = found.get("contexts")
+def _context(path: Path, kubeconfig: Mapping[str, Any], wanted: str | None) -> str:
+    contexts = kubeconfig.get("contexts")
     items: Sequence[Any] = contexts if isinstance(contexts, list) else ()
     known = [str(item["name"]) for item in items if isinstance(item, dict) and "name" in item]
-    have = f"Its contexts are {', '.join(sorted(known))}." if known else "It has no contexts."
-    chosen = wanted or found.get("current-context")
-    if not chosen:
-        raise NoAccess(f"'{path}' states no current context.", hint=f"Name one with --context. {have}")
-    if chosen not in known:
-        raise NoAccess(f"'{path}' has no context '{chosen}'.", hint=have)
-    return str(chosen)
+    known_text = f"Its contexts are {', '.join(sorted(known))}." if known else "It has no contexts."
+    name = wanted or kubeconfig.get("current-context")
+    if not name:
+        raise NoAccess(f"'{path}' states no current context.", hint=f"Name one with --context. {known_text}")
+    if name not in known:
+        raise NoAccess(f"'{path}' has no context '{name}'.", hint=known_text)
+    return str(name)
 
 
 def _sentence(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""What happens to the nodes of a live cluster, as the API server tells it: metadata only."""
+"""Watch the nodes of a live cluster: events with the nodes' metadata only."""
 
 import contextlib
 import http
@@ -12,46 +12,46 @@ from compiler.kube import client
 NODES = "/api/v1/nodes"
 
 WATCH_S = 120
-"""For how long the server is asked to go on."""
+"""The duration of a watch, which the server is asked to keep."""
 
 MARGIN_S = 10
-"""Who hears nothing for so much longer knows that nobody is there any more: the server ends a watch in time."""
+"""The server ends a watch in time; one that is silent for so much longer has lost its server."""
 
 _METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 class Event(NamedTuple):
-    """What happened to an object: ADDED, MODIFIED or DELETED; BOOKMARK says only that time has gone on."""
+    """An ADDED, MODIFIED or DELETED object; a BOOKMARK has a newer resourceVersion and nothing else."""
 
     type: str
     object: Mapping[str, Any]
 
 
 class Watch:
-    """What happens to Nodes, as an iterator of `Event`.
+    """An iterator of the events after a resourceVersion; it can be iterated once.
 
-    It ends when the server ends the watch, which is usual, and when another thread closes it. It raises
-    `connection.Gone` where the state that it shall go on from is forgotten, `connection.Unreachable` where the
-    connection breaks, and `connection.Refused` otherwise. It can be iterated once.
+    It ends when the server ends the watch, which is usual, and when another thread closes it. It raises `client.Gone`
+    where the server no longer has the resourceVersion, `client.Unreachable` where the connection breaks, and
+    `client.Refused` otherwise.
     """
 
-    def __init__(self, way: client.Connection, resource_version: str, timeout_s: int) -> None:
+    def __init__(self, connection: client.Connection, resource_version: str, timeout_s: int) -> None:
         self.resource_version = resource_version
-        """The state up to which everything was handed out, and the next event was asked for."""
-        self._connection = way
+        """The version of the last event that the caller has finished with; the next watch starts from it."""
+        self._connection = connection
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._closed = threading.Event()
-        self._answer: Any = None
+        self._response: Any = None
 
     def close(self) -> None:
-        """Ends it, also while another thread waits for the next event; a second time it does nothing."""
+        """End the watch, even while another thread waits for the next event; repeated calls do nothing."""
         with self._lock:
             self._closed.set()
-            if self._answer is not None:
-                # It may have ended in this moment.
+            if self._response is not None:
+                # The watch may be ending at the same time.
                 with contextlib.suppress(OSError, ValueError, RuntimeError):
-                    self._answer.shutdown()
+                    self._response.shutdown()
 
     def __iter__(self) -> Iterator[Event]:
         query = {
@@ -60,35 +60,36 @@ class Watch:
             "resourceVersion": self.resource_version,
             "timeoutSeconds": str(self._timeout_s),
         }
-        question = client.Question(wish="watch nodes", path=NODES, query=query, accept=_METADATA)
+        request = client.Request(action="watch nodes", path=NODES, query=query, accept=_METADATA)
         try:
-            for line in self._lines(question):
+            for line in self._lines(request):
                 event = self._event(line)
                 yield event
                 metadata = event.object.get("metadata") or {}
                 self.resource_version = metadata.get("resourceVersion") or self.resource_version
         except client.Unreachable:
-            # To break the connection is how it is closed.
+            # `close` breaks the connection.
             if not self._closed.is_set():
                 raise
 
-    def _lines(self, question: client.Question) -> Iterator[bytes]:
+    def _lines(self, request: client.Request) -> Iterator[bytes]:
         if self._closed.is_set():
             return
-        with self._connection.opened(question, self._timeout_s + MARGIN_S) as answer:
-            if answer.status >= http.HTTPStatus.BAD_REQUEST:
-                raise self._connection.refusal(question.wish, answer.read(), answer.status)
+        with self._connection.opened(request, self._timeout_s + MARGIN_S) as response:
+            if response.status >= http.HTTPStatus.BAD_REQUEST:
+                refusal = client.Answer.of(response.status, response.read())
+                raise self._connection.refusal(request.action, refusal)
             with self._lock:
-                self._answer = answer
+                self._response = response
             try:
-                yield from self._split(answer)
+                yield from self._split(response)
             finally:
                 with self._lock:
-                    self._answer = None
+                    self._response = None
 
-    def _split(self, answer: Any) -> Iterator[bytes]:
+    def _split(self, response: Any) -> Iterator[bytes]:
         rest = b""
-        chunks = iter(answer.stream(None, decode_content=True))
+        chunks = iter(response.stream(None, decode_content=True))
         while not self._closed.is_set():
             part = next(chunks, None)
             if part is None:
@@ -100,15 +101,16 @@ class Watch:
                 yield line
         if rest and not self._closed.is_set():
             host = self._connection.host
-            raise client.Unreachable(f"the API server at {host} broke off in the middle of an event.")
+            raise client.Unreachable(f"the API server at {host} ended the connection in the middle of an event.")
 
     def _event(self, line: bytes) -> Event:
-        body = client.parsed(line) or {}
+        body = client.parsed(line)
         kind, item = body.get("type"), body.get("object")
         if not isinstance(kind, str) or not isinstance(item, dict):
-            raise client.Unreachable(f"what answers at {self._connection.host} does not tell events.")
+            raise client.Unreachable(f"the server at {self._connection.host} does not send watch events.")
         if kind == "ERROR":
-            raise self._connection.refusal("go on to watch nodes", json.dumps(item).encode(), _status(item))
+            refusal = client.Answer.of(_status(item), json.dumps(item).encode())
+            raise self._connection.refusal("continue to watch nodes", refusal)
         return Event(kind, item)
 
 

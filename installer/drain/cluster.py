@@ -1,4 +1,4 @@
-"""What the installer asks of the API server: evictions, Leases, and whether its own DaemonSet is still wanted."""
+"""The installer's requests to the API server: evictions, Leases, and the state of its own DaemonSet."""
 
 import enum
 import http
@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from installer.drain import connection
+from compiler import errors as compiler_errors
+from compiler.kube import client, credentials
+from runtime import errors
 
-Unreachable = connection.Unreachable
-"""Nobody answered; whether a change was carried out is not known."""
-
-Refused = connection.Refused
-"""The API server answered, and did not do what was asked."""
+TIMEOUT_S = 10
+"""To connect, between two parts of an answer, and for the whole answer."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _LEASE = f"{_LEASES}/{{name}}"
@@ -21,131 +20,169 @@ _DAEMON_SET = "/apis/apps/v1/namespaces/{namespace}/daemonsets/{name}"
 _EVICTION = "/api/v1/namespaces/{namespace}/pods/{name}/eviction"
 
 
+class Unreachable(errors.Failure):
+    """There is no answer; whether a write was carried out is unknown."""
+
+
+class Refused(errors.Failure):
+    """The API server answered, and did not do what was requested."""
+
+
 class Conflict(Refused):
-    """Another one was quicker: what was read has changed or gone, or what was to be made is there."""
+    """Another writer was quicker: the object changed or went since it was read, or exists already."""
 
 
 class Outcome(enum.Enum):
-    """How the API server answers when it is asked for an eviction."""
+    """The API server's answer to an eviction, as far as callers tell answers apart."""
 
     ACCEPTED = "accepted"
     """The pod ends, within its grace period."""
     GONE = "gone"
-    """There is no such pod any more."""
+    """The pod does not exist any more."""
     NOT_NOW = "not now"
-    """A disruption budget, or the API server's own load, forbids it at this moment."""
+    """A disruption budget or the API server's load forbids it for now."""
     FORBIDDEN = "forbidden"
-    """The installer may not, and to ask again is no use."""
+    """The installer has no right to; a retry is useless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The API server's answer to the wish for an eviction."""
+    """The API server's answer to an eviction."""
 
     outcome: Outcome
     reason: str = ""
-    """A sentence in its own words, which names the budget; empty for a pod that goes or is gone."""
+    """A sentence in its own words, which names the budget; empty for ACCEPTED and GONE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A Lease of coordination.k8s.io/v1; its times are RFC 3339 texts for people, with which nobody computes."""
+    """A Lease of coordination.k8s.io/v1; its times are RFC 3339 texts for people only."""
 
     name: str
     holder: str = ""
-    """Empty where nobody holds it."""
+    """Empty for a free Lease."""
     acquired: str = ""
     renewed: str = ""
     duration_s: int = 0
     transitions: int = 0
     version: str = ""
-    """The resourceVersion: an update is taken only while the object still has it. Empty before it is made."""
+    """The resourceVersion: an update succeeds only while the object still has it. Empty for a new Lease."""
     rest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The whole object as it was read; what others wrote into it is written back."""
+    """The whole object as it was read; an update keeps the fields of other writers."""
 
 
 class Cluster:
-    """The cluster, by way of the given kubeconfig, else of KUBECONFIG, else of a pod's service account.
+    """The cluster of a kubeconfig: the given one, else that of KUBECONFIG, else the pod's own cluster.
 
-    Threads may share it. Where a method does not say otherwise, it raises `Unreachable` when nobody answers within
-    ten seconds, and `Refused` when the answer is no; nothing is asked twice.
+    Threads may share it. Unless a method says otherwise, it raises `Unreachable` without an answer within ten
+    seconds, and `Refused` where the API server refuses; it never repeats a request.
     """
 
     def __init__(
         self,
         kubeconfig: Path | None = None,
         *,
-        service_account: Path = connection.SERVICE_ACCOUNT,
-        timeout_s: float = connection.TIMEOUT_S,
+        service_account: Path = credentials.SERVICE_ACCOUNT,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._connection = connection.Connection(kubeconfig, service_account, timeout_s)
+        load = credentials.of_file(kubeconfig) if kubeconfig else credentials.of_environment(service_account)
+        timeouts = client.Timeouts(connect_s=timeout_s, read_s=timeout_s, answer_s=timeout_s)
+        self._connection = client.Connection(load, "kae-driver-installer", timeouts)
 
     def close(self) -> None:
-        """Drops the connections; the next question opens new ones."""
+        """Drop the connections; the next request opens new ones."""
         self._connection.close()
 
     def evict(self, namespace: str, pod: str) -> Answer:
-        """Asks for a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction")."""
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
-        reply = self._connection.ask("POST", _EVICTION, {"namespace": namespace, "name": pod}, body)
-        if reply.done:
+        """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction")."""
+        request = client.Request(
+            method="POST",
+            action=f"evict the pod {namespace}/{pod}",
+            path=_EVICTION,
+            names={"namespace": namespace, "name": pod},
+            body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}},
+        )
+        answer = self._ask(request)
+        if answer.ok:
             return Answer(outcome=Outcome.ACCEPTED)
-        if reply.missing:
+        if answer.missing:
             return Answer(outcome=Outcome.GONE)
-        if reply.status == http.HTTPStatus.TOO_MANY_REQUESTS:
-            return Answer(outcome=Outcome.NOT_NOW, reason=_budget(reply.body) or reply.message)
-        if reply.status == http.HTTPStatus.FORBIDDEN:
-            return Answer(outcome=Outcome.FORBIDDEN, reason=reply.message)
-        raise reply.refusal(f"evict the pod {namespace}/{pod}")
+        if answer.status == http.HTTPStatus.TOO_MANY_REQUESTS:
+            return Answer(outcome=Outcome.NOT_NOW, reason=_budget(answer.body) or answer.message)
+        if answer.status == http.HTTPStatus.FORBIDDEN:
+            return Answer(outcome=Outcome.FORBIDDEN, reason=answer.message)
+        raise Refused(self._refusal(request, answer))
 
     def lease(self, namespace: str, name: str) -> Lease | None:
-        """A Lease; None where there is none."""
-        reply = self._connection.ask("GET", _LEASE, {"namespace": namespace, "name": name})
-        if reply.missing:
+        """Return a Lease; None where it does not exist."""
+        names = {"namespace": namespace, "name": name}
+        request = client.Request(action=f"show the Lease {namespace}/{name}", path=_LEASE, names=names)
+        answer = self._ask(request)
+        if answer.missing:
             return None
-        if not reply.done:
-            raise reply.refusal(f"show the Lease {namespace}/{name}")
-        return _lease(reply.body)
+        if not answer.ok:
+            raise Refused(self._refusal(request, answer))
+        return _lease(answer.body)
 
     def create_lease(self, namespace: str, lease: Lease) -> Lease:
-        """Makes a Lease, and shows it as it is now; raises `Conflict` where there is one of that name."""
+        """Create a Lease and return it as it is now; raise `Conflict` where one of that name exists."""
         return self._written("POST", _LEASES, namespace, lease)
 
     def update_lease(self, namespace: str, lease: Lease) -> Lease:
-        """Changes a Lease, and shows it as it is now; raises `Conflict` where it is not the one that was read."""
+        """Update a Lease and return it as it is now; raise `Conflict` where it changed since it was read."""
         return self._written("PUT", _LEASE, namespace, lease)
 
     def daemon_set_is_going(self, namespace: str, name: str) -> bool | None:
-        """Whether a DaemonSet is gone or being deleted; None where nobody says so or the installer may not ask.
+        """Return whether a DaemonSet is gone or being deleted; None without a certain answer. It never raises.
 
-        Never raises. Who removes things for a True leaves them for a None.
+        For True callers may remove a driver; for None they leave it.
         """
+        names = {"namespace": namespace, "name": name}
         try:
-            reply = self._connection.ask("GET", _DAEMON_SET, {"namespace": namespace, "name": name})
+            answer = self._ask(client.Request(action=f"show the DaemonSet {name}", path=_DAEMON_SET, names=names))
         except Unreachable:
             return None
-        if reply.missing:
+        if answer.missing:
             return True
-        if not reply.done or reply.body.get("kind") != "DaemonSet":
+        if not answer.ok or answer.body.get("kind") != "DaemonSet":
             return None
-        return "deletionTimestamp" in reply.body.get("metadata", {})
+        return "deletionTimestamp" in answer.body.get("metadata", {})
 
     def _written(self, method: str, path: str, namespace: str, lease: Lease) -> Lease:
-        reply = self._connection.ask(method, path, {"namespace": namespace, "name": lease.name}, _object(lease))
-        wish = f"write the Lease {namespace}/{lease.name}"
-        # Gone since it was read; where nothing was read, it is the namespace that is missing.
-        if reply.status == http.HTTPStatus.CONFLICT or (lease.version and reply.missing):
-            raise Conflict(str(reply.refusal(wish)), reply.status)
-        if not reply.done:
-            raise reply.refusal(wish)
-        return _lease(reply.body)
+        request = client.Request(
+            method=method,
+            action=f"write the Lease {namespace}/{lease.name}",
+            path=path,
+            names={"namespace": namespace, "name": lease.name},
+            body=_object(lease),
+        )
+        answer = self._ask(request)
+        # Without a version that was read, a 404 means that the namespace does not exist.
+        if answer.status == http.HTTPStatus.CONFLICT or (lease.version and answer.missing):
+            raise Conflict(self._refusal(request, answer))
+        if not answer.ok:
+            raise Refused(self._refusal(request, answer))
+        return _lease(answer.body)
+
+    def _ask(self, request: client.Request) -> client.Answer:
+        try:
+            return self._connection.ask(request)
+        except compiler_errors.WorldError as error:
+            raise Unreachable(_sentence(error)) from error
+
+    def _refusal(self, request: client.Request, answer: client.Answer) -> str:
+        return _sentence(self._connection.refusal(request.action, answer))
+
+
+def _sentence(error: compiler_errors.WorldError) -> str:
+    return f"{error.message[:1].upper()}{error.message[1:]}"
 
 
 def _budget(body: Mapping[str, Any]) -> str | None:
-    """What the budget says; the message above it does not name it."""
+    """Return the budget's own sentence, as the message above it does not name the budget."""
     causes = (body.get("details") or {}).get("causes") or ()
-    said = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "DisruptionBudget"]
-    return f"{said[0].rstrip('.')}." if said else None
+    messages = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "DisruptionBudget"]
+    return f"{messages[0].rstrip('.')}." if messages else None
 
 
 def _lease(body: Mapping[str, Any]) -> Lease:
@@ -163,16 +200,16 @@ def _lease(body: Mapping[str, Any]) -> Lease:
 
 
 def _object(lease: Lease) -> dict[str, Any]:
-    ours = {
+    own = {
         "holderIdentity": lease.holder,
         "acquireTime": lease.acquired,
         "renewTime": lease.renewed,
         "leaseDurationSeconds": lease.duration_s,
         "leaseTransitions": lease.transitions,
     }
-    # No empty texts: what has no value is left out, as the API server would do.
-    others = {key: value for key, value in (lease.rest.get("spec") or {}).items() if key not in ours}
-    spec = others | {key: value for key, value in ours.items() if value}
+    # The API server leaves out empty fields too.
+    others = {key: value for key, value in (lease.rest.get("spec") or {}).items() if key not in own}
+    spec = others | {key: value for key, value in own.items() if value}
     metadata = {**lease.rest.get("metadata", {}), "name": lease.name}
     if lease.version:
         metadata["resourceVersion"] = lease.version

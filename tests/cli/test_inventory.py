@@ -163,4 +163,4 @@ def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pyte
         answer = project.kae(tmp_path, "inventory", "--cluster", "east", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.out) == (3, "")
-    assert "does not let us list nodes" in answer.err
+    assert "did not list nodes, as the credentials do not allow it (403): " in answer.err

@@ -96,7 +96,7 @@ def test_a_cluster_without_nodes_has_one_empty_page(server: apiserver.ApiServer)
 def test_what_is_no_list_is_not_taken_for_an_empty_one(text: str, server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes"] = [(200, text, {})]
 
-    with pytest.raises(client.Refused, match="is no list"):
+    with pytest.raises(client.Refused, match="is not a list"):
         list(cluster_of(server).pages())
 
 
@@ -191,7 +191,7 @@ def test_a_watch_that_is_told_by_an_event_that_its_state_is_forgotten_says_so_to
     line = json.dumps({"type": "ERROR", "object": status})
     server.state.answers["/api/v1/nodes"] = [(200, f"{line}\n", {})]
 
-    with pytest.raises(client.Gone, match="go on to watch nodes"):
+    with pytest.raises(client.Gone, match="did not continue to watch nodes"):
         list(cluster_of(server).watch("1"))
 
 

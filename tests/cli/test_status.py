@@ -402,7 +402,7 @@ def test_a_denial_ends_with_3_and_names_what_is_missing(compiled: Path, server: 
     answer = status(compiled, server)
 
     assert (answer.code, answer.out) == (3, "")
-    assert "does not let us list pods in namespace kae-operator" in answer.err
+    assert "did not list pods in namespace kae-operator, as the credentials do not allow it (403): " in answer.err
 
 
 def test_a_kubeconfig_has_to_be_named(compiled: Path) -> None:

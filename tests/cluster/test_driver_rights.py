@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 import yaml
 
+from compiler.kube import client, credentials
 from installer import config
-from installer.drain import cluster, connection, device_holders, eviction, leases
+from installer.drain import cluster, device_holders, eviction, leases
 from tests import project
 from tests.cluster import control_plane as control_planes
 from tests.cluster import pods, waiting
@@ -51,7 +52,7 @@ class Caller:
     """Somebody with a token."""
 
     api: cluster.Cluster
-    http: connection.Connection
+    http: client.Connection
 
     def close(self) -> None:
         self.api.close()
@@ -59,12 +60,13 @@ class Caller:
 
     def asks(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> int:
         """The status of the answer."""
-        return self.http.ask(method, path, {}, body).status
+        return self.http.ask(client.Request(method=method, action="ask", path=path, body=body)).status
 
     def may(self, **attributes: str) -> bool:
         """What the API server says of a right, as `kubectl auth can-i` asks for it."""
         body = {"spec": {"resourceAttributes": attributes}}
-        reply = self.http.ask("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {}, body)
+        path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        reply = self.http.ask(client.Request(method="POST", action="review a right", path=path, body=body))
         assert reply.status == 201, reply
         return bool(reply.body["status"]["allowed"])
 
@@ -392,15 +394,15 @@ def _caller(namespace: pods.Namespace, path: Path, pod: str) -> Caller:
     path.write_text(json.dumps(document))
     return Caller(
         api=cluster.Cluster(path),
-        http=connection.Connection(path, connection.SERVICE_ACCOUNT, connection.TIMEOUT_S),
+        http=client.Connection(credentials.of_file(path), "kae-test"),
     )
 
 
-def _tried(caller: Caller, namespace: str, pod: str) -> connection.Reply:
+def _tried(caller: Caller, namespace: str, pod: str) -> client.Answer:
     """What would be answered to an eviction; nothing is done."""
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction?dryRun=All"
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
-    return caller.http.ask("POST", path, {}, body)
+    return caller.http.ask(client.Request(method="POST", action="evict a pod", path=path, body=body))
 
 
 def _is_guarded(made: Installers) -> bool:

@@ -250,7 +250,8 @@ def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.Control
         list(cluster.pages())
 
     assert str(caught.value) == (
-        f"the API server at https://{control_plane.place.address} does not let us list nodes: nodes is forbidden: "
+        f"the API server at https://{control_plane.place.address} did not list nodes, "
+        "as the credentials do not allow it (403): nodes is forbidden: "
         'User "system:serviceaccount:default:default" cannot list resource "nodes" in API group "" '
         "at the cluster scope."
     )
@@ -262,12 +263,12 @@ def test_a_token_that_is_not_known_is_denied_until_the_file_holds_another(
     token = tmp_path / "token"
     token.write_text("nobody's")
     cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
-    with pytest.raises(client.Denied, match="does not know who asks: Unauthorized"):
+    with pytest.raises(client.Denied, match=r"does not accept the credentials \(401\): Unauthorized"):
         cluster.node("a")
 
     token.write_text(token_of(control_plane, "default"))
 
-    with pytest.raises(client.Denied, match="does not let us get the node a: "):
+    with pytest.raises(client.Denied, match="did not get the node a, as the credentials do not allow it"):
         cluster.node("a")
 
 

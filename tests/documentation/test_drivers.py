@@ -23,6 +23,8 @@ PAGE = ROOT / "docs/drivers.md"
 TROUBLES = ROOT / "docs/troubleshooting.md"
 EXAMPLES = {path.stem: path for path in sorted((ROOT / "docs/examples/drivers").glob("*.yaml"))}
 PROGRAM = sorted({*ROOT.glob("installer/**/*.py"), *ROOT.glob("runtime/*.py")} - {*ROOT.glob("installer/api/*")})
+CLIENT = sorted(ROOT.glob("compiler/kube/*.py"))
+"""The installer writes its sentences with a capital first letter."""
 STATUS = ROOT / "tests/installer/reports/failed.status.txt"
 
 CLUSTER = """\
@@ -164,7 +166,8 @@ def test_the_status_that_is_shown_is_that_of_a_host_on_which_an_upgrade_failed()
 
 
 def test_every_sentence_that_is_explained_is_one_of_the_installer() -> None:
-    known = [text for tree in program() for text in texts(tree)]
+    client = [text for path in CLIENT for text in texts(ast.parse(path.read_text("utf-8")))]
+    known = [text for tree in program() for text in texts(tree)] + [text[:1].upper() + text[1:] for text in client]
 
     for sentence in (*explained(), *quoted(TROUBLES, "The driver")):
         assert len(sentence.replace(GAP, "")) >= _LEAST, sentence

@@ -38,8 +38,10 @@ def shipped(folder: str) -> tuple[Path, ...]:
     tops = [ROOT / "runtime", ROOT / folder]
     if folder == "watcher":
         tops += [ROOT / line for line in _tops() if line.startswith("compiler/")]
-    found = (path for top in tops for path in _files(top) if path.suffix == ".py")
-    return tuple(sorted(path.relative_to(ROOT) for path in found))
+    if folder == "installer":
+        tops += [ROOT / "compiler" / name for name in ("__init__.py", "errors.py", "kube")]
+    paths = (path for top in tops for path in _files(top) if path.suffix == ".py")
+    return tuple(sorted(path.relative_to(ROOT) for path in paths))
 
 
 def digest() -> str:

@@ -90,7 +90,7 @@ def accepted(_: float) -> cluster.Answer:
 
 
 def unreachable(_: float) -> cluster.Answer:
-    raise cluster.Unreachable("The API server cannot be asked: Connection refused.")
+    raise cluster.Unreachable("The API server cannot be reached: Connection refused.")
 
 
 def test_where_nobody_holds_anything_nobody_is_asked() -> None:
@@ -205,7 +205,7 @@ def test_without_api_server_the_drain_waits_and_says_so() -> None:
     ended = node.drain(60)
 
     assert ended == eviction.Stayed(
-        holders=(pod(NGINX), pod(REDIS)), notes=("The API server cannot be asked: Connection refused.",)
+        holders=(pod(NGINX), pod(REDIS)), notes=("The API server cannot be reached: Connection refused.",)
     )
     # Each question may take its time, so there is one every five seconds, however many pods there are.
     assert [moment for moment, _ in node.asked] == list(range(0, 60, 5))
@@ -233,7 +233,7 @@ def test_what_the_api_server_cannot_do_is_tried_again() -> None:
 
     def refuse(now_s: float) -> cluster.Answer:
         if now_s < 7:
-            raise cluster.Refused("The API server did not evict the pod (500): etcd is down.", 500)
+            raise cluster.Refused("The API server did not evict the pod (500): etcd is down.")
         return ACCEPTED
 
     node.answers[NGINX] = refuse

@@ -381,7 +381,7 @@ def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiserve
     assert one.take()
     assert one.name == SECOND
     assert not two.take()
-    assert f"did not show the Lease kae-operator/{FIRST} (403)" in two.others[0]
+    assert f"did not show the Lease kae-operator/{FIRST}, as the credentials do not allow it (403): " in two.others[0]
 
 
 def test_leases_that_are_all_refused_are_a_failure(server: apiservers.ApiServer, hosts: Hosts) -> None:

@@ -10,7 +10,7 @@ from compiler.kube import client, node_watch, reader
 from watcher import node_feed
 
 INTERVAL_S = 600.0
-ERROR = client.Unreachable("the API server at https://east:6443 cannot be asked: Connection refused.")
+ERROR = client.Unreachable("the API server at https://east:6443 cannot be reached: Connection refused.")
 GONE = client.Gone("the API server at https://east:6443 did not watch nodes (410): Expired.", status=410)
 WITHIN_S = 10
 """For what another thread does at once."""

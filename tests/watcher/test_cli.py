@@ -197,7 +197,7 @@ def test_without_an_api_server_it_ends_with_3(bench: Bench, here: pytest.LogCapt
 
     code = cli.main(bench.options("--once"))
 
-    said = "the API server at http://127.0.0.1:1 cannot be asked: Connection refused."
+    said = "the API server at http://127.0.0.1:1 cannot be reached: Connection refused."
     assert (code, here.messages) == (3, [said])
 
 
@@ -208,7 +208,9 @@ def test_without_the_right_to_list_it_ends_with_3(bench: Bench, here: pytest.Log
 
     (message,) = here.messages
     assert code == 3
-    assert message.startswith(f"the API server at {bench.server.address} does not let us list nodes: ")
+    assert message.startswith(
+        f"the API server at {bench.server.address} did not list nodes, as the credentials do not allow it (403): "
+    )
 
 
 def test_a_repository_that_is_not_there_ends_with_3(bench: Bench, here: pytest.LogCaptureFixture) -> None:
@@ -323,7 +325,7 @@ def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(bench: Benc
 
     errors = [record["message"] for record in log if record["level"] == "error"]
     assert code == 0
-    assert "does not let us list nodes" in said
+    assert "did not list nodes, as the credentials do not allow it (403): " in said
     assert errors == [f"The nodes cannot be listed: {said}"]
     assert "The nodes are listed again." in [record["message"] for record in log]
     assert bench.subjects() == ["inventory(east): 1 node joined"]

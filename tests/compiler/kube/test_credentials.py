@@ -36,10 +36,12 @@ def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
     return reader.Cluster(server.kubeconfig)
 
 
-def failure(server: apiserver.ApiServer, context: str | None = None) -> errors.WorldError:
-    """What keeps a cluster from being asked for a node."""
+def failure(
+    server: apiserver.ApiServer, context: str | None = None, timeouts: client.Timeouts = client.TIMEOUTS
+) -> errors.WorldError:
+    """Return the failure of a request for a node."""
     with pytest.raises(errors.WorldError) as caught:
-        reader.Cluster(server.kubeconfig, context).node("a")
+        reader.Cluster(server.kubeconfig, context, timeouts=timeouts).node("a")
     return caught.value
 
 
@@ -50,32 +52,31 @@ def test_a_server_that_is_not_there_is_unreachable(server: apiserver.ApiServer) 
     server.up()
 
     assert isinstance(found, client.Unreachable)
-    assert str(found) == f"the API server at {server.address} cannot be asked: Connection refused."
+    assert str(found) == f"the API server at {server.address} cannot be reached: Connection refused."
 
 
-def test_a_server_that_never_answers_is_unreachable(
-    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "READ_S", 0.2)
+def test_a_server_that_never_answers_is_unreachable(server: apiserver.ApiServer) -> None:
     server.state.deaf = True
 
-    found = failure(server)
+    found = failure(server, timeouts=client.Timeouts(read_s=0.2))
 
     assert isinstance(found, client.Unreachable)
     assert "does not answer in time" in str(found)
 
 
-def test_an_answer_that_takes_too_long_is_none(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "ANSWER_S", -1)
+def test_a_server_that_takes_too_long_for_an_answer_is_unreachable(server: apiserver.ApiServer) -> None:
+    found = failure(server, timeouts=client.Timeouts(answer_s=-1))
 
-    with pytest.raises(client.Unreachable, match="takes longer"):
-        list(cluster_of(server).pages())
+    assert isinstance(found, client.Unreachable)
+    assert "takes longer" in str(found)
 
 
 def test_a_denial_names_the_verb_and_the_resource(server: apiserver.ApiServer) -> None:
     server.state.forbidden.add("list nodes")
 
-    with pytest.raises(client.Denied, match="does not let us list nodes: nodes is forbidden: ") as caught:
+    with pytest.raises(
+        client.Denied, match=r"did not list nodes, as .* do not allow it \(403\): nodes is forbidden: "
+    ) as caught:
         list(cluster_of(server).pages())
 
     assert caught.value.status == 403
@@ -88,7 +89,10 @@ def test_credentials_that_are_not_known_are_denied(server: apiserver.ApiServer) 
     found = failure(server)
 
     assert isinstance(found, client.Denied)
-    assert str(found) == f"the API server at {server.address} does not know who asks: Unauthorized."
+    assert str(found) == (
+        f"the API server at {server.address} did not get the node a, "
+        "as it does not accept the credentials (401): Unauthorized."
+    )
 
 
 def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp_path: Path) -> None:
@@ -191,7 +195,7 @@ def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> 
 def test_what_is_no_api_server_is_told_apart(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes/a"] = [(200, "<html>\nWelcome\n</html>", {})]
 
-    assert str(failure(server)) == f"what answers at {server.address} is no API server: <html> Welcome </html>."
+    assert str(failure(server)) == f"the server at {server.address} is not an API server: <html> Welcome </html>."
 
 
 def test_without_the_client_it_says_how_to_get_it(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,14 +242,17 @@ def test_without_a_current_context_one_has_to_be_named(server: apiserver.ApiServ
         (None, "cannot be read: No such file or directory."),
         ("", "is not a kubeconfig: it lists no clusters."),
         ("- a", "is not a kubeconfig: it lists no clusters."),
-        ("a: [", "is not a kubeconfig: it is no YAML."),
-        ("\x00", "is not a kubeconfig: it is no YAML."),
+        ("a: [", "is not a kubeconfig: it is not YAML."),
+        ("\x00", "is not a kubeconfig: it is not YAML."),
         ("apiVersion: v1\nkind: Pod\n", "is not a kubeconfig: it lists no clusters."),
         ("clusters: []\n", "states no current context."),
         ("clusters: []\ncontexts: [a, 1]\ncurrent-context: a\n", "has no context 'a'."),
         ("clusters: []\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "cannot be used: "),
         ("clusters: []\ncontexts: [{name: a}]\ncurrent-context: a\n", "cannot be used: "),
-        ("clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n", "is not what a kubeconfig holds."),
+        (
+            "clusters: []\ncontexts: [{name: a, context: 1}]\ncurrent-context: a\n",
+            "has fields of the wrong type",
+        ),
         ("clusters: [1]\ncontexts: [{name: a, context: {cluster: b}}]\ncurrent-context: a\n", "'a' of '"),
     ],
 )
