@@ -2,14 +2,12 @@
 
 import asyncio
 import contextlib
-import fcntl
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
 from device_plugin import events, plugin, registration, service
-from runtime import errors, shapes, state
+from runtime import errors, lock, shapes, state
 
 LOG = logging.getLogger(__name__)
 
@@ -20,7 +18,6 @@ _AFTERWARDS_S = (0.5, 2.0)
 """After an event it is looked again: the kernel tells of a device before udev, or its driver, is done with it."""
 
 _BEAT_S = 10.0
-_LOCK_S = 0.1
 
 
 class Program:
@@ -136,23 +133,12 @@ async def first_of(*work: Coroutine[object, object, object]) -> None:
 @contextlib.asynccontextmanager
 async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[None]:
     """Be the only device plugin of the node: a deletion by force starts the next one beside the one before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        told = False
-        while not _locked(descriptor):
-            if not told:
+    with contextlib.closing(lock.Lock(path)) as own:
+        warned = False
+        while not own.acquire():
+            if not warned:
                 LOG.warning("Another device plugin is at work on this node; waiting for its end.")
-                told = True
+                warned = True
             beat()
-            await asyncio.sleep(_LOCK_S)
+            await asyncio.sleep(lock.RETRY_S)
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False

@@ -1,10 +1,9 @@
 """Where things are: on the host, and in the containers that get a device."""
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
+from runtime import pci
 
 CONTAINER_RUN = "/run/kae"
 """The folder below which a container finds what it was given, wherever --run-dir lies on the host."""
@@ -64,17 +63,12 @@ class Places:
         return self.run / "device-plugin.lock"
 
 
-def is_address(text: str) -> bool:
-    """Whether a text is a PCI address, such as 0000:79:00.0."""
-    return _ADDRESS.fullmatch(text) is not None
-
-
 def number(address: str) -> int:
     """The number that stands for a PCI address in names: its domain, bus, device and function in one.
 
     A name of an entry ends in a number that the kernel counts up; this one stays the same when that one changes.
     """
-    match = _ADDRESS.fullmatch(address)
+    match = pci.ADDRESS.fullmatch(address)
     if match is None:
         raise ValueError(f"'{address}' is no PCI address")
     domain, bus, device, function = (int(part, 16) for part in match.groups())

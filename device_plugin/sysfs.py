@@ -12,10 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from device_plugin import paths
-from runtime import readings, shapes
-
-# KAE 1 calls SEC's entries hisi_sec, KAE 2 hisi_sec2.
-_ENTRY = re.compile(r"[a-z][a-z0-9_]*-[0-9]+")
+from runtime import pci, readings, shapes
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")
 """Attributes without which libwd cannot use an entry; the driver makes them all before it announces the entry."""
@@ -84,12 +81,12 @@ def scan(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Sc
     """Everything of the vendor that the PCI bus shows."""
     functions: list[Function] = []
     strangers: list[Stranger] = []
-    for address in sorted(readings.names(where.sysfs / "bus/pci/devices")):
-        found = read(where, vendor, kinds, address)
-        if isinstance(found, Function):
-            functions.append(found)
-        elif isinstance(found, Stranger):
-            strangers.append(found)
+    for seen in pci.scan(where.sysfs, vendor, kinds):
+        if seen.kind is None:
+            if seen.entry is not None:
+                strangers.append(Stranger(address=seen.address, device=seen.device, entry=seen.entry.name))
+        elif (function := _function(where, seen, seen.kind)) is not None:
+            functions.append(function)
     return Scan(
         functions=tuple(functions),
         strangers=tuple(strangers),
@@ -98,42 +95,27 @@ def scan(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Sc
     )
 
 
-def read(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
-    """The function at an address; None where none of the vendor's devices is."""
-    folder = where.sysfs / "bus/pci/devices" / address
-    if not paths.is_address(address) or readings.hexadecimal(folder / "vendor") != vendor:
-        return None
-    device = readings.hexadecimal(folder / "device")
-    if device is None:
-        return None
-    for kind in kinds:
-        if device in (kind.pf, kind.vf):
-            return _function(where, folder, address, kind)
-    entry = next(iter(_entries(folder)), None)
-    return Stranger(address=address, device=device, entry=entry) if entry else None
+def read(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | None:
+    """Return the function at an address; None when none of a served kind is there."""
+    seen = pci.read(where.sysfs, vendor, kinds, address)
+    return _function(where, seen, seen.kind) if seen is not None and seen.kind is not None else None
 
 
-def _function(where: paths.Places, folder: Path, address: str, kind: shapes.Kind) -> Function | None:
-    entry = next(iter(_entries(folder)), None)
-    driver = readings.link_name(folder / "driver")
-    numa_node = readings.integer(folder / "numa_node")
+def _function(where: paths.Places, seen: pci.Function, kind: shapes.Kind) -> Function | None:
+    numa_node = readings.integer(seen.folder / "numa_node")
     function = Function(
-        address=address,
+        address=seen.address,
         kind=kind,
-        virtual=readings.hexadecimal(folder / "device") == kind.vf,
-        driver=driver,
+        virtual=seen.virtual,
+        driver=seen.driver,
         # -1: the firmware did not say.
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
-        # While they are made, the links come first and sriov_numvfs last (drivers/pci/iov.c).
-        vfs=max(
-            readings.integer(folder / "sriov_numvfs") or 0,
-            sum(name.startswith("virtfn") for name in readings.names(folder)),
-        ),
-        entry=_entry(where, folder / "uacce" / entry) if entry else None,
-        state=readings.text(where.sysfs / "kernel/debug" / (driver or kind.module) / address / "qm/status"),
+        vfs=seen.vfs,
+        entry=_entry(where, seen.entry) if seen.entry else None,
+        state=readings.text(where.sysfs / "kernel/debug" / (seen.driver or kind.module) / seen.address / "qm/status"),
     )
     # Unplugged while it was read: what was read is worth nothing.
-    return function if folder.exists() else None
+    return function if seen.folder.exists() else None
 
 
 def _entry(where: paths.Places, folder: Path) -> Entry:
@@ -163,10 +145,6 @@ def _node_state(node: Path, numbers: str) -> str:
         return "missing"
     major_minor = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
     return "there" if stat.S_ISCHR(found.st_mode) and major_minor == numbers else "other"
-
-
-def _entries(folder: Path) -> list[str]:
-    return sorted(name for name in readings.names(folder / "uacce") if _ENTRY.fullmatch(name))
 
 
 def _attribute(folder: Path, name: str) -> str | None:

@@ -12,7 +12,7 @@ import msgspec
 from installer import config, loop, paths, wiring
 from installer.host import chroot, host_state
 from installer.report import driver_state, report
-from runtime import configfile, errors, logs, signals, termination
+from runtime import configfile, errors, logs, process, signals, termination
 
 LOG = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
     absent = msgspec.structs.replace(settings, state="Absent")
     parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
     published = driver_state.State()
-    with contextlib.suppress(chroot.Cancelled), contextlib.closing(parts), loop.lock(host):
+    with contextlib.suppress(process.Cancelled), contextlib.closing(parts), loop.lock(host):
         parts.resume()
         running = loop.Loop(host, absent, parts.changer, parts.digest, published)
         while not host.stop.is_set():

@@ -1,7 +1,6 @@
 """The running program: looks at its host, changes it where it is not as told, and says how it stands."""
 
 import contextlib
-import fcntl
 import logging
 import os
 import time
@@ -15,7 +14,8 @@ from installer.drain import device_users
 from installer.host import chroot, host_state
 from installer.report import driver_state
 from installer.store import record
-from runtime import errors, state
+from runtime import errors, process, state
+from runtime import lock as locks
 
 LOG = logging.getLogger(__name__)
 
@@ -33,7 +33,6 @@ _STAGING_S = 60.0
 
 _LONGEST_S = 7200.0
 _DOUBLINGS = 10
-_LOCK_S = 0.2
 
 
 class Loop:
@@ -68,7 +67,7 @@ class Loop:
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # In the middle of a look, and while another installer is at work, an end is an end as told.
-        with contextlib.suppress(chroot.Cancelled), lock(self._host):
+        with contextlib.suppress(process.Cancelled), lock(self._host):
             while not self._host.stop.is_set():
                 self._host.stop.wait(self.cycle())
         directory.set_unready("The installer has ended.")
@@ -111,7 +110,7 @@ class Loop:
         except device_users.Blocked as blocked:
             self._published.count("abandoned")
             return self._failed(current, "Blocked", str(blocked), _AGAIN_S)
-        except chroot.Cancelled:
+        except process.Cancelled:
             return 0
         except errors.Failure as failure:
             self._published.count("failed")
@@ -212,17 +211,15 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
 
     Raises:
         errors.Failure: Another one is at work, and it was not to be waited for; or the lock cannot be made.
-        chroot.Cancelled: The end came first.
+        process.Cancelled: The end came first.
     """
-    path = host.path(paths.LOCK)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        own = locks.Lock(host.path(paths.LOCK))
     except OSError as error:
         raise chroot.failure(paths.LOCK, error) from error
-    try:
+    with contextlib.closing(own):
         told = False
-        while not _locked(descriptor):
+        while not own.acquire():
             if not wait:
                 raise errors.Failure(
                     "The installer of this host is at work: to remove the driver, set driver.state to Absent in its"
@@ -231,18 +228,9 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
             if not told:
                 LOG.warning("Another installer is at work on this host; waiting for its end.")
                 told = True
-            if host.stop.wait(_LOCK_S):
-                raise chroot.Cancelled("The installer is to end; another one is at work on this host.")
+            if host.stop.wait(locks.RETRY_S):
+                raise process.Cancelled("The installer is to end; another one is at work on this host.")
         yield
-    finally:
-        os.close(descriptor)
-
-
-def _locked(descriptor: int) -> bool:
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    return False
 
 
 def _since_boot_s() -> float:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from compiler.inventory import canonical_form, snapshot
-from runtime import errors, state
+from runtime import errors, process, state
 from watcher import commit_message, config, loss_guard, pending_changes, watcher_state
-from watcher.git import git_errors, repository
+from watcher.git import repository
 
 LOG = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class Program:
                 self._store.fetch()  # An alert tells of a repository that was not reached for some intervals.
             else:
                 self.publish()
-        except git_errors.Cancelled:
+        except process.Cancelled:
             return  # We are to end, which is no trouble.
         except errors.Failure as failure:
             self._next_s = self._clock() + self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - spreads watchers

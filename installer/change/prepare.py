@@ -15,7 +15,7 @@ from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
 from installer.host import chroot, host_state, pci
 from installer.store import record, store
-from runtime import errors, readings
+from runtime import errors, process, readings
 
 LOG = logging.getLogger(__name__)
 
@@ -224,7 +224,7 @@ class Preparation:
         end_s = time.monotonic() + _WITHDRAWN_S
         while readings.names(links) and time.monotonic() < end_s:
             if self._host.stop.wait(_POLL_S):
-                raise chroot.Cancelled("The change was broken off, as the installer is to end.")
+                raise process.Cancelled("The change was broken off, as the installer is to end.")
         self._host.stop.wait(_ADMITTED_S)
 
     def _begin(self, attempt: Attempt) -> None:

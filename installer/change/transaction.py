@@ -16,7 +16,7 @@ from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
 from installer.host import chroot, disk_space, host_state
 from installer.store import record, store
-from runtime import errors
+from runtime import errors, process
 
 Progress = Callable[[change_steps.Step, str, float], None]
 """Told of each step, what became of it (begun, done or failed), and the seconds that it took."""
@@ -52,7 +52,7 @@ class Changer:
         Raises:
             approach.Queued: It is not this host's turn; nothing was touched.
             users.Blocked: A device was in use until the deadline; nothing was unloaded.
-            chroot.Cancelled: The installer is to end, and nothing was unloaded.
+            process.Cancelled: The installer is to end, and nothing was unloaded.
             errors.Failure: It failed, and the host has again what it had, where the text says nothing else.
         """
         attempt = None
@@ -61,7 +61,7 @@ class Changer:
             self._prepare(attempt, decided, digest, progress)
             with self._host.finishing():
                 execute(self._steps(attempt, decided), progress)
-        except chroot.Cancelled:
+        except process.Cancelled:
             # Who was evicted does not come back at once: the next installer finds nobody to evict, and swaps.
             self._preparation.leave(keeps_turn=self._preparation.evicted)
             raise
@@ -247,12 +247,12 @@ def execute(steps: Sequence[change_steps.Step], progress: Progress, stop: thread
     """Takes one step after the other, and tells of each; begins none any more once `stop` is set.
 
     Raises:
-        chroot.Cancelled: `stop` is set.
+        process.Cancelled: `stop` is set.
         errors.Failure: A step's own.
     """
     for step in steps:
         if stop is not None and stop.is_set():
-            raise chroot.Cancelled(f"The installer is to end, so it does not begin with {step.name}.")
+            raise process.Cancelled(f"The installer is to end, so it does not begin with {step.name}.")
         began = time.monotonic()
         progress(step, "begun", 0)
         try:

@@ -43,7 +43,7 @@ class DeviceUsers:
 
         Raises:
             Blocked: Somebody holds a device at the deadline.
-            host.Cancelled: The installer is to end.
+            process.Cancelled: The installer is to end.
         """
         limit_s = self._settings.drain.timeout_seconds
         ended = eviction.Drain(

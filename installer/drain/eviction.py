@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from installer.drain import cluster, device_holders
-from installer.host import chroot
-from runtime import errors
+from runtime import errors, process
 
 LOG = logging.getLogger(__name__)
 
@@ -79,14 +78,14 @@ class Drain:
         """Returns when nobody holds a device, or at the deadline.
 
         Raises:
-            host.Cancelled: `stop` was set.
+            process.Cancelled: `stop` was set.
         """
         pause = self.pause or self.stop.wait
         began_s = self.clock()
         end_s = began_s + self.deadline_s
         while True:
             if self.stop.is_set():
-                raise chroot.Cancelled("The drain was broken off, as the installer is to end.")
+                raise process.Cancelled("The drain was broken off, as the installer is to end.")
             if self._nobody():
                 return Drained(waited_s=self.clock() - began_s, notes=self._found.notes)
             if self.clock() >= end_s:

@@ -4,22 +4,19 @@ import contextlib
 import errno
 import os
 import shutil
-import signal
-import subprocess
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from runtime import errors
+from runtime import errors, process
 
 _ENVIRONMENT = {
-    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "PATH": process.PATH,
     "LC_ALL": "C",  # Their words are read.
     "HOME": "/root",
 }
 
-_POLL_S = 0.2
 _SAID = 2000  # characters of what a program said that stand in an error
 
 
@@ -32,14 +29,6 @@ class CommandFailed(errors.Failure):
         self.said = said.strip()
         last = self.said[-_SAID:].splitlines()
         super().__init__(f"'{' '.join(self.command)}' ended with {code}: {'; '.join(filter(None, last[-3:]))}")
-
-
-class TooSlow(errors.Failure):
-    """A program did not end in its time."""
-
-
-class Cancelled(errors.Failure):
-    """The installer is to end, so what it was doing was broken off."""
 
 
 class Host:
@@ -82,15 +71,15 @@ class Host:
 
         Raises:
             CommandFailed: It ended with an error, or there is no such program (127).
-            TooSlow: It was ended after `timeout_s`.
-            Cancelled: `stop` was set, and the program was ended; not with `finish`, when it must come to its end.
+            process.TooSlow: It was ended after `timeout_s`.
+            process.Cancelled: It was ended because `stop` was set; never with `finish`.
         """
-        finish = finish or self._finishes
-        return execute((*self._enter, *command), command, self.stop, timeout_s=timeout_s, finish=finish)
+        stop = None if finish or self._finishes else self.stop
+        return execute((*self._enter, *command), command, process.Limits(timeout_s=timeout_s, stop=stop))
 
     def has(self, program: str) -> bool:
         """Whether the host has a program of this name."""
-        folders = _ENVIRONMENT["PATH"].split(":")
+        folders = process.PATH.split(":")
         return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
@@ -193,44 +182,18 @@ def failure(absolute: str, error: OSError) -> errors.Failure:
     return errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.")
 
 
-def execute(  # noqa: PLR0913 - four of them are options
+def execute(
     arguments: Sequence[str],
     shown: Sequence[str],
-    stop: threading.Event,
-    *,
-    timeout_s: float,
-    finish: bool = False,
+    limits: process.Limits,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Runs a program to its end, as `Host.run` says; `shown` is the command as people know it."""
-    with subprocess.Popen(  # noqa: S603 - no shell, and the words are ours
-        list(arguments),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**_ENVIRONMENT, **environment},
-        start_new_session=True,  # Its children end with it.
-    ) as process:
-        waited_s = 0.0
-        while True:
-            try:
-                output, _ = process.communicate(timeout=_POLL_S)
-                break
-            except subprocess.TimeoutExpired:
-                waited_s += _POLL_S
-                if waited_s >= timeout_s:
-                    _end(process)
-                    raise TooSlow(f"'{' '.join(shown)}' did not end within {timeout_s:g} seconds.") from None
-                if stop.is_set() and not finish:
-                    _end(process)
-                    raise Cancelled(f"'{' '.join(shown)}' was broken off, as the installer is to end.") from None
-    said = output.decode(errors="replace")
-    if process.returncode != 0:
-        raise CommandFailed(shown, process.returncode, said)
+    """Run a program to its end, as `Host.run` does; `shown` is the command in messages."""
+    command = process.Command(
+        arguments=arguments, environment={**_ENVIRONMENT, **environment}, shown=" ".join(shown), merged=True
+    )
+    ended = process.run(command, limits)
+    said = ended.output.decode(errors="replace")
+    if ended.code != 0:
+        raise CommandFailed(shown, ended.code, said)
     return said
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate()

@@ -2,12 +2,12 @@
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from installer.host import chroot
-from runtime import readings, shapes
+from runtime import pci, readings, shapes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +46,10 @@ class Function:
         return self.driver not in (None, self.kind.module)
 
 
-def found(host: chroot.Host, vendor: str, kinds: Iterable[shapes.Kind]) -> tuple[Function, ...]:
-    """Those of the vendor and of these kinds, by address."""
-    by_device = {device: kind for kind in kinds for device in (kind.pf, kind.vf)}
-    devices = host.path("/sys/bus/pci/devices")
-    answers = []
-    for address in sorted(readings.names(devices)):
-        folder = devices / address
-        if readings.hexadecimal(folder / "vendor") != vendor:
-            continue
-        device = readings.hexadecimal(folder / "device") or ""
-        if device in by_device:
-            answers.append(_function(host, folder, by_device[device], virtual=device == by_device[device].vf))
-    return tuple(answers)
+def found(host: chroot.Host, vendor: str, kinds: Sequence[shapes.Kind]) -> tuple[Function, ...]:
+    """Return the functions of the vendor and of these kinds, by address."""
+    functions = pci.scan(host.path("/sys"), vendor, kinds)
+    return tuple(_function(host, function, function.kind) for function in functions if function.kind is not None)
 
 
 def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
@@ -70,16 +61,15 @@ def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
     return tuple(found for found in functions if at_home and found.virtual and found.lent)
 
 
-def _function(host: chroot.Host, folder: Path, kind: shapes.Kind, *, virtual: bool) -> Function:
-    entries = sorted(readings.names(folder / "uacce"))
+def _function(host: chroot.Host, function: pci.Function, kind: shapes.Kind) -> Function:
     return Function(
-        address=folder.name,
+        address=function.address,
         kind=kind,
-        virtual=virtual,
-        driver=readings.link_name(folder / "driver"),
-        entry=_entry(host, folder / "uacce" / entries[0]) if entries else None,
-        vfs=readings.integer(folder / "sriov_numvfs") or 0,
-        total_vfs=readings.integer(folder / "sriov_totalvfs") or 0,
+        virtual=function.virtual,
+        driver=function.driver,
+        entry=_entry(host, function.entry) if function.entry else None,
+        vfs=function.vfs,
+        total_vfs=readings.integer(function.folder / "sriov_totalvfs") or 0,
     )
 
 

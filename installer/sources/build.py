@@ -14,7 +14,7 @@ from installer.decide import change_steps
 from installer.host import chroot, rpm
 from installer.sources import Context
 from installer.store import digests
-from runtime import errors, readings
+from runtime import errors, process, readings
 
 _COMPILE_S = 1800
 _SHOWN = 5
@@ -99,10 +99,9 @@ class Build:
             chroot.execute(
                 ("make", "-C", str(scratch / "source"), *command[1:]),
                 command,
-                self._host.stop,
-                timeout_s=_COMPILE_S,
+                process.Limits(timeout_s=_COMPILE_S, stop=self._host.stop),
                 # The root of the container is read-only, /tmp too.
-                environment={"TMPDIR": str(scratch / "tmp"), "PATH": os.environ["PATH"]},
+                {"TMPDIR": str(scratch / "tmp"), "PATH": os.environ["PATH"]},
             )
         except chroot.CommandFailed as error:
             said = [line for line in error.said.splitlines() if "rror" in line] or error.said.splitlines()

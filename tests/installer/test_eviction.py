@@ -9,7 +9,7 @@ import pytest
 
 from installer.drain import cluster, device_holders, eviction
 from installer.host import chroot
-from runtime import errors
+from runtime import errors, process
 from tests.installer import apiservers, podresources
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
@@ -291,7 +291,7 @@ def test_the_end_of_the_installer_breaks_the_drain_off() -> None:
     node.grace_s = 100
     node.pause = lambda seconds: node.stop.set()  # type: ignore[method-assign]
 
-    with pytest.raises(chroot.Cancelled):
+    with pytest.raises(process.Cancelled):
         node.drain()
 
     assert node.asked == [(0, NGINX)]
@@ -311,7 +311,7 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
     timer = threading.Timer(0.05, node.stop.set)
     timer.start()
 
-    with pytest.raises(chroot.Cancelled):
+    with pytest.raises(process.Cancelled):
         running.run()
 
     timer.join()

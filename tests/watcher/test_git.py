@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from runtime import process
 from tests.watcher import remotes, servers
-from watcher.git import children, git, git_errors
+from watcher.git import git, git_errors
 
 OTHER_USER = 54_321  # in no /etc/passwd
 
 
 def tool(folder: Path, url: str, timeout_s: float = 20) -> git.Git:
-    limits = children.Limits(timeout_s=timeout_s, stop=threading.Event())
+    limits = process.Limits(timeout_s=timeout_s, stop=threading.Event())
     made = git.Git(folder / "clone", url, git.Access(), limits)
     made.create("sha1")
     return made
@@ -110,7 +111,7 @@ def test_a_web_server_that_answers_otherwise_is_told(
 def test_a_server_that_does_not_answer_is_not_waited_for(web: servers.Web, tmp_path: Path) -> None:
     web.rules.deaf = True
 
-    with pytest.raises(git_errors.TooSlow, match=r"^'git ls-remote' did not end within 1 seconds\.$"):
+    with pytest.raises(process.TooSlow, match=r"^'git ls-remote' did not end within 1 seconds\.$"):
         heads(tmp_path, f"{web.url}/remote.git", timeout_s=1)
 
 

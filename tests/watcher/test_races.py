@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runtime import process
 from tests.watcher import remotes
 from watcher.git import git, git_errors, repository
 
@@ -115,7 +116,7 @@ def test_a_stop_ends_the_pause_between_two_tries(
 
     remotes.before("push", lose, monkeypatch)
 
-    with pytest.raises(git_errors.Cancelled):
+    with pytest.raises(process.Cancelled):
         remotes.publish(repo, b"new\n")
 
 

@@ -34,7 +34,7 @@ class Clone:
         """Where it is, or is to be; its folder exists and is nobody else's.
 
         Raises:
-            gitwords.DiskFull, gitwords.Failed: The scratch folder cannot be written.
+            git_errors.DiskFull, git_errors.Failed: The scratch folder cannot be written.
         """
         if self._path is not None and not self._path.parent.is_dir():
             self.discard()

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Literal
 from urllib import parse
 
-from watcher.git import children, clones, git, git_errors
+from runtime import errors, process
+from watcher.git import clones, commands, git, git_errors
 
 _WAIT_S = 30
 """For ssh-keygen and gpg, which only read and write small files."""
@@ -60,14 +61,14 @@ class Keys:
         """Reads nothing yet; `scratch` is a folder for what has to be copied."""
         self._secrets = secrets
         self._scratch = scratch
-        self._limits = children.Limits(timeout_s=_WAIT_S, stop=stop)
+        self._limits = process.Limits(timeout_s=_WAIT_S, stop=stop)
 
     @contextlib.contextmanager
     def repository(self, url: str) -> Iterator[git.Access]:
         """What lets git into the repository, as long as the context lasts.
 
         Raises:
-            gitwords.Unusable: A file is missing or does not serve.
+            git_errors.Unusable: A file is missing or does not serve.
         """
         folder = self._secrets.repository
         split = parse.urlsplit(url)
@@ -88,7 +89,7 @@ class Keys:
         """What git signs commits with, as long as the context lasts; None where they are not to be signed.
 
         Raises:
-            gitwords.Unusable: The key is missing or does not serve.
+            git_errors.Unusable: The key is missing or does not serve.
         """
         folder = self._secrets.signing
         if self._secrets.format is None:
@@ -103,7 +104,7 @@ class Keys:
                 yield self._gpg(folder, private)
             finally:
                 # The agent is nobody's child. Where it is not told it ends by itself, when its folder has gone.
-                with contextlib.suppress(git_errors.Failed):
+                with contextlib.suppress(errors.Failure):
                     self._run("gpgconf", "--homedir", str(private), "--kill", "all")
 
     def _ssh(self, folder: Path, private: Path) -> git.Access:
@@ -131,11 +132,12 @@ class Keys:
         key = private / "identity"
         _write(key, content.replace(b"\r\n", b"\n") + b"\n")
         ended = self._run("ssh-keygen", "-y", "-P", "", "-f", str(key))
-        if ended.code != 0 and "passphrase" in ended.said:
+        said = ended.stderr.decode(errors="replace")
+        if ended.code != 0 and "passphrase" in said:
             raise git_errors.Unusable(f"The key '{folder / 'identity'}' is under a password, which is not supported.")
         if ended.code != 0:
-            said = git_errors.cleaned([ended.said.replace(str(key), "the key")])
-            raise git_errors.Unusable(f"The key '{folder / 'identity'}' is none that ssh can read: {said}.")
+            words = git_errors.cleaned([said.replace(str(key), "the key")])
+            raise git_errors.Unusable(f"The key '{folder / 'identity'}' is none that ssh can read: {words}.")
         _write(private / "identity.pub", ended.output)
         return key
 
@@ -169,8 +171,8 @@ class Keys:
         with folder as path:
             yield Path(path)
 
-    def _run(self, *arguments: str, stdin: bytes = b"") -> children.Ended:
-        return children.run(arguments, {"HOME": str(self._scratch)}, self._limits, stdin)
+    def _run(self, *arguments: str, stdin: bytes = b"") -> process.Ended:
+        return commands.run(arguments, {"HOME": str(self._scratch)}, self._limits, stdin)
 
 
 def _http(folder: Path, url: parse.SplitResult) -> git.Access:

@@ -2,7 +2,7 @@
 
 Objects are read and written by id; there is no index and no work tree. Nothing of the caller's environment or of the
 machine's configuration has a say. Everything that tells git what to do travels in its environment: arguments can be
-read by every process of a machine. Verbs raise what `gitwords` lists.
+read by every process of a machine. Verbs raise what `git_errors` lists.
 """
 
 import functools
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from watcher.git import children, git_errors
+from runtime import process
+from watcher.git import commands, git_errors
 
 _REMOTE = "origin"
 
@@ -111,12 +112,12 @@ class Git:
     A verb that talks to the repository has `limits.timeout_s`; the others have a minute at most.
     """
 
-    def __init__(self, clone: Path, url: str, access: Access, limits: children.Limits) -> None:
+    def __init__(self, clone: Path, url: str, access: Access, limits: process.Limits) -> None:
         """Runs nothing yet; the clone need not be there before `create`."""
         self._clone = clone
         self._access = access
         self._limits = limits
-        self._local = children.Limits(timeout_s=min(_LOCAL_S, limits.timeout_s), stop=limits.stop)
+        self._local = process.Limits(timeout_s=min(_LOCAL_S, limits.timeout_s), stop=limits.stop)
         self._url = url
         self._shown = shown_url(url)
 
@@ -214,10 +215,10 @@ class Git:
         if verb not in ("init", "ls-remote"):
             environment["GIT_DIR"] = str(self._clone)
         limits = self._limits if network else self._local
-        ended = children.run(("git", verb, *words), environment, limits, stdin, f"git {verb}")
+        ended = commands.run(("git", verb, *words), environment, limits, stdin, f"git {verb}")
         if ended.code == 0:
             return ended.output
-        said = self._masked(ended.said, more)
+        said = self._masked(ended.stderr.decode(errors="replace"), more)
         if verb == "push" and (found := _REJECTED.search(ended.output.decode(errors="replace"))):
             raise git_errors.rejection(self._shown, self._masked(found[1], more), said)
         if ended.code < 0:

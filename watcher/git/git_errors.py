@@ -55,14 +55,6 @@ class Broken(Failed):
     """The clone in the scratch folder is damaged: it is to be thrown away and made again."""
 
 
-class TooSlow(Failed):
-    """A program did not end in its time, and was ended."""
-
-
-class Cancelled(Failed):
-    """We are to end, so what was under way was broken off."""
-
-
 _OURS: tuple[tuple[type[Failed], str], ...] = (
     (DiskFull, r"No space left on device|Disk quota exceeded"),
     # The server's half of git is asked for a commit, or a branch, that went between its list and the fetch.

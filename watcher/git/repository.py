@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal, TypeVar
 from urllib import parse
 
-from runtime import errors
-from watcher.git import children, clones, credentials, git, git_errors, trees
+from runtime import errors, process
+from watcher.git import clones, credentials, git, git_errors, trees
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class Change:
 class Repository:
     """A repository at the other end of a network, by a clone that may be lost at any time. For one thread.
 
-    Methods raise what `gitwords` lists; `LostRace` and `Broken` only after several tries, save from `commit` and
+    Methods raise what `git_errors` lists; `LostRace` and `Broken` only after several tries, save from `commit` and
     `push`, after which `fetch` is to be called again.
     """
 
@@ -119,7 +119,8 @@ class Repository:
         self._target = target
         self._clone = clones.Clone(scratch)
         self._keys = credentials.Keys(secrets, scratch, stop)
-        self._limits = children.Limits(timeout_s=timing.timeout_s, stop=stop)
+        self._stop = stop
+        self._limits = process.Limits(timeout_s=timing.timeout_s, stop=stop)
         self._timing = timing
         self._chance = random.Random()  # noqa: S311 - it spreads pauses
         self.races = 0
@@ -254,6 +255,6 @@ class Repository:
                 if broken > _BROKEN:
                     raise
             longest_s = min(self._timing.longest_pause_s, self._timing.pause_s * 2 ** (number - 1))
-            if self._limits.stop.wait(self._chance.uniform(0, longest_s)):
+            if self._stop.wait(self._chance.uniform(0, longest_s)):
                 break
-        raise git_errors.Cancelled("The work on the repository was broken off, as we are to end.")
+        raise process.Cancelled("The work on the repository was stopped, because the program is ending.")

@@ -12,7 +12,7 @@ def replaced(tool: git.Git, commit: str | None, path: str, blob: str) -> str:
     repository, and drops what it has no word for, such as an empty tree.
 
     Raises:
-        gitwords.Obstructed: A folder of the path is none, or the file is none.
+        git_errors.Obstructed: A folder of the path is none, or the file is none.
     """
     return _grafted(tool, commit, path.split("/"), blob, "")
 
@@ -21,7 +21,7 @@ def check(entry: git.Entry, path: str, kind: str = "blob") -> None:
     """That what stands at a path is a plain file, or a folder where kind is tree.
 
     Raises:
-        gitwords.Obstructed: It is something else.
+        git_errors.Obstructed: It is something else.
     """
     if entry.type != kind or entry.mode == git.LINK:
         what = "link" if entry.mode == git.LINK else {"tree": "folder", "blob": "file"}.get(entry.type, "submodule")

@@ -1,0 +1,70 @@
+"""Find the PCI functions of a vendor in sysfs.
+
+Attributes: Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel. A function may vanish between two reads.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runtime import readings, shapes
+
+ADDRESS = re.compile(r"([0-9a-f]{4,8}):([0-9a-f]{2}):([01][0-9a-f])\.([0-7])")
+"""Domain, bus, device and function, such as 0000:79:00.0."""
+
+# KAE 1 names SEC's entries hisi_sec-…, KAE 2 hisi_sec2-….
+_ENTRY = re.compile(r"[a-z][a-z0-9_]*-[0-9]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Function:
+    """A PCI function of the vendor."""
+
+    address: str
+    folder: Path
+    device: str
+    """The PCI device id."""
+    kind: shapes.Kind | None
+    """None when no kind has this device id."""
+    driver: str | None
+    vfs: int
+    """The number of its virtual functions now."""
+    entry: Path | None
+    """The folder of its entry in the class uacce."""
+
+    @property
+    def virtual(self) -> bool:
+        """Return whether it is a virtual function."""
+        return self.kind is not None and self.device == self.kind.vf
+
+
+def scan(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind]) -> Iterator[Function]:
+    """Yield every function of the vendor, sorted by address."""
+    for address in sorted(readings.names(sysfs / "bus/pci/devices")):
+        if (function := read(sysfs, vendor, kinds, address)) is not None:
+            yield function
+
+
+def read(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind], address: str) -> Function | None:
+    """Return the function at an address; None when the vendor has none there."""
+    folder = sysfs / "bus/pci/devices" / address
+    if not ADDRESS.fullmatch(address) or readings.hexadecimal(folder / "vendor") != vendor:
+        return None
+    device = readings.hexadecimal(folder / "device")
+    if device is None:
+        return None
+    entries = sorted(name for name in readings.names(folder / "uacce") if _ENTRY.fullmatch(name))
+    return Function(
+        address=address,
+        folder=folder,
+        device=device,
+        kind=next((kind for kind in kinds if device in (kind.pf, kind.vf)), None),
+        driver=readings.link_name(folder / "driver"),
+        # While the kernel makes them, the links come first and sriov_numvfs last (drivers/pci/iov.c).
+        vfs=max(
+            readings.integer(folder / "sriov_numvfs") or 0,
+            sum(name.startswith("virtfn") for name in readings.names(folder)),
+        ),
+        entry=folder / "uacce" / entries[0] if entries else None,
+    )

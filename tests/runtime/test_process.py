@@ -1,0 +1,135 @@
+"""Child processes get their input and environment, end in time, and leave nothing behind."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from runtime import process
+
+# It starts another program, and says the numbers of both.
+FAMILY = 'sleep 600 & echo $$ $! > "$NUMBERS.new"; mv "$NUMBERS.new" "$NUMBERS"; wait'
+
+
+LIMITS = process.Limits(timeout_s=20)
+
+
+def run(
+    script: str,
+    *,
+    environment: Mapping[str, str] = MappingProxyType({}),
+    limits: process.Limits = LIMITS,
+    stdin: bytes = b"",
+    merged: bool = False,
+) -> process.Ended:
+    command = process.Command(
+        arguments=("sh", "-c", script),
+        environment={"PATH": process.PATH, **environment},
+        shown="the script",
+        stdin=stdin,
+        merged=merged,
+    )
+    return process.run(command, limits)
+
+
+def until(probe: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 10
+    while not probe():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
+
+
+def state(number: int) -> str:
+    """As /proc shows it: Z for a zombie; empty where there is no such process."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def test_a_program_gets_its_input_and_gives_both_outputs() -> None:
+    ended = run("cat; echo why >&2; exit 3", stdin=b"x" * 300_000)
+
+    assert (ended.code, len(ended.output), ended.stderr) == (3, 300_000, b"why\n")
+
+
+def test_a_program_that_takes_its_time_gets_all_of_its_input() -> None:
+    # More than a pipe holds, and later than it is first looked whether the program has ended.
+    ended = run("sleep 0.3; wc -c", stdin=b"x" * 3_000_000)
+
+    assert ended.output.split() == [b"3000000"]
+
+
+def test_a_program_without_input_finds_its_end() -> None:
+    assert run("cat").output == b""
+
+
+def test_stderr_joins_the_output_where_that_is_asked_for() -> None:
+    ended = run("echo out; echo err >&2", merged=True)
+
+    assert (ended.output, ended.stderr) == (b"out\nerr\n", b"")
+
+
+def test_a_program_has_no_environment_but_the_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_DIR", "/x")
+
+    seen = run("env", environment={"GIVEN": "1"}).output.splitlines()
+
+    assert b"GIVEN=1" in seen
+    assert b"GIT_DIR=/x" not in seen
+
+
+def test_a_program_that_takes_too_long_ends_with_all_that_it_started(tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers"
+
+    with pytest.raises(process.TooSlow, match=r"^'the script' did not end within 1 seconds\.$"):
+        run(FAMILY, environment={"NUMBERS": str(numbers)}, limits=process.Limits(timeout_s=1))
+
+    ours, theirs = map(int, numbers.read_text().split())
+    assert state(ours) == ""
+    # The grandchild's collector is the init process, whose matter zombies are.
+    until(lambda: state(theirs) in ("", "Z"))
+
+
+def test_a_stop_breaks_a_program_off(tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers"
+    stop = threading.Event()
+
+    def end() -> None:
+        until(numbers.exists)
+        stop.set()
+
+    thread = threading.Thread(target=end)
+    thread.start()
+
+    with pytest.raises(process.Cancelled, match=r"^'the script' was stopped, because the program is ending\.$"):
+        run(FAMILY, environment={"NUMBERS": str(numbers)}, limits=process.Limits(timeout_s=600, stop=stop))
+    thread.join()
+
+    ours, theirs = map(int, numbers.read_text().split())
+    assert state(ours) == ""
+    until(lambda: state(theirs) in ("", "Z"))
+
+
+def test_a_program_that_leaves_its_group_does_not_hold_us_up(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(process, "_DRAIN_S", 0.1)
+    number = tmp_path / "number"
+    program = f"setsid sh -c 'echo $$ > {number}; exec sleep 600' & wait"
+
+    with pytest.raises(process.TooSlow):
+        run(program, limits=process.Limits(timeout_s=1))
+
+    os.kill(int(number.read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize(("program", "words"), [("no-such-program", "There is no program"), ("/", "cannot be started")])
+def test_a_program_that_cannot_be_started_is_named(program: str, words: str) -> None:
+    command = process.Command(arguments=(program,), environment={"PATH": process.PATH}, shown=program)
+
+    with pytest.raises(process.NotStarted, match=f"{words}.*'{program}'|'{program}' {words}"):
+        process.run(command, LIMITS)
