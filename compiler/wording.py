@@ -61,6 +61,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def nodes(names: Sequence[str]) -> str:
+    """Return the number of nodes and the first five names, sorted: '3 nodes (a, b and c)'."""
+    return f"{counted(len(names), 'node')} ({listed(sorted(names), most=5)})"
+
+
 def nearest(word: object, known: Iterable[str]) -> str | None:
     """Return the known word that a misspelt one was probably meant to be; case does not count."""
     lower = {name.lower(): name for name in known}

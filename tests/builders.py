@@ -10,6 +10,7 @@ from compiler import API_VERSION, diagnostics, pipeline, schema
 from compiler.fleet import definitions, parse
 from compiler.formats import canonical, decode, documents
 from compiler.inventory import reduction, snapshot
+from compiler.planning import plan
 from compiler.project import package_data
 from compiler.rendering import templates
 
@@ -136,15 +137,15 @@ def view(
     policies: Sequence[definitions.Policy],
     nodes: Sequence[snapshot.Node] = (),
     where: definitions.Cluster | None = None,
-) -> tuple[pipeline.ClusterView, list[diagnostics.Diagnostic]]:
+) -> tuple[plan.Plan, tuple[diagnostics.Diagnostic, ...]]:
     """A cluster's policies on its nodes, and what is to be said of them."""
     place = where or cluster()
-    fleet = pipeline.Fleet(
+    fleet = definitions.Fleet(
         policies=tuple(policies),
         clusters=(place,),
         inventories={place.name: nodes_of(*nodes, name=place.name)},
     )
-    return pipeline.view(fleet, place)
+    return pipeline.plan_cluster(fleet, place)
 
 
 def files(

@@ -1,6 +1,5 @@
 """Rules for one KAECluster, and for what a cluster's documents say together."""
 
-import re
 from collections.abc import Iterator
 
 from compiler import repeats
@@ -9,34 +8,13 @@ from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
-from compiler.planning import images
-
-OLDEST_KUBERNETES = 25
-"""The oldest minor release that manifests are rendered for."""
-
-GUARD_KUBERNETES = 30
-"""The first minor release whose API server can confine an eviction to a node: ValidatingAdmissionPolicy v1 and
-the node's name in the claims of a pod's token."""
+from compiler.planning import images, supported
 
 _FLUX_SCHEMES = ("http://", "https://", "ssh://")
 """https://fluxcd.io/flux/components/source/gitrepositories/#url"""
 
-_NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
 
-
-def nfd_minor(tag: str) -> int | None:
-    """The minor release of an NFD tag, None where we do not render for it."""
-    found = _NFD_TAG.fullmatch(tag)
-    return int(found[1]) if found else None
-
-
-def kubernetes_minor(version: str) -> int:
-    """The minor release in a version such as 1.31 or v1.31.4+k3s1."""
-    found = re.match(r"v?1\.([0-9]+)", version)
-    return int(found[1]) if found else 0
-
-
-def faults(item: definitions.Cluster) -> Iterator[Diagnostic]:
+def findings(item: definitions.Cluster) -> Iterator[Diagnostic]:
     """Everything that is wrong with a cluster by itself."""
     source = item.source
     if source is None:
@@ -53,7 +31,7 @@ def faults(item: definitions.Cluster) -> Iterator[Diagnostic]:
 def nfd_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """NFD is rendered for its releases 0.16 to 0.19."""
     tag = item.spec.nfd.image.tag
-    if item.spec.nfd.enabled and nfd_minor(tag) is None:
+    if item.spec.nfd.enabled and supported.nfd_minor(tag) is None:
         yield Diagnostic(
             code="nfd-release",
             span=source.span("spec", "nfd", "image", "tag"),
@@ -66,11 +44,11 @@ def nfd_release(item: definitions.Cluster, source: documents.Document) -> Iterat
 def kubernetes_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Manifests are rendered for Kubernetes 1.25 and newer."""
     version = item.spec.kubernetesVersion
-    if version is not None and kubernetes_minor(version) < OLDEST_KUBERNETES:
+    if version is not None and supported.kubernetes_minor(version) < supported.OLDEST_KUBERNETES:
         yield Diagnostic(
             code="kubernetes-release",
             span=source.span("spec", "kubernetesVersion"),
-            message=f"Kubernetes '{version}' is older than 1.{OLDEST_KUBERNETES}, the oldest that is rendered for.",
+            message=f"Kubernetes '{version}' is older than 1.{supported.OLDEST_KUBERNETES}, the oldest supported one.",
             hint="Correct the version, or upgrade the cluster first.",
         )
 

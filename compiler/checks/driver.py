@@ -9,7 +9,7 @@ from compiler.formats import documents
 from compiler.planning import images, overrides
 
 
-def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the driver, whichever nodes there are."""
     yield from driver_version(item)
     yield from driver_environment(item)

@@ -1,30 +1,64 @@
-"""Findings about one inventory that its schema cannot make."""
+"""Rules for one inventory, and for the folder that inventories are in."""
 
 from collections.abc import Iterator
 
-from compiler import diagnostics, repeats
+from compiler import names, repeats
+from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import parse
 from compiler.formats import documents
 
 
-def faults(document: documents.Document) -> Iterator[diagnostics.Diagnostic]:
-    """What a schema cannot say of a NodeInventory or a list of Nodes: names are unique, profiles exist."""
-    canonical_form = document.data["kind"] == "NodeInventory"
-    head: documents.Path = ("spec", "nodes") if canonical_form else ("items",)
-    items = document.data["spec"].get("nodes", ()) if canonical_form else document.data["items"]
-    profiles = document.data["spec"].get("profiles", {}) if canonical_form else {}
-    named = [item["name"] if canonical_form else item["metadata"]["name"] for item in items]
-    for _, (index, name) in repeats.of(enumerate(named), key=lambda pair: pair[1]):
-        yield diagnostics.Diagnostic(
+def findings(document: documents.Document) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the names and profiles of a NodeInventory or a list of Nodes."""
+    is_canonical = document.data["kind"] == "NodeInventory"
+    path: documents.Path = ("spec", "nodes") if is_canonical else ("items",)
+    nodes = document.data["spec"].get("nodes", ()) if is_canonical else document.data["items"]
+    profiles = document.data["spec"].get("profiles", {}) if is_canonical else {}
+    node_names = [node["name"] if is_canonical else node["metadata"]["name"] for node in nodes]
+    for _, (index, name) in repeats.of(enumerate(node_names), key=lambda pair: pair[1]):
+        yield Diagnostic(
             code="duplicate-node",
-            span=document.span(*head, index),
-            message=f"Node '{name}' stands twice in the inventory.",
-            hint="Keep one of the two; after a merge, let the watcher or `kae inventory` write the file anew.",
+            span=document.span(*path, index),
+            message=f"Node '{name}' is in the inventory twice.",
+            hint="Keep one of the two; after a merge, write the file anew with the watcher or `kae inventory`.",
         )
-    for index, item in enumerate(items if canonical_form else ()):
-        if item["profile"] not in profiles:
-            yield diagnostics.Diagnostic(
+    for index, node in enumerate(nodes if is_canonical else ()):
+        if node["profile"] not in profiles:
+            yield Diagnostic(
                 code="unknown-profile",
-                span=document.span(*head, index, "profile"),
-                message=f"Node '{item['name']}' has the profile '{item['profile']}', which is not in the inventory.",
-                hint="After a merge, let the watcher or `kae inventory` write the file anew.",
+                span=document.span(*path, index, "profile"),
+                message=f"Node '{node['name']}' has the profile '{node['profile']}', which is not in the inventory.",
+                hint="After a merge, write the file anew with the watcher or `kae inventory`.",
             )
+
+
+def misplaced(document: documents.Document, kind: str | None) -> Iterator[Diagnostic]:
+    """An inventory folder, which a program in the cluster may write to, holds no policy and no cluster."""
+    if kind in ("KAEPolicy", "KAECluster"):
+        yield Diagnostic(
+            code="unknown-kind",
+            span=document.span("kind"),
+            message=f"A {kind} is not read from an inventory folder.",
+            notes=("The right to write inventories does not include the right to decide what runs on the nodes.",),
+            hint=f"Move it to {names.POLICIES}/.",
+        )
+
+
+def misnamed(document: documents.Document) -> Iterator[Diagnostic]:
+    """An inventory's file is named after its cluster, and the name is one that a cluster can have."""
+    name, expected = parse.inventory_cluster(document), names.stem(document.file)
+    if document.data["kind"] == "NodeInventory" and name != expected:
+        yield Diagnostic(
+            code="inventory-name",
+            span=document.span("metadata", "name"),
+            message=f"The inventory of cluster '{name}' is in a file named '{expected}'.",
+            hint=f"Rename the file to {name}.json.",
+        )
+    elif not names.is_cluster(name):
+        yield Diagnostic(
+            code="inventory-name",
+            span=Span(file=document.file),
+            message=f"The file's name '{name}' cannot be the name of a cluster.",
+            notes=("A list of nodes belongs to the cluster that its file is named after.",),
+            hint="Use lower-case letters, digits, '-' and '.', at most 50 characters.",
+        )

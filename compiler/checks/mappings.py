@@ -1,6 +1,6 @@
 """Rules for kernel mappings."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic
@@ -12,7 +12,7 @@ from compiler.planning import kernels, overrides, pools
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
 
 
-def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the mappings of a policy, whichever nodes there are."""
     yield from patterns(item)
     yield from shadowed(item)
@@ -113,19 +113,17 @@ def shared_images(item: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def uncovered(
-    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
-) -> Iterator[Diagnostic]:
+def uncovered(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """A node with KAE devices runs a kernel that some mapping has a driver for."""
     if not division.policy.spec.driver.kernelMappings:
         return
     found: dict[str, list[str]] = {}
-    for node in own:
+    for node in division.nodes:
         if node.profile.discovered and assignment.is_served(division.policy, node):
             found.setdefault(kernels.cleaned(node.profile.kernel_version), []).append(node.name)
     for kernel, nodes in sorted(found.items()):
         if division.kernel_class(kernel) is None:
-            yield _uncovered(division.policy, kernel, f"{assignment.listed(nodes)} of cluster '{inventory.cluster}'")
+            yield _uncovered(division.policy, kernel, f"{wording.nodes(nodes)} of cluster '{inventory.cluster}'")
 
 
 def _uncovered(policy: definitions.Policy, kernel: str, where: str) -> Diagnostic:

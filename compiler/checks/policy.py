@@ -16,7 +16,7 @@ _COUNTS = frozenset(f"{kind.resource}.vf" for kind in devices.KINDS)
 _COMPONENTS = ("driver", "devicePlugin")
 
 
-def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with a policy by itself."""
     yield from no_kind_enabled(item)
     yield from default_with_selector(item)
@@ -27,8 +27,8 @@ def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
         yield from images.of_component(item, name)
         yield from containers.pull_secrets(item, name)
         yield from containers.amounts(item, name)
-    yield from driver.faults(item)
-    yield from pools.faults(item)
+    yield from driver.findings(item)
+    yield from pools.findings(item)
     yield from unavailable(item)
 
 

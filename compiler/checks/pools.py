@@ -21,13 +21,13 @@ _LARGEST = 1_400_000
 """Bytes of node names in one object; etcd takes 1.5 MB of it (--max-request-bytes)."""
 
 
-def faults(item: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(item: definitions.Policy) -> Iterator[Diagnostic]:
     """Everything that is wrong with the division of a policy, whichever nodes there are."""
     yield from choices(item)
     yield from group_names(item)
     yield from frozen_fields(item)
     yield from bounds(item, ((path, group) for path, group in item.groups if group.clusters is None))
-    yield from mappings.faults(item)
+    yield from mappings.findings(item)
     yield from long_names(item)
 
 
@@ -145,17 +145,15 @@ def long_names(item: definitions.Policy) -> Iterator[Diagnostic]:
         )
 
 
-def in_cluster(
-    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
-) -> Iterator[Diagnostic]:
+def in_cluster(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """Everything that is to be said of a division in one cluster, where `own` are the policy's nodes."""
     if not division.policy.spec.driver.enabled:
         return
     yield from bounds(division.policy, ((group.path, group.declared) for group in division.groups))
     yield from size(division, inventory.cluster)
-    yield from strangers(division, inventory, own)
-    yield from empty_groups(division, inventory, own)
-    yield from mappings.uncovered(division, inventory, own)
+    yield from strangers(division, inventory)
+    yield from empty_groups(division, inventory)
+    yield from mappings.uncovered(division, inventory)
 
 
 def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
@@ -173,19 +171,17 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
         )
 
 
-def strangers(
-    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
-) -> Iterator[Diagnostic]:
+def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """Every node that a group names is one of the cluster, and of the policy."""
     declared = [(group.path, group.declared) for group in division.groups if group.declared is not None]
     named = [(path, group, group.nodes) for path, group in declared if group.nodes]
     if not named or not inventory.nodes:
         return
-    known, governed = {node.name for node in inventory.nodes}, {node.name for node in own}
+    known, own = {node.name for node in inventory.nodes}, {node.name for node in division.nodes}
     where = f"cluster '{inventory.cluster}'"
     for place, group, names in named:
         path, noun = (*place, "nodes"), f"{_noun(group)} '{group.name}'"
-        if len(names) > 1 and governed.isdisjoint(names):
+        if len(names) > 1 and own.isdisjoint(names):
             yield Diagnostic(
                 code="group-stranger",
                 span=division.policy.source.setting_span(*path),
@@ -194,7 +190,7 @@ def strangers(
             )
             continue
         for index, name in enumerate(names):
-            if name in governed:
+            if name in own:
                 continue
             said = f"{where} has no such node"
             hint = "Correct the name, remove it, or say in `clusters` where the group holds."
@@ -209,16 +205,14 @@ def strangers(
             )
 
 
-def empty_groups(
-    division: pools.Division, inventory: snapshot.Inventory, own: Sequence[snapshot.Node]
-) -> Iterator[Diagnostic]:
+def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """A wave or a frozen group takes some node of the cluster."""
-    governed = {node.name for node in own}
-    for group in division.groups if governed else ():
+    own = {node.name for node in division.nodes}
+    for group in division.groups if own else ():
         declared = group.declared
-        if declared is None or not governed.isdisjoint(group.nodes):
+        if declared is None or not own.isdisjoint(group.nodes):
             continue
-        named = [name for name in declared.nodes or () if name in governed]
+        named = [name for name in declared.nodes or () if name in own]
         if named or declared.nodes is None:  # Of names that are no nodes of the policy, more is said elsewhere.
             yield Diagnostic(
                 code="group-empty",

@@ -164,8 +164,8 @@ def _brought(
     if found:
         yield from found
         return
-    known = {(fault.code, fault.message) for fault in policy_checks.faults(parse.policy_of(before))}
-    for fault in policy_checks.faults(parse.policy_of(after)):
+    known = {(fault.code, fault.message) for fault in policy_checks.findings(parse.policy_of(before))}
+    for fault in policy_checks.findings(parse.policy_of(after)):
         if (fault.code, fault.message) not in known:
             yield fault
 

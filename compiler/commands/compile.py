@@ -17,7 +17,7 @@ from compiler.output import cache, scan, tree
 from compiler.project import discovery, document_files, package_data
 
 if TYPE_CHECKING:
-    from compiler import pipeline
+    from compiler.fleet import definitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +141,7 @@ def _compiled(this: _Run) -> int:
     return _end(this, diagnostics.merged([*shown, *done.foreign]), done.rows, done.diff)
 
 
-def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", list[diagnostics.Diagnostic]]:
+def _read(this: _Run, current: Mapping[str, str]) -> tuple["definitions.Fleet", list[diagnostics.Diagnostic]]:
     """The fleet, without the inventories that the cache vouches for."""
     from compiler import schema  # noqa: PLC0415 - only here is there something to compile
     from compiler.project import load  # noqa: PLC0415
@@ -151,28 +151,28 @@ def _read(this: _Run, current: Mapping[str, str]) -> tuple["pipeline.Fleet", lis
     return load.of(wanted, notes, schema.Judge(package_data.schemas()), current), notes
 
 
-def _outcomes(this: _Run, fleet: "pipeline.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
+def _outcomes(this: _Run, fleet: "definitions.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
     """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
     from compiler import pipeline  # noqa: PLC0415
     from compiler.rendering import templates  # noqa: PLC0415 - only here is there something to compile
 
     rendered = templates.renderer(package_data.templates(), package_data.bytecode())
-    chosen = pipeline.selected(fleet.clusters, this.arguments.cluster)
+    chosen = fleet.selected(this.arguments.cluster)
     outcomes = []
     for number, cluster in enumerate(chosen, 1):
         _progress(number, len(chosen), cluster.name)
         key = this.cluster_key(cluster.name)
         if cluster.name in current:
             record = this.cache.clusters[cluster.name]
-            notes = [diagnostic_formats.from_record(found) for found in record.diagnostics]
-            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=tuple(notes), index=record.index)
+            notes = tuple(diagnostic_formats.from_record(found) for found in record.diagnostics)
+            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=notes, index=record.index)
         else:
-            view, notes = pipeline.view(fleet, cluster)
+            view, notes = pipeline.plan_cluster(fleet, cluster)
             made = None
             if sound and not diagnostics.has_errors(notes):
                 made = tree.Tree(cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
             index = cache.index_digest(made) if made else ""
-            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=tuple(notes), index=index)
+            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=notes, index=index)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes

@@ -20,26 +20,28 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints what decides over one node."""
     fleet, notes = fleets.read(arguments.inventory)
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
-    view, more = pipeline.view(fleet, cluster)
+    view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    verdict, node = next((verdict, node) for verdict in view.verdicts for node in verdict.nodes if node.name == name)
+    decision, node = next(
+        (decision, node) for decision in view.decisions for node in decision.nodes if node.name == name
+    )
     if arguments.format == "json":
-        findings.show(arguments, found, **data(view, verdict, node))
+        findings.show(arguments, found, **data(view, decision, node))
     else:
-        sys.stdout.write("\n".join(lines(view, verdict, node)) + "\n")
+        sys.stdout.write("\n".join(lines(view, decision, node)) + "\n")
     return cli.FINE
 
 
-def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
+def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
     """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
     discovery.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
     matches = [
         cluster
-        for cluster in pipeline.selected(fleet.clusters, chosen)
+        for cluster in fleet.selected(chosen)
         if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
     ]
     if not matches:
@@ -50,7 +52,7 @@ def _found(fleet: pipeline.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[d
     return matches[0], name
 
 
-def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node) -> Iterator[str]:
+def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
     """The explanation for people."""
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
@@ -59,11 +61,11 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node
     yield f"  devices: {_devices(node)}"
     yield ""
     yield "policies"
-    for entry in view.governed:
-        yield f"  {'governs' if verdict.policy is entry.policy else 'not':7}  {entry.policy.name}"
+    for entry in view.divisions:
+        yield f"  {'governs' if decision.policy is entry.policy else 'not':7}  {entry.policy.name}"
         for term in entry.terms:
             yield from (f"      {line}" for line in _term(term, node))
-    governing = next((entry for entry in view.governed if entry.policy is verdict.policy), None)
+    governing = next((entry for entry in view.divisions if entry.policy is decision.policy), None)
     if governing and governing.label:
         pool = governing.pool(node)
         yield ""
@@ -71,7 +73,7 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node
         yield from (f"  {reason}" for reason in governing.reasons(node))
         if pool:
             yield f"  label: {governing.label}={pool.name}, which NFD gives it"
-    for title, landing, opt_out, part in _components(verdict):
+    for title, landing, opt_out, part in _components(decision):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
@@ -80,15 +82,15 @@ def lines(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node
             yield "  a term of its node affinity:"
             yield from (f"      {line}" for line in _term(term, node))
     yield ""
-    offered = ", ".join(f"{name}: {count}" for name, count in verdict.resources)
+    offered = ", ".join(f"{name}: {count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
 
 
-def _components(verdict: plan.Verdict) -> tuple[tuple[str, plan.Landing, str, base.Component | None], ...]:
-    spec = verdict.policy.spec if verdict.policy else None
+def _components(decision: plan.Decision) -> tuple[tuple[str, plan.Landing, str, base.Component | None], ...]:
+    spec = decision.policy.spec if decision.policy else None
     return (
-        ("driver", verdict.driver, devices.OPT_OUT_DRIVER, spec.driver if spec else None),
-        ("device plugin", verdict.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN, spec.devicePlugin if spec else None),
+        ("driver", decision.driver, devices.OPT_OUT_DRIVER, spec.driver if spec else None),
+        ("device plugin", decision.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN, spec.devicePlugin if spec else None),
     )
 
 
@@ -113,18 +115,18 @@ def _devices(node: snapshot.Node) -> str:
     return ", ".join(found) or "none"
 
 
-def data(view: pipeline.ClusterView, verdict: plan.Verdict, node: snapshot.Node) -> dict[str, Any]:
+def data(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> dict[str, Any]:
     """The explanation for programs."""
     return {
         "cluster": view.cluster.name,
         "node": node.name,
-        "policy": verdict.policy.name if verdict.policy else None,
-        "policies": [_policy(entry, node) for entry in view.governed],
-        "pool": _pool(next((entry for entry in view.governed if entry.policy is verdict.policy), None), node),
-        "driver": {"image": verdict.driver.image, "reason": verdict.driver.reason},
-        "devicePlugin": {"image": verdict.device_plugin.image, "reason": verdict.device_plugin.reason},
-        "resources": dict(verdict.resources),
-        "reasons": plan_command.reasons(verdict),
+        "policy": decision.policy.name if decision.policy else None,
+        "policies": [_policy(entry, node) for entry in view.divisions],
+        "pool": _pool(next((entry for entry in view.divisions if entry.policy is decision.policy), None), node),
+        "driver": {"image": decision.driver.image, "reason": decision.driver.reason},
+        "devicePlugin": {"image": decision.device_plugin.image, "reason": decision.device_plugin.reason},
+        "resources": dict(decision.resources),
+        "reasons": plan_command.reasons(decision),
     }
 
 
@@ -135,10 +137,10 @@ def _pool(division: pools.Division | None, node: snapshot.Node) -> dict[str, Any
     return {"name": found.name if found else None, "label": division.label, "reasons": list(division.reasons(node))}
 
 
-def _policy(entry: assignment.Governed, node: snapshot.Node) -> dict[str, Any]:
+def _policy(entry: assignment.Assigned, node: snapshot.Node) -> dict[str, Any]:
     failing = [selectors.failing(term, node.label) for term in entry.terms]
     return {
         "name": entry.policy.name,
-        "governs": entry.governs(node.label),
+        "governs": entry.takes(node.label),
         "failing": sorted({selectors.text(requirement) for term in failing for requirement in term}),
     }

@@ -55,7 +55,7 @@ def _piped(name: str) -> snapshot.Inventory | None:
     if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
         raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     for document in nodes:
-        notes.extend(inventory.faults(document))
+        notes.extend(inventory.findings(document))
     shown = diagnostics.merged(notes)
     sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:

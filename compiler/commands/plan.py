@@ -17,8 +17,8 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, notes = fleets.read(arguments.inventory)
     discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
     views = []
-    for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
-        view, more = pipeline.view(fleet, cluster)
+    for cluster in fleet.selected(arguments.cluster):
+        view, more = pipeline.plan_cluster(fleet, cluster)
         notes.extend(more)
         views.append(view)
     found = diagnostics.merged(notes)
@@ -31,23 +31,23 @@ def run(arguments: argparse.Namespace) -> int:
     return findings.exit_code(arguments, found)
 
 
-def table(view: pipeline.ClusterView) -> str:
+def table(view: plan.Plan) -> str:
     """A cluster's nodes as a table for people, with pools, images to build, and every reason below it."""
     rows: list[tuple[str, ...]] = []
     unmet: list[str] = []
-    for verdict, name in _nodes(view):
-        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in verdict.resources)
+    for decision, name in _nodes(view):
+        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in decision.resources)
         rows.append(
             (
                 name,
-                verdict.policy.name if verdict.policy else "-",
-                verdict.pool.name if verdict.pool else "-",
-                _short(verdict.driver.image),
-                _short(verdict.device_plugin.image),
+                decision.policy.name if decision.policy else "-",
+                decision.pool.name if decision.pool else "-",
+                _short(decision.driver.image),
+                _short(decision.device_plugin.image),
                 offered or "-",
             )
         )
-        unmet.extend(f"  {name}: {reason}" for reason in missing(verdict))
+        unmet.extend(f"  {name}: {reason}" for reason in missing(decision))
     head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
     lines = [
         f"cluster {view.cluster.name}: {len(rows)} node{'' if len(rows) == 1 else 's'}",
@@ -66,11 +66,11 @@ def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     return [line.rstrip() for line in drawn.splitlines()]
 
 
-def _pools(view: pipeline.ClusterView) -> list[str]:
+def _pools(view: plan.Plan) -> list[str]:
     """How many nodes each pool has, and what becomes of nodes that join."""
-    counts = image_matrix.counted(view.verdicts)
+    counts = image_matrix.counted(view.decisions)
     rows, notes = [], []
-    for division in view.governed:
+    for division in view.divisions:
         if division.label is None:
             continue
         name = division.policy.name
@@ -83,9 +83,9 @@ def _pools(view: pipeline.ClusterView) -> list[str]:
     return [f"  {line}" for line in (*_drawn(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes)] if rows else notes
 
 
-def _images(view: pipeline.ClusterView) -> list[str]:
+def _images(view: plan.Plan) -> list[str]:
     """The images that have to hold modules, kernel by kernel."""
-    found = image_matrix.needs(view.governed, view.verdicts, view.cluster.spec)
+    found = image_matrix.needs(view.divisions, view.decisions, view.cluster.spec)
     rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
     return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
 
@@ -95,12 +95,12 @@ def _short(image: str | None) -> str:
     return f"{name}@{digest[:12]}" if digest else name
 
 
-def data(view: pipeline.ClusterView) -> dict[str, Any]:
+def data(view: plan.Plan) -> dict[str, Any]:
     """A cluster's nodes as programs read them."""
-    counts = image_matrix.counted(view.verdicts)
+    counts = image_matrix.counted(view.decisions)
     return {
         "name": view.cluster.name,
-        "nodes": [_node(verdict, name) for verdict, name in _nodes(view)],
+        "nodes": [_node(decision, name) for decision, name in _nodes(view)],
         "pools": [
             {
                 "policy": division.policy.name,
@@ -109,44 +109,44 @@ def data(view: pipeline.ClusterView) -> dict[str, Any]:
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
-            for division in view.governed
+            for division in view.divisions
             for pool in division.pools
         ],
         "images": [
-            dataclasses.asdict(need) for need in image_matrix.needs(view.governed, view.verdicts, view.cluster.spec)
+            dataclasses.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions, view.cluster.spec)
         ],
     }
 
 
-def _nodes(view: pipeline.ClusterView) -> Sequence[tuple[plan.Verdict, str]]:
-    pairs = ((verdict, name) for verdict in view.verdicts for name in verdict.names)
+def _nodes(view: plan.Plan) -> Sequence[tuple[plan.Decision, str]]:
+    pairs = ((decision, name) for decision in view.decisions for name in decision.names)
     return sorted(pairs, key=lambda pair: pair[1])
 
 
-def _node(verdict: plan.Verdict, name: str) -> dict[str, Any]:
+def _node(decision: plan.Decision, name: str) -> dict[str, Any]:
     return {
         "name": name,
-        "policy": verdict.policy.name if verdict.policy else None,
-        "pool": verdict.pool.name if verdict.pool else None,
-        "driver": verdict.driver.image,
-        "devicePlugin": verdict.device_plugin.image,
-        "resources": dict(verdict.resources),
-        "reasons": reasons(verdict),
+        "policy": decision.policy.name if decision.policy else None,
+        "pool": decision.pool.name if decision.pool else None,
+        "driver": decision.driver.image,
+        "devicePlugin": decision.device_plugin.image,
+        "resources": dict(decision.resources),
+        "reasons": reasons(decision),
     }
 
 
-def reasons(verdict: plan.Verdict) -> list[str]:
+def reasons(decision: plan.Decision) -> list[str]:
     """Why the node gets what it gets, and a reason for everything that it does not get."""
-    return [*([verdict.why] if verdict.policy else []), *missing(verdict)]
+    return [*([decision.why] if decision.policy else []), *missing(decision)]
 
 
-def missing(verdict: plan.Verdict) -> list[str]:
+def missing(decision: plan.Decision) -> list[str]:
     """A reason for each component that does not land."""
-    if verdict.policy is None:
-        return [f"no policy, pool, driver and device plugin: {verdict.why}"]
+    if decision.policy is None:
+        return [f"no policy, pool, driver and device plugin: {decision.why}"]
     found = []
-    if verdict.driver.image is None:
-        found.append(f"no driver, and so no pool: {verdict.driver.reason}")
-    if verdict.device_plugin.image is None:
-        found.append(f"no device plugin: {verdict.device_plugin.reason}")
+    if decision.driver.image is None:
+        found.append(f"no driver, and so no pool: {decision.driver.reason}")
+    if decision.device_plugin.image is None:
+        found.append(f"no device plugin: {decision.device_plugin.reason}")
     return found

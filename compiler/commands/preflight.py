@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from compiler import cli, diagnostics, pipeline
-from compiler.checks import world
 from compiler.commands import findings
-from compiler.planning import preflight
+from compiler.planning import preflight, supported
 from compiler.project import discovery
 from compiler.project import load as fleets
 
@@ -19,10 +18,10 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, notes = fleets.read(arguments.inventory)
     discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
     answered: list[tuple[str, Answers]] = []
-    for cluster in pipeline.selected(fleet.clusters, arguments.cluster):
-        view, more = pipeline.view(fleet, cluster)
+    for cluster in fleet.selected(arguments.cluster):
+        view, more = pipeline.plan_cluster(fleet, cluster)
         notes.extend(more)
-        answers = tuple(preflight.answer(division, arguments.kernel, cluster.spec) for division in view.governed)
+        answers = tuple(preflight.answer(division, arguments.kernel, cluster.spec) for division in view.divisions)
         answered.append((cluster.name, answers))
     # Of today's nodes nobody asked, so warnings are not shown.
     found = tuple(note for note in diagnostics.merged(notes) if note.severity == "error")
@@ -61,9 +60,9 @@ def _remarks(arguments: argparse.Namespace, answered: list[tuple[str, Answers]])
     for image in sorted(built):
         yield f"{image} has to hold the modules, below /opt/lib/modules/{arguments.kernel}/."
     if any(offer.source != "inTree" for offer in offers):
-        if arguments.os and not world.is_supported_system(arguments.os):
+        if arguments.os and not supported.is_system(arguments.os):
             yield f"KAE's driver is not known to support '{arguments.os}'."
-        if not world.is_supported_kernel(arguments.kernel):
+        if not supported.is_kernel(arguments.kernel):
             yield f"KAE's driver is not known to support the kernel '{arguments.kernel}'."
 
 

@@ -14,6 +14,7 @@ from compiler.formats import decode, documents
 from compiler.inventory import reduction, snapshot
 from compiler.kube import reader
 from compiler.output import scan, tree
+from compiler.planning import plan
 from compiler.project import discovery, package_data
 from compiler.project import load as fleets
 from compiler.rendering import templates
@@ -28,7 +29,7 @@ _BOOTSTRAP = "bootstrap/"
 class _Wanted:
     """What the documents want of the cluster."""
 
-    fleet: pipeline.Fleet
+    fleet: definitions.Fleet
     cluster: definitions.Cluster
     compiled: tree.Tree
     objects: tuple[documents.Document, ...]
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Prints how the cluster stands; 4 where it is not as planned."""
     fleet, notes = fleets.read(arguments.inventory)
     cluster = _chosen(fleet, arguments.cluster)
-    view, more = pipeline.view(fleet, cluster)
+    view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, cluster=None)
@@ -55,11 +56,11 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE if result.as_planned else cli.DIFFERS
 
 
-def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> definitions.Cluster:
+def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Cluster:
     """The one cluster that a kubeconfig can lead to."""
     known = [cluster.name for cluster in fleet.clusters]
     discovery.require_clusters(names, known)
-    chosen = pipeline.selected(fleet.clusters, names)
+    chosen = fleet.selected(names)
     if not chosen:
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
     if len(chosen) > 1:
@@ -68,7 +69,7 @@ def _chosen(fleet: pipeline.Fleet, names: Sequence[str]) -> definitions.Cluster:
     return chosen[0]
 
 
-def _wanted(fleet: pipeline.Fleet, view: pipeline.ClusterView) -> _Wanted:
+def _wanted(fleet: definitions.Fleet, view: plan.Plan) -> _Wanted:
     rendered = templates.renderer(package_data.templates(), package_data.bytecode())
     compiled = tree.Tree(view.cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
     objects: list[documents.Document] = []
@@ -93,7 +94,7 @@ class _Look:
         self._wanted = wanted
         self._found: dict[cluster_status.Ref, Mapping[str, Any] | None] = {}
 
-    def taken(self, output: Path) -> tuple[cluster_status.Standing, list[diagnostics.Diagnostic]]:
+    def taken(self, output: Path) -> tuple[cluster_status.Standing, tuple[diagnostics.Diagnostic, ...]]:
         """How the cluster stands, and what is to be said of its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
@@ -106,12 +107,12 @@ class _Look:
         states = {state.name: state for _, state in pairs}
         known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
         now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
-        view, notes = pipeline.view(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
+        view, notes = pipeline.plan_cluster(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
         for document in wanted.objects:
             ref = cluster_status.ref_of(document.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
         daemon_sets = cluster_status.wanted_daemon_sets(
-            [document.data for document in wanted.objects], view.verdicts, nodes
+            [document.data for document in wanted.objects], view.decisions, nodes
         )
         return cluster_status.Standing(
             cluster=cluster.name,

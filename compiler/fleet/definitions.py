@@ -1,5 +1,6 @@
-"""Policies and clusters as values: what their schemas accepted, with the document that each came from."""
+"""Policies, clusters and the fleet as values; each policy and cluster keeps the document that it was read from."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType
 
@@ -21,7 +22,7 @@ class Policy:
 
     @property
     def groups(self) -> tuple[tuple[documents.Path, driver.Frozen | driver.Wave], ...]:
-        """Frozen groups, then waves, in the order in which they take nodes, with their places."""
+        """The frozen groups, then the waves, in the order in which they take nodes, each with its path."""
         rollout = self.spec.driver.rollout
         path: documents.Path = ("spec", "driver", "rollout")
         frozen = (((*path, "frozen", index), group) for index, group in enumerate(rollout.frozen))
@@ -30,19 +31,39 @@ class Policy:
 
     @property
     def mappings(self) -> tuple[tuple[documents.Path, driver.KernelMapping], ...]:
-        """Kernel mappings, in the order in which they take kernels, with their places."""
+        """The kernel mappings, in the order in which they take kernels, each with its path."""
         path: documents.Path = ("spec", "driver", "kernelMappings")
         return tuple(((*path, index), mapping) for index, mapping in enumerate(self.spec.driver.kernelMappings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """What holds for a cluster: its KAECluster, or the defaults where there is none."""
+    """The settings of a cluster: those of its KAECluster, or the defaults if it has none."""
 
     name: snapshot.ClusterName
     spec: cluster.KAEClusterSpec
     source: documents.Document | None
 
     def span(self, *path: str | int) -> diagnostics.Span:
-        """The place of a value in the KAECluster; nowhere where there is none."""
+        """Return the position of a value in the KAECluster; without one, a span that only names the cluster."""
         return self.source.span(*path) if self.source else diagnostics.Span(file=f"cluster {self.name}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleet:
+    """The accepted documents of a project: policies, clusters sorted by name, and inventories by cluster."""
+
+    policies: tuple[Policy, ...]
+    clusters: tuple[Cluster, ...]
+    inventories: Mapping[str, snapshot.Inventory]
+    sound: bool = True
+    """True when no document was refused; a refused one may explain a finding about nodes, so none is made then."""
+
+    def inventory(self, cluster: Cluster) -> snapshot.Inventory:
+        """Return the cluster's inventory; an empty one if it has none yet."""
+        known = self.inventories.get(cluster.name)
+        return known or snapshot.Inventory(cluster=cluster.name, file="", nodes=())
+
+    def selected(self, names: Sequence[str]) -> tuple[Cluster, ...]:
+        """Return the clusters with these names; all clusters if no name is given."""
+        return tuple(cluster for cluster in self.clusters if not names or cluster.name in names)

@@ -209,9 +209,9 @@ def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """What is wrong with a document, in the words and the positions of its source."""
     kind, found = judge.judge(made.document)
     if not found and kind == "KAEPolicy":
-        found = list(policy_checks.faults(parse.policy_of(made.document)))
+        found = list(policy_checks.findings(parse.policy_of(made.document)))
     elif not found:
-        found = list(cluster_checks.faults(parse.cluster_of(made.document)))
+        found = list(cluster_checks.findings(parse.cluster_of(made.document)))
     # Warnings come again with every compile.
     return [made.origins.reworded(fault) for fault in found if fault.severity == "error"]
 

@@ -23,10 +23,10 @@ class Need:
 
 
 def needs(
-    divisions: Iterable[pools.Division], verdicts: Sequence[plan.Verdict], spec: cluster.KAEClusterSpec
+    divisions: Iterable[pools.Division], decisions: Sequence[plan.Decision], spec: cluster.KAEClusterSpec
 ) -> tuple[Need, ...]:
     """Every image that brings its modules along, for every kernel that is listed or seen, sorted."""
-    counts = counted(verdicts)
+    counts = counted(decisions)
     found: dict[tuple[str, str, str], dict[str, int]] = {}
     for division in divisions:
         policy = division.policy.name
@@ -40,13 +40,13 @@ def needs(
     )
 
 
-def counted(verdicts: Iterable[plan.Verdict]) -> defaultdict[tuple[str, str], Counter[str]]:
+def counted(decisions: Iterable[plan.Decision]) -> defaultdict[tuple[str, str], Counter[str]]:
     """How many nodes run which kernel, as NFD reports it, in each pool, by the names of its policy and its own."""
     found: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for verdict in verdicts:
-        if verdict.pool is not None and verdict.policy is not None:
-            kernel = kernels.cleaned(verdict.node.profile.kernel_version)
-            found[verdict.policy.name, verdict.pool.name][kernel] += len(verdict.nodes)
+    for decision in decisions:
+        if decision.pool is not None and decision.policy is not None:
+            kernel = kernels.cleaned(decision.node.profile.kernel_version)
+            found[decision.policy.name, decision.pool.name][kernel] += len(decision.nodes)
     return found
 
 

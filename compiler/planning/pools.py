@@ -52,8 +52,10 @@ class Pool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Division(assignment.Governed):
-    """A policy in a cluster, with the pools that it falls into there."""
+class Division(assignment.Assigned):
+    """A policy of a cluster with its nodes, and the pools that they are divided into."""
+
+    nodes: tuple[snapshot.Node, ...]
 
     groups: tuple[grouping.Group, ...]
     """In the order in which they take nodes; empty where the policy has none in this cluster."""
@@ -119,16 +121,16 @@ def _name(part: grouping.Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
-def divided(entry: assignment.Governed, cluster: snapshot.ClusterName, nodes: Sequence[snapshot.Node]) -> Division:
-    """A policy's pools in a cluster, where these are the nodes that it governs; none where it installs no driver."""
-    policy = entry.policy
+def divided(assigned: assignment.Assigned, cluster: snapshot.ClusterName, nodes: Sequence[snapshot.Node]) -> Division:
+    """Return the pools of a policy in a cluster with these nodes of the policy; none if it installs no driver."""
+    policy, own = assigned.policy, tuple(nodes)
     if not policy.spec.driver.enabled:
-        return Division(policy=policy, terms=entry.terms, groups=(), classes=(), pools=())
+        return Division(policy=policy, terms=assigned.terms, nodes=own, groups=(), classes=(), pools=())
     classes = tuple(_classes(policy, nodes))
     groups = grouping.of(policy, cluster, nodes, lambda node: _is_driven(policy, classes, node))
     by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
     pools = tuple(pool_of(policy, group, found) for group, found in product(groups or (None,), by_kernel))
-    return Division(policy=policy, terms=entry.terms, groups=groups, classes=classes, pools=pools)
+    return Division(policy=policy, terms=assigned.terms, nodes=own, groups=groups, classes=classes, pools=pools)
 
 
 def pool_of(policy: definitions.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:

@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import diagnostics, pipeline, schema
+from compiler.fleet import definitions
 from compiler.formats import decode, documents
 from compiler.project import discovery, document_files, package_data
 
 
-def read(inventories: Sequence[str]) -> tuple[pipeline.Fleet, list[diagnostics.Diagnostic]]:
+def read(inventories: Sequence[str]) -> tuple[definitions.Fleet, list[diagnostics.Diagnostic]]:
     """Everything that the project's documents say."""
     found, notes = discovery.inputs(inventories)
     return of(found, notes, schema.Judge(package_data.schemas())), notes
@@ -19,7 +20,7 @@ def of(
     notes: list[diagnostics.Diagnostic],
     judge: schema.Judge,
     known: Mapping[str, str] | None = None,
-) -> pipeline.Fleet:
+) -> definitions.Fleet:
     """The fleet of these files; what is to be said of them is added to `notes`. `known` is for `pipeline.read`."""
     result, more = pipeline.read(documents_of(found, notes), judge, known)
     notes.extend(more)

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from compiler import devices
-from compiler.checks import cluster as cluster_checks
 from compiler.fleet import assignment, definitions, selectors
 from compiler.model import base, config
-from compiler.planning import images, plan, pools
+from compiler.planning import images, plan, pools, supported
 from compiler.rendering import ir, node_feature_rules, program_configs
 
 WATCHER_METRICS_PORT = 9512
@@ -18,17 +17,17 @@ _CLEANUP_SECONDS = 300
 
 
 def of_cluster(
-    item: definitions.Cluster, governed: Sequence[pools.Division], kubernetes_minor: int | None
+    item: definitions.Cluster, divisions: Sequence[pools.Division], kubernetes_minor: int | None
 ) -> tuple[ir.Manifest, ...]:
     """Every object of a cluster, in the order of its components."""
-    policies = tuple(entry.policy for entry in governed)
-    guarded = kubernetes_minor is None or kubernetes_minor >= cluster_checks.GUARD_KUBERNETES
+    policies = tuple(entry.policy for entry in divisions)
+    guarded = kubernetes_minor is None or kubernetes_minor >= supported.GUARD_KUBERNETES
     return (
         *_namespace(item),
         *_nfd(item, policies),
-        *node_feature_rules.of_cluster(item, governed),
-        *_drivers(item, governed, guarded=guarded),
-        *_device_plugins(item, governed),
+        *node_feature_rules.of_cluster(item, divisions),
+        *_drivers(item, divisions, guarded=guarded),
+        *_device_plugins(item, divisions),
         *_watcher(item),
         *_monitoring(item, policies),
     )
@@ -79,7 +78,7 @@ def _nfd(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> I
             namespace=item.spec.namespace,
             image=images.mirrored(f"{spec.image.repository}:{spec.image.tag}", item.spec.images.mirrors),
             pull_policy=spec.image.pullPolicy,
-            minor=cluster_checks.nfd_minor(spec.image.tag) or 0,
+            minor=supported.nfd_minor(spec.image.tag) or 0,
             tolerations=own,
             worker_tolerations=tuple(dict.fromkeys((*own, *theirs))),
         )
@@ -87,8 +86,8 @@ def _nfd(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> I
         yield from _all("nfd", _NFD, value)
 
 
-def _drivers(item: definitions.Cluster, governed: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
-    served = tuple(entry for entry in governed if entry.policy.spec.driver.enabled)
+def _drivers(item: definitions.Cluster, divisions: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
+    served = tuple(entry for entry in divisions if entry.policy.spec.driver.enabled)
     if not served:
         return
     access = ir.DriverAccess(
@@ -132,8 +131,8 @@ def _leases(chosen: definitions.Policy) -> tuple[str, ...]:
     return tuple(f"{stem}-{number}" for number in range(1, chosen.spec.driver.rollout.maxParallel + 1))
 
 
-def _device_plugins(item: definitions.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    served = tuple(entry for entry in governed if entry.policy.spec.devicePlugin.enabled)
+def _device_plugins(item: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+    served = tuple(entry for entry in divisions if entry.policy.spec.devicePlugin.enabled)
     if served:
         account = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
         yield from _all("device-plugin", ("serviceaccount-kae-device-plugin",), account)
@@ -151,7 +150,7 @@ def _device_plugins(item: definitions.Cluster, governed: Sequence[pools.Division
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
 
 
-def _pod(item: definitions.Cluster, entry: assignment.Governed, component: base.Component, name: str) -> dict[str, Any]:
+def _pod(item: definitions.Cluster, entry: assignment.Assigned, component: base.Component, name: str) -> dict[str, Any]:
     pods = entry.policy.spec.daemonSets
     return {
         "namespace": item.spec.namespace,

@@ -8,7 +8,7 @@ from compiler.planning import kernels, pools
 from compiler.rendering import ir
 
 
-def of_cluster(item: definitions.Cluster, governed: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def of_cluster(item: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     """The rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
     if not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         return
@@ -19,7 +19,7 @@ def of_cluster(item: definitions.Cluster, governed: Sequence[pools.Division]) ->
         kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
     )
     yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=rules)
-    for division in governed:
+    for division in divisions:
         if division.label is not None and division.pools:
             value = pool_rules(division, division.label, identifiers)
             yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-pool.yaml", value=value)

@@ -126,10 +126,10 @@ def ref_of(data: Mapping[str, Any]) -> Ref:
 
 
 def wanted_daemon_sets(
-    objects: Sequence[Mapping[str, Any]], verdicts: Sequence[plan.Verdict], nodes: Sequence[snapshot.Node]
+    objects: Sequence[Mapping[str, Any]], decisions: Sequence[plan.Decision], nodes: Sequence[snapshot.Node]
 ) -> tuple[rollout.Wanted, ...]:
     """The DaemonSets of the output, with the nodes on which the plan foretells a pod of each."""
-    planned = _planned(verdicts)
+    planned = _planned(decisions)
     found = []
     for data in objects:
         if data["kind"] != "DaemonSet":
@@ -144,18 +144,18 @@ def wanted_daemon_sets(
     return tuple(found)
 
 
-def _planned(verdicts: Sequence[plan.Verdict]) -> dict[str, dict[str, str]]:
+def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
     """By DaemonSet of a policy: the nodes that get a pod, and the image."""
     found: dict[str, dict[str, str]] = {}
-    for verdict in verdicts:
-        if verdict.policy is None:
+    for decision in decisions:
+        if decision.policy is None:
             continue
         for name, landing in (
-            (manifests.driver_name(verdict.policy.name, verdict.pool), verdict.driver),
-            (manifests.device_plugin_name(verdict.policy.name), verdict.device_plugin),
+            (manifests.driver_name(decision.policy.name, decision.pool), decision.driver),
+            (manifests.device_plugin_name(decision.policy.name), decision.device_plugin),
         ):
             if landing.image is not None:
-                found.setdefault(name, {}).update(dict.fromkeys(verdict.names, landing.image))
+                found.setdefault(name, {}).update(dict.fromkeys(decision.names, landing.image))
     return found
 
 

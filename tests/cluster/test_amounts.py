@@ -35,7 +35,7 @@ def found(resources: Amounts) -> list[str]:
     spec = {**builders.PINNED, "driver": {**builders.PINNED["driver"], "resources": resources}}
     document = builders.document(builders.raw("KAEPolicy", "tls", spec))
     _, notes = builders.judge().judge(document)
-    return builders.codes(notes) or builders.codes(list(policy.faults(builders.policy(**spec))))
+    return builders.codes(notes) or builders.codes(list(policy.findings(builders.policy(**spec))))
 
 
 def complaint(plane: control_planes.ControlPlane, resources: Amounts) -> str:

@@ -154,9 +154,9 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
 def _faults(document: documents.Document, kind: str) -> bool:
     """Whether a document that its schema accepts is wrong by itself."""
     if kind == "KAEPolicy":
-        found = policy.faults(parse.policy_of(document))
+        found = policy.findings(parse.policy_of(document))
     else:
-        found = cluster.faults(parse.cluster_of(document))
+        found = cluster.findings(parse.cluster_of(document))
     return diagnostics.has_errors(found)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from compiler import diagnostics, pipeline
+from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.inventory import canonical_form
 from tests import builders
@@ -31,14 +32,14 @@ def canonical(name: str = "east", file: str = "inventory/east.json") -> document
     return builders.document(builders.raw("NodeInventory", name, {"nodes": [], "profiles": {}}), file)
 
 
-def read(*found: documents.Document, **known: str) -> tuple[pipeline.Fleet, list[str]]:
+def read(*found: documents.Document, **known: str) -> tuple[definitions.Fleet, list[str]]:
     """The fleet of these documents, and the codes of what was found."""
     vouched = {f"inventory/{name}.json": cluster for name, cluster in known.items()}
     fleet, notes = pipeline.read(found, builders.judge(), vouched)
     return fleet, builders.codes(notes)
 
 
-def names(fleet: pipeline.Fleet) -> list[str]:
+def names(fleet: definitions.Fleet) -> list[str]:
     """The clusters of a fleet."""
     return [item.name for item in fleet.clusters]
 
@@ -70,8 +71,8 @@ def test_the_order_of_documents_changes_nothing() -> None:
     for fleet in (one, other):
         assert names(fleet) == ["east", "west"]
     for left, right in zip(one.clusters, other.clusters, strict=True):
-        assert [item.policy.name for item in pipeline.view(one, left)[0].governed] == [
-            item.policy.name for item in pipeline.view(other, right)[0].governed
+        assert [item.policy.name for item in pipeline.plan_cluster(one, left)[0].divisions] == [
+            item.policy.name for item in pipeline.plan_cluster(other, right)[0].divisions
         ]
 
 
@@ -103,7 +104,7 @@ def test_what_was_refused_gives_no_reason_to_speak_of_nodes() -> None:
 
     for document, codes in ((refused, []), (sound, ["rules-missing"])):
         fleet, _ = pipeline.read([document, found, cluster(nfd={"enabled": False})], builders.judge())
-        assert builders.codes(pipeline.view(fleet, fleet.clusters[0])[1]) == codes
+        assert builders.codes(pipeline.plan_cluster(fleet, fleet.clusters[0])[1]) == codes
 
 
 def test_the_settings_of_a_cluster_say_which_labels_leave_its_list_of_nodes() -> None:
@@ -149,22 +150,23 @@ def test_a_name_may_be_used_again_in_another_cluster() -> None:
 
     assert codes == []
     for item in fleet.clusters:
-        seen, notes = pipeline.view(fleet, item)
-        assert [entry.policy.spec.clusters for entry in seen.governed] == [(item.name,)]
+        seen, notes = pipeline.plan_cluster(fleet, item)
+        assert [entry.policy.spec.clusters for entry in seen.divisions] == [(item.name,)]
         assert not diagnostics.has_errors(notes)
 
 
 def test_the_clusters_that_were_asked_for_are_chosen_in_the_fleets_order() -> None:
     clusters = tuple(builders.cluster(name) for name in ("a", "b", "c"))
+    fleet = definitions.Fleet(policies=(), clusters=clusters, inventories={})
 
-    assert [item.name for item in pipeline.selected(clusters, ["c", "a"])] == ["a", "c"]
-    assert pipeline.selected(clusters, []) == clusters
+    assert [item.name for item in fleet.selected(["c", "a"])] == ["a", "c"]
+    assert fleet.selected([]) == clusters
 
 
 def test_findings_about_nodes_stand_at_their_inventory_or_at_the_cluster() -> None:
     found = nodes(builders.kubernetes_node(labels={}), file="inventory/east.json")
 
     fleet, _ = pipeline.read([found], builders.judge())
-    (note,) = pipeline.view(fleet, fleet.clusters[0])[1]
+    (note,) = pipeline.plan_cluster(fleet, fleet.clusters[0])[1]
 
     assert (note.code, note.span.file) == ("node-unknown", "inventory/east.json")

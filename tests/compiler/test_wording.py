@@ -46,3 +46,15 @@ def test_a_path_is_written_with_dots_and_brackets() -> None:
 @pytest.mark.parametrize(("word", "near"), [("enabledHpre", "enabledHPRE"), ("xyz", None), (7, None)])
 def test_the_nearest_word_is_found_in_any_case(word: object, near: str | None) -> None:
     assert wording.nearest(word, ["enabledHPRE", "enabledSEC"]) == near
+
+
+@pytest.mark.parametrize(
+    ("nodes", "text"),
+    [
+        (["a"], "1 node (a)"),
+        (["b", "a"], "2 nodes (a and b)"),
+        (list("gfedcba"), "7 nodes (a, b, c, d, e and 2 more)"),
+    ],
+)
+def test_nodes_are_named_in_order_the_first_few_of_them(nodes: list[str], text: str) -> None:
+    assert wording.nodes(nodes) == text

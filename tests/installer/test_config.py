@@ -103,7 +103,7 @@ LANGUAGE = mutations.Language("driver-config", config.Config)
 
 @pytest.mark.parametrize("spec", POLICIES)
 def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]) -> None:
-    (division,) = builders.view([builders.policy("tls", **spec)])[0].governed
+    (division,) = builders.view([builders.policy("tls", **spec)])[0].divisions
     itself = compiled.DaemonSetRef(namespace="kae", name="kae-driver-tls")
     for pool in division.pools:
         text = program_configs.driver(division.policy, pool, cluster_name="east", daemonset=itself, leases=("a", "b"))

@@ -129,7 +129,7 @@ def with_a_node_twice(verdicts: tuple[Any, ...]) -> tuple[Any, ...]:
 def test_a_plan_that_says_otherwise_is_noticed(spoil: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> None:
     done = compiled()
 
-    view = dataclasses.replace(done.view, verdicts=spoil(done.view.verdicts))
+    view = dataclasses.replace(done.view, decisions=spoil(done.view.decisions))
 
     assert found(dataclasses.replace(done, view=view)) != []
 

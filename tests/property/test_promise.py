@@ -8,6 +8,7 @@ import yaml
 from hypothesis import strategies as st
 
 from compiler import diagnostics, pipeline
+from compiler.checks import assignment as checks
 from compiler.fleet import assignment, definitions
 from compiler.inventory import canonical_form, snapshot
 from compiler.planning import plan
@@ -121,14 +122,14 @@ def items(draw: st.DrawFn) -> list[dict[str, Any]]:
     return found
 
 
-def viewed(chosen: list[definitions.Policy], nodes: tuple[snapshot.Node, ...]) -> pipeline.ClusterView:
+def viewed(chosen: list[definitions.Policy], nodes: tuple[snapshot.Node, ...]) -> plan.Plan:
     """The policies on the nodes, if nothing is wrong with them."""
     seen, notes = builders.view(chosen, nodes)
     hypothesis.assume(not diagnostics.has_errors(notes))
     return seen
 
 
-def images(verdict: plan.Verdict) -> dict[str, str | None]:
+def images(verdict: plan.Decision) -> dict[str, str | None]:
     """The images that the plan promises, by component."""
     return {"driver": verdict.driver.image, "device-plugin": verdict.device_plugin.image}
 
@@ -146,7 +147,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
         if path.startswith(("driver/daemonset", "device-plugin/daemonset"))
     ]
 
-    promised = {name: images(verdict) for verdict in seen.verdicts for name in verdict.names}
+    promised = {name: images(verdict) for verdict in seen.decisions for name in verdict.names}
 
     for node in nodes:
         done: dict[str, list[str]] = {"driver": [], "device-plugin": []}
@@ -164,14 +165,14 @@ def test_nodes_judged_together_are_judged_as_one_by_one(
 ) -> None:
     reduced = builders.reduced(*nodes)
 
-    together = viewed(chosen, reduced.nodes).verdicts
-    alone = [viewed(chosen, (node,)).verdicts[0] for node in reduced.nodes]
+    together = viewed(chosen, reduced.nodes).decisions
+    alone = [viewed(chosen, (node,)).decisions[0] for node in reduced.nodes]
 
     by_name = {name: said(verdict) for verdict in together for name in verdict.names}
     assert by_name == {verdict.node.name: said(verdict) for verdict in alone}
 
 
-def said(verdict: plan.Verdict) -> tuple[object, ...]:
+def said(verdict: plan.Decision) -> tuple[object, ...]:
     """Everything that a verdict says of a node."""
     policy = verdict.policy.name if verdict.policy else None
     return policy, verdict.why, verdict.pool, verdict.driver, verdict.device_plugin, verdict.resources
@@ -193,20 +194,20 @@ def test_kubectls_answer_and_its_canonical_form_come_to_the_same(
     assert written(one) == written(other)
 
 
-def by_name(seen: pipeline.ClusterView) -> list[plan.Verdict]:
+def by_name(seen: plan.Plan) -> list[plan.Decision]:
     """The verdicts in the order of their nodes."""
-    return sorted(seen.verdicts, key=lambda verdict: verdict.names)
+    return sorted(seen.decisions, key=lambda verdict: verdict.names)
 
 
-def written(seen: pipeline.ClusterView) -> tuple[tuple[str, str], ...]:
+def written(seen: plan.Plan) -> tuple[tuple[str, str], ...]:
     """The files that a view compiles to."""
     return pipeline.files(pipeline.cluster_plan(seen), builders.renderer())
 
 
 @hypothesis.settings(max_examples=80)
 @hypothesis.given(policies(), st.dictionaries(st.sampled_from(KEYS), st.sampled_from((*VALUES, "x"))))
-def test_no_node_is_governed_by_two_policies(chosen: list[definitions.Policy], labels: dict[str, str]) -> None:
-    governed, notes = assignment.governed(chosen, builders.nodes_of())
-    hypothesis.assume(not diagnostics.has_errors(notes))
+def test_no_node_is_assigned_to_two_policies(chosen: list[definitions.Policy], labels: dict[str, str]) -> None:
+    assigned = assignment.assign(chosen)
+    hypothesis.assume(not diagnostics.has_errors(checks.findings(chosen, assigned, builders.nodes_of())))
 
-    assert len([item for item in governed if item.governs(labels.get)]) <= 1
+    assert len([item for item in assigned.policies if item.takes(labels.get)]) <= 1

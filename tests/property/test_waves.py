@@ -48,7 +48,7 @@ def grouped(
     sick = [{"name": "sick", "version": "2.1.0", "nodes": list(frozen)}] if frozen else []
     driver = {"version": "2.2.0", "rollout": {"waves": waves, "frozen": sick}}
     seen, _ = builders.view([builders.policy("tls", driver=driver)], nodes)
-    (division,) = seen.governed
+    (division,) = seen.divisions
     return {node.name: group.name if (group := division.group(node.name)) else None for node in nodes}
 
 

@@ -100,7 +100,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     text = f"{canonical.dump_yaml(policy)}---\n{canonical.dump_yaml(cluster)}"
     read, found = decode.decode("policies/imported.yaml", text.encode())
     fleet, notes = pipeline.read(read, schema.Judge(package_data.schemas()))
-    view, more = pipeline.view(fleet, fleet.clusters[0])
+    view, more = pipeline.plan_cluster(fleet, fleet.clusters[0])
     assert not diagnostics.has_errors([*found, *notes, *more])
     files = pipeline.files(pipeline.cluster_plan(view), renderer())
     return {path: yaml.load(text, Loader=yaml.CSafeLoader) for path, text in files if path.endswith(".yaml")}

@@ -18,26 +18,7 @@ WATCHER = {
 
 def codes(**spec: Any) -> list[str]:
     """The codes of what is wrong with a cluster."""
-    return builders.codes(list(cluster.faults(builders.cluster(**spec))))
-
-
-@pytest.mark.parametrize(
-    ("tag", "minor"),
-    [
-        ("v0.16.4", 16),
-        ("0.19.0", 19),
-        ("v0.17", 17),
-        ("v0.18.1-minimal", 18),
-        ("v0.15.9", None),
-        ("v0.20.0", None),
-        ("v0.160", None),
-        ("v1.16.0", None),
-        ("latest", None),
-        ("", None),
-    ],
-)
-def test_nfd_is_rendered_for_the_releases_that_are_known(tag: str, minor: int | None) -> None:
-    assert cluster.nfd_minor(tag) == minor
+    return builders.codes(list(cluster.findings(builders.cluster(**spec))))
 
 
 def test_the_tag_of_an_nfd_that_is_not_ours_does_not_matter() -> None:
@@ -45,14 +26,6 @@ def test_the_tag_of_an_nfd_that_is_not_ours_does_not_matter() -> None:
 
     assert codes(nfd={"image": image}) == ["nfd-release"]
     assert codes(nfd={"image": image, "enabled": False}) == []
-
-
-@pytest.mark.parametrize(
-    ("version", "minor"),
-    [("1.25", 25), ("v1.31.4", 31), ("v1.28.3+k3s1", 28), ("v1.30.0-eks-1", 30), ("", 0), ("x", 0)],
-)
-def test_the_minor_release_is_read_from_any_version(version: str, minor: int) -> None:
-    assert cluster.kubernetes_minor(version) == minor
 
 
 @pytest.mark.parametrize(("version", "code"), [("1.24", ["kubernetes-release"]), ("1.25", []), ("v1.99.1", [])])
@@ -116,4 +89,4 @@ def test_a_toleration_of_nfd_is_one_that_the_api_server_accepts() -> None:
 def test_a_cluster_without_a_document_has_no_faults() -> None:
     item = builders.cluster()
 
-    assert list(cluster.faults(type(item)(name=item.name, spec=item.spec, source=None))) == []
+    assert list(cluster.findings(type(item)(name=item.name, spec=item.spec, source=None))) == []

@@ -15,7 +15,7 @@ CARD = "example.com/card"
 def found(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
     """What is wrong with a policy of which a component has these resources."""
     spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
-    return list(policy.faults(builders.policy(**spec)))
+    return list(policy.findings(builders.policy(**spec)))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ SHA = f"sha256:{'0' * 64}"
 
 def found(**driver: Any) -> list[diagnostics.Diagnostic]:
     """What is wrong with a driver."""
-    return list(checks.faults(builders.policy(driver={"version": "2.2.0", **driver})))
+    return list(checks.findings(builders.policy(driver={"version": "2.2.0", **driver})))
 
 
 def codes(**driver: Any) -> list[str]:

@@ -26,7 +26,7 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
 
 def found(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
     """What is wrong with mappings, whichever nodes there are."""
-    return list(diagnostics.merged(checks.faults(policy(*mappings, **driver))))
+    return list(diagnostics.merged(checks.findings(policy(*mappings, **driver))))
 
 
 def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
@@ -37,8 +37,8 @@ def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
 def uncovered(item: definitions.Policy, *nodes: snapshot.Node) -> list[diagnostics.Diagnostic]:
     """What is said of the kernels of these nodes, all of which the policy governs."""
     view, _ = builders.view([item], nodes)
-    (division,) = view.governed
-    return list(checks.uncovered(division, builders.nodes_of(*nodes), nodes))
+    (division,) = view.divisions
+    return list(checks.uncovered(division, builders.nodes_of(*nodes)))
 
 
 def node(name: str, kernel: str, *, labels: dict[str, str] | None = None, seen: bool = True) -> snapshot.Node:
@@ -59,7 +59,7 @@ def node(name: str, kernel: str, *, labels: dict[str, str] | None = None, seen: 
 def test_a_pattern_that_nfd_would_pass_over_is_shown_with_the_part_that_is_wrong(regexp: str, message: str) -> None:
     item = policy({"regexp": regexp})
 
-    (diagnostic,) = checks.faults(item)
+    (diagnostic,) = checks.findings(item)
 
     assert (diagnostic.code, diagnostic.message) == ("kernel-pattern", message)
     assert diagnostic.span == item.source.span(*PATH, 0, "regexp")
@@ -68,7 +68,7 @@ def test_a_pattern_that_nfd_would_pass_over_is_shown_with_the_part_that_is_wrong
 def test_a_mapping_behind_one_that_takes_its_kernels_is_shown_by_what_it_takes() -> None:
     item = policy({"regexp": "oe2203"}, {"literal": SP4}, {"regexp": "oe2203sp4"}, {"regexp": "oe2403"})
 
-    literal, regexp = checks.faults(item)
+    literal, regexp = checks.findings(item)
 
     assert [literal.code, regexp.code] == ["mapping-never-wins"] * 2
     assert literal.span == item.source.span(*PATH, 1, "literal")
@@ -105,7 +105,7 @@ def test_a_kernel_that_a_mapping_lists_is_one_that_it_takes(
 def test_of_a_list_the_kernel_itself_is_shown() -> None:
     item = policy({"regexp": "oe2203", "kernels": [SP4, OE2403], "version": NAMED})
 
-    (diagnostic,) = checks.faults(item)
+    (diagnostic,) = checks.findings(item)
 
     assert diagnostic.span == item.source.span(*PATH, 0, "kernels", 1)
 
@@ -173,7 +173,7 @@ def test_where_images_are_named_after_kernels_every_image_is(
 ) -> None:
     item = policy({"regexp": "oe2203"} | mapping, **driver)
 
-    notes = list(checks.faults(item))
+    notes = list(checks.findings(item))
 
     assert builders.codes(notes) == ([] if shown is None else ["kernel-not-in-image"])
     assert [note.span for note in notes] == (
@@ -190,7 +190,7 @@ def test_nodes_whose_kernel_no_mapping_takes_are_told_by_kernel() -> None:
     assert (
         unknown.message == "No mapping of policy 'tls' covers the kernel '(unknown)' of 1 node (e) of cluster 'east'."
     )
-    assert old.message == "No mapping of policy 'tls' covers the kernel '4.19' of 2 nodes (b, c) of cluster 'east'."
+    assert old.message == "No mapping of policy 'tls' covers the kernel '4.19' of 2 nodes (b and c) of cluster 'east'."
     assert new.message == "No mapping of policy 'tls' covers the kernel '5.4' of 1 node (d) of cluster 'east'."
     assert {unknown.span, old.span, new.span} == {item.source.setting_span(*PATH)}
 

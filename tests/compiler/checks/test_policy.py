@@ -12,7 +12,7 @@ from tests import builders
 def found(**spec: Any) -> list[diagnostics.Diagnostic]:
     """What is wrong with a policy whose images are pinned, unless it says otherwise."""
     pinned = {name: builders.PINNED[name] | spec.get(name, {}) for name in builders.PINNED}
-    return list(policy.faults(builders.policy(**{**spec, **pinned})))
+    return list(policy.findings(builders.policy(**{**spec, **pinned})))
 
 
 def codes(**spec: Any) -> list[str]:

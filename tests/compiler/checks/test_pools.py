@@ -35,7 +35,7 @@ def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
 
 def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
     """What is wrong with a policy, whichever nodes there are."""
-    return list(checks.faults(policy(*groups, **more)))
+    return list(checks.findings(policy(*groups, **more)))
 
 
 def codes(*groups: Any, **more: Any) -> list[str]:
@@ -46,9 +46,8 @@ def codes(*groups: Any, **more: Any) -> list[str]:
 def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> list[diagnostics.Diagnostic]:
     """What is to be said of a policy in a cluster of these nodes."""
     view, _ = builders.view([item], nodes, builders.cluster(where))
-    (division,) = view.governed
-    own = [node for node in nodes if division.governs(node.label)]
-    return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where), own))
+    (division,) = view.divisions
+    return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where)))
 
 
 # One way to choose.
@@ -111,7 +110,7 @@ def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -
 def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() -> None:
     item = policy([wave("a", percent=5), wave("b", percent=9), wave("a", percent=50)], [frozen("b", nodes=["n"])])
 
-    first, second = checks.faults(item)
+    first, second = checks.findings(item)
 
     rollout = ("spec", "driver", "rollout")
     assert [first.code, second.code] == ["duplicate-name"] * 2
@@ -241,7 +240,7 @@ def test_shares_that_never_meet_in_a_cluster_may_be_alike(
     more = {} if second is None else {"clusters": second}
     item = policy([wave("a", percent=5, clusters=first), wave("b", percent=5, **more)])
 
-    assert list(checks.faults(item)) == []
+    assert list(checks.findings(item)) == []
     assert builders.codes(said(item, where=where)) == ([] if sound else ["wave-bounds"])
 
 

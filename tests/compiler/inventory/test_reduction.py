@@ -12,7 +12,6 @@ import pytest
 from hypothesis import strategies as st
 
 from compiler.checks import inventory
-from compiler.fleet import parse
 from compiler.inventory import canonical_form, reduction, snapshot
 from tests import builders
 
@@ -349,14 +348,14 @@ def test_every_canonical_text_meets_its_schema(found: list[dict[str, Any]]) -> N
     document = builders.document(json.loads(text), "inventory/east.json")
 
     assert builders.judge().judge(document) == ("NodeInventory", [])
-    assert list(parse.misnamed_inventory(document)) == []
-    assert list(inventory.faults(document)) == []
+    assert list(inventory.misnamed(document)) == []
+    assert list(inventory.findings(document)) == []
 
 
 def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
     data = {"apiVersion": "v1", "kind": "List", "items": [builders.kubernetes_node("a")] * 2}
 
-    (found,) = inventory.faults(builders.document(data, "inventory/east.yaml"))
+    (found,) = inventory.findings(builders.document(data, "inventory/east.yaml"))
 
     assert found.code == "duplicate-node"
     assert found.span.line > 20
@@ -365,6 +364,6 @@ def test_a_node_that_stands_twice_is_reported_where_it_stands_again() -> None:
 def test_a_profile_that_is_not_there_is_reported() -> None:
     data = builders.raw("NodeInventory", "east", {"nodes": [{"name": "a", "profile": "00000000"}], "profiles": {}})
 
-    (found,) = inventory.faults(builders.document(data, "inventory/east.json"))
+    (found,) = inventory.findings(builders.document(data, "inventory/east.json"))
 
     assert found.code == "unknown-profile"

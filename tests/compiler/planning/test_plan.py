@@ -14,9 +14,9 @@ DRIVER_OUT = "openfuyao.com/kae.deploy.driver"
 PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 
-def verdict(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Verdict:
+def verdict(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
     """What happens to the node of a cluster with this policy alone."""
-    (found,) = builders.view([policy], [node], builders.cluster(**cluster))[0].verdicts
+    (found,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
     return found
 
 
@@ -225,8 +225,8 @@ def test_nodes_that_no_selector_can_tell_apart_are_judged_once() -> None:
     nodes = [builders.node(f"node-{number}", {"zone": f"{number % 2}", "pool": "tls"}, machine) for number in range(6)]
     by_zone = builders.selecting("a", pool="tls", zone="0")
 
-    anywhere = builders.view([builders.selecting("a", pool="tls")], nodes)[0].verdicts
-    zoned = builders.view([by_zone], nodes)[0].verdicts
+    anywhere = builders.view([builders.selecting("a", pool="tls")], nodes)[0].decisions
+    zoned = builders.view([by_zone], nodes)[0].decisions
 
     assert [len(found.nodes) for found in anywhere] == [6]
     assert [[node.name for node in found.nodes] for found in zoned] == [
@@ -239,7 +239,7 @@ def test_a_selector_by_hostname_tells_alike_nodes_apart() -> None:
     machine = builders.profile()
     policy = builders.selecting("one", **{"kubernetes.io/hostname": "b"})
 
-    found = builders.view([policy], [builders.node(name, machine=machine) for name in "abc"])[0].verdicts
+    found = builders.view([policy], [builders.node(name, machine=machine) for name in "abc"])[0].decisions
 
     assert [(item.names, item.policy is not None) for item in found] == [
         (("a",), False),

@@ -47,7 +47,7 @@ def policy(
 
 def divided(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> pools.Division:
     """The policy's division in a cluster of these nodes."""
-    (found,) = builders.view([item], nodes, builders.cluster(where))[0].governed
+    (found,) = builders.view([item], nodes, builders.cluster(where))[0].divisions
     return found
 
 
@@ -344,4 +344,4 @@ def test_two_policies_of_one_name_are_reported_and_keep_their_nodes_apart() -> N
     view, notes = builders.view([ours, theirs], nodes)
 
     assert "duplicate-policy" in builders.codes(notes)
-    assert [verdict.policy for verdict in view.verdicts] == [ours, theirs]
+    assert [verdict.policy for verdict in view.decisions] == [ours, theirs]

@@ -13,6 +13,7 @@ from typing import Any
 from compiler import diagnostics, pipeline
 from compiler.inventory import reduction
 from compiler.model import driver
+from compiler.planning import plan
 from tests import builders
 from tests.property import daemonset_controller as controller
 from tests.property import matcher, nfd_rules, selection
@@ -33,7 +34,7 @@ _NO_DEFAULT = ("default-too-complex", "selector-never-matches")
 class Compiled:
     """What a fleet came to."""
 
-    view: pipeline.ClusterView
+    view: plan.Plan
     rules: tuple[Object, ...]
     drivers: tuple[Object, ...]
     plugins: tuple[Object, ...]
@@ -75,7 +76,7 @@ def tried(seed: int) -> Result:
     return Result(seed=seed, counts=counts, faults=faults)
 
 
-def viewed(fleet: fleets.Fleet) -> tuple[pipeline.ClusterView, list[diagnostics.Diagnostic]]:
+def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]]:
     """The fleet's policies on its nodes, and the errors that stand against it."""
     read = [
         builders.document(data, f"policies/{number}.yaml")
@@ -84,7 +85,7 @@ def viewed(fleet: fleets.Fleet) -> tuple[pipeline.ClusterView, list[diagnostics.
     found, notes = pipeline.read(read, builders.judge())
     (cluster,) = found.clusters
     nodes = reduction.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
-    view, more = pipeline.view(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
+    view, more = pipeline.plan_cluster(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
     return view, [note for note in (*notes, *more) if diagnostics.has_errors([note])]
 
 
@@ -94,7 +95,7 @@ def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
     return dataclasses.replace(fleet, policies=left)
 
 
-def compiled(view: pipeline.ClusterView) -> Compiled:
+def compiled(view: plan.Plan) -> Compiled:
     """The objects of a view that decide what runs where."""
     found: dict[str, list[Object]] = {"node-feature-rule": [], "driver": [], "device-plugin": []}
     for manifest in pipeline.cluster_plan(view).manifests:
@@ -161,11 +162,11 @@ def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Ite
 def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
     """Each node has one verdict, and it is the judge's."""
     names = [node["metadata"]["name"] for node in fleet.nodes]
-    judged = Counter(name for verdict in done.view.verdicts for name in verdict.names)
+    judged = Counter(name for verdict in done.view.decisions for name in verdict.names)
     if judged != Counter(names):
         yield f"lost or judged twice: {sorted((judged - Counter(names)) + (Counter(names) - judged))}"
         return
-    verdicts = {name: verdict for verdict in done.view.verdicts for name in verdict.names}
+    verdicts = {name: verdict for verdict in done.view.decisions for name in verdict.names}
     for name, answer in zip(names, answers.nodes, strict=True):
         verdict = verdicts[name]
         said = matcher.Answer(
@@ -182,7 +183,7 @@ def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[st
 
 def _groups(done: Compiled) -> Iterator[str]:
     """No two groups of a policy list one node, and no two pools are one."""
-    for division in done.view.governed:
+    for division in done.view.divisions:
         listed = Counter(name for group in division.groups for name in group.nodes)
         yield from (f"{division.policy.name}: two groups list {name}" for name, count in listed.items() if count > 1)
     names = Counter(item["metadata"]["name"] for item in (*done.drivers, *done.plugins, *done.rules))
@@ -229,13 +230,13 @@ def _image(daemonset: Object) -> str:
 
 def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[str]:
     """How much of everything there was."""
-    divisions = [division for division in done.view.governed if division.policy.spec.driver.enabled]
+    divisions = [division for division in done.view.divisions if division.policy.spec.driver.enabled]
     groups = [group for division in divisions for group in division.groups if group.declared is not None]
     listed = {(entry.policy.name, name) for entry in divisions for group in entry.groups for name in group.nodes}
     nodes = answers.nodes
     return Counter(
         {
-            "policies": len(done.view.governed),
+            "policies": len(done.view.divisions),
             "frozen groups": sum(isinstance(group.declared, driver.Frozen) for group in groups),
             "waves": sum(isinstance(group.declared, driver.Wave) for group in groups),
             "mappings": sum(len(division.policy.spec.driver.kernelMappings) for division in divisions),
@@ -252,7 +253,7 @@ def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[s
             ),
             "nodes whose driver goes": sum(answer.state == "Absent" for answer in nodes),
             "nodes without a pool for their kernel": sum(
-                len(verdict.nodes) for verdict in done.view.verdicts if "mapping" in verdict.driver.reason
+                len(verdict.nodes) for verdict in done.view.decisions if "mapping" in verdict.driver.reason
             ),
             "nodes with a device plugin": sum(answer.device_plugin is not None for answer in nodes),
             "machines after the compile": len(answers.later),

@@ -15,7 +15,7 @@ OS_LABELS = {"feature.node.kubernetes.io/cpu-model.id": "1"}
 def found(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
     """What is to be said of a cluster with one policy and these nodes."""
     spec = {"kubernetesVersion": "1.31"} | cluster
-    return builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1]
+    return list(builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1])
 
 
 def codes(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[str]:
@@ -182,7 +182,7 @@ def test_a_policy_with_pools_is_named_where_nothing_tells_its_pools() -> None:
 
     _, (found,) = builders.view([policy], [builders.node()], builders.cluster(nfd={"enabled": False}))
 
-    assert found.notes[-1] == "Policy 'tls' has pools, which only rules of this compiler can tell."
+    assert found.notes[-1] == "The pools of policy 'tls' need rules of this compiler."
 
 
 def test_what_the_world_is_never_fails_a_compile() -> None:

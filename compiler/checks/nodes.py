@@ -1,0 +1,277 @@
+"""Rules for the nodes of a planned cluster; each finding names the nodes."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from compiler import devices, wording
+from compiler.checks import pools as pool_checks
+from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import assignment, definitions, selectors
+from compiler.inventory import snapshot
+from compiler.planning import plan, supported
+
+_OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
+"""Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
+
+
+def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
+    """Yield the findings on the nodes of a cluster."""
+    cluster, decisions = planned.cluster, planned.decisions
+    span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
+    yield from kubernetes_release(planned, span)
+    yield from nfd_already_running(planned, span)
+    yield from rules_missing(planned)
+    yield from unknown_nodes(decisions, span)
+    yield from unassigned_nodes(decisions, span)
+    for division in planned.divisions:
+        own = [decision for decision in decisions if decision.policy is division.policy]
+        yield from opted_out(cluster, division.policy, own)
+        yield from untolerated(cluster, division.policy, own)
+        yield from unsupported(cluster, division.policy, own)
+        yield from guests_without_driver(cluster, division.policy, own)
+        yield from uncompared(cluster, division.policy, planned.inventory.nodes)
+        yield from pool_checks.in_cluster(division, planned.inventory)
+
+
+def _cluster_span(cluster: definitions.Cluster, inventory: Span, *path: str) -> Span:
+    """Return the span of a setting of the KAECluster; that of the inventory if there is no KAECluster."""
+    return cluster.source.setting_span(*path) if cluster.source else inventory
+
+
+def kubernetes_release(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
+    """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
+    cluster, minor = planned.cluster, planned.kubernetes_minor
+    if minor is None:
+        yield Diagnostic(
+            code="kubernetes-version-unknown",
+            span=_cluster_span(cluster, span, "metadata", "name"),
+            message=f"The Kubernetes release of cluster '{cluster.name}' is unknown; "
+            f"1.{supported.GUARD_KUBERNETES} or newer is assumed.",
+            hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
+        )
+    elif minor < supported.OLDEST_KUBERNETES and cluster.spec.kubernetesVersion is None:
+        yield Diagnostic(
+            code="kubernetes-too-old",
+            span=span,
+            message=f"The newest kubelet of cluster '{cluster.name}' has Kubernetes 1.{minor}.",
+            notes=(
+                f"Manifests are rendered for 1.{supported.OLDEST_KUBERNETES} and newer; an older API may refuse them.",
+            ),
+            hint="Upgrade the cluster first.",
+        )
+    if minor is not None and minor < supported.GUARD_KUBERNETES:
+        for division in planned.divisions:
+            driver = division.policy.spec.driver
+            if driver.enabled and driver.drain.enabled:
+                yield _unguarded(cluster, division.policy, minor)
+
+
+def _unguarded(cluster: definitions.Cluster, policy: definitions.Policy, minor: int) -> Diagnostic:
+    is_written = policy.source.has(("spec", "driver", "drain", "enabled"))
+    return Diagnostic(
+        code="unguarded-eviction" if is_written else "drain-unstated",
+        span=policy.source.setting_span("spec", "driver", "drain", "enabled"),
+        message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{cluster.name}'.",
+        notes=(
+            f"Kubernetes 1.{minor} cannot confine its evictions to its own node; "
+            f"1.{supported.GUARD_KUBERNETES} and newer can.",
+        ),
+        hint="Upgrade the cluster, or set driver.drain.enabled: false and let pods release their devices themselves."
+        if is_written
+        else "Write driver.drain.enabled: true to accept that, or false to evict no pods.",
+    )
+
+
+def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
+    """One NFD runs in a cluster: labels of NFD without those of the rules in output/ come from another one."""
+    cluster, nodes = planned.cluster, planned.inventory.nodes
+    if not cluster.spec.nfd.enabled:
+        return
+    labels = {key for decision in planned.decisions for key in decision.node.profile.labels}
+    # Without KAE devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
+    if devices.PRESENT not in labels and any(key.startswith(_OTHER_SOURCES) for key in labels):
+        yield Diagnostic(
+            code="nfd-already-running",
+            span=_cluster_span(cluster, span, "spec", "nfd", "enabled"),
+            message=f"NFD already labels {_listed(cluster, [node.name for node in nodes if node.profile.discovered])}, "
+            "without the rules of this compiler.",
+            notes=("Two NFDs in one cluster overwrite each other's labels.",),
+            hint="If NFD is deployed separately, set nfd.enabled: false and nfd.nodefeaturerules: true.",
+        )
+
+
+def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
+    """The labels that policies need are made by NodeFeatureRules in the cluster."""
+    cluster = planned.cluster
+    if planned.divisions and not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
+        pooled = [division.policy.name for division in planned.divisions if division.label is not None]
+        yield Diagnostic(
+            code="rules-missing",
+            span=cluster.span("spec", "nfd", "enabled"),
+            message=f"The output of cluster '{cluster.name}' has no NodeFeatureRules to label its nodes.",
+            notes=(
+                f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",
+                *(f"The pools of policy '{name}' need rules of this compiler." for name in pooled),
+            ),
+            hint="Set nfd.nodefeaturerules: true, unless the rules are applied elsewhere.",
+        )
+
+
+def unknown_nodes(decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
+    """NFD has labelled every node; the devices of other nodes are unknown, not absent."""
+    nodes = _nodes(decisions, lambda decision: not decision.node.profile.discovered)
+    if nodes:
+        its, it = ("their", "them") if len(nodes) > 1 else ("its", "it")
+        yield Diagnostic(
+            code="node-unknown",
+            span=span,
+            message=f"NFD has not labelled {wording.nodes(nodes)} yet.",
+            notes=(f"Until then, {its} KAE devices are unknown and nothing runs on {it}.",),
+            hint=f"If NFD's worker runs on {it}, take a new inventory; if not, find out what keeps it away.",
+        )
+
+
+def unassigned_nodes(decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
+    """A node with KAE devices is assigned to a policy."""
+    nodes = _nodes(
+        decisions, lambda decision: decision.policy is None and decision.node.label(devices.PRESENT) == "true"
+    )
+    if nodes:
+        yield Diagnostic(
+            code="node-without-policy",
+            span=span,
+            message=f"No policy matches {wording.nodes(nodes)} with KAE devices.",
+            hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
+        )
+
+
+def opted_out(
+    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
+) -> Iterator[Diagnostic]:
+    """A node of a policy has not opted out."""
+    parts = (
+        ("driver", "driver", devices.OPT_OUT_DRIVER),
+        ("devicePlugin", "device plugin", devices.OPT_OUT_DEVICE_PLUGIN),
+    )
+    for field, noun, label in parts:
+        if not getattr(policy.spec, field).enabled:
+            continue
+        nodes = _nodes(own, _refuses(label))
+        if nodes:
+            yield Diagnostic(
+                code="node-opted-out",
+                span=policy.source.span("metadata", "name"),
+                message=f"The {noun} of policy '{policy.name}' does not run on {_listed(cluster, nodes)}.",
+                notes=(f"The label {label}=false keeps it away.",),
+                hint="Remove the label if the opt-out is no longer wanted.",
+            )
+
+
+def _refuses(label: str) -> Callable[[plan.Decision], bool]:
+    def refuses(decision: plan.Decision) -> bool:
+        return decision.node.label(label) == "false" and decision.node.label(devices.PRESENT) == "true"
+
+    return refuses
+
+
+def untolerated(
+    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
+) -> Iterator[Diagnostic]:
+    """A policy tolerates the taints of its nodes."""
+    tolerations = policy.spec.daemonSets.tolerations
+    by_taint: dict[str, list[plan.Decision]] = {}
+    for decision in own:
+        if any(decision.node.label(kind.present) == "true" for kind in assignment.enabled_kinds(policy)):
+            for taint in plan.untolerated(tolerations, decision.node.profile.taints):
+                by_taint.setdefault(plan.taint_text(taint), []).append(decision)
+    for taint_text, decisions in sorted(by_taint.items()):
+        yield Diagnostic(
+            code="node-untolerated",
+            span=policy.source.setting_span("spec", "daemonSets", "tolerations"),
+            message=f"Policy '{policy.name}' does not tolerate the taint {taint_text} "
+            f"of {_listed(cluster, _nodes(decisions))}.",
+            hint="Add a toleration to daemonSets.tolerations, or exclude such nodes in the nodeSelector.",
+        )
+
+
+def unsupported(
+    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
+) -> Iterator[Diagnostic]:
+    """The driver supports the operating system and the kernel of the nodes that it is installed on."""
+    systems: dict[str, list[plan.Decision]] = {}
+    kernels: dict[str, list[plan.Decision]] = {}
+    for decision in own:
+        profile = decision.node.profile
+        driver = decision.pool.driver if decision.pool else None
+        if driver is None or driver.source.inTree is not None or driver.state == "Absent":
+            continue
+        if not supported.is_system(profile.os_image):
+            systems.setdefault(profile.os_image, []).append(decision)
+        elif not supported.is_kernel(profile.kernel_version):
+            kernels.setdefault(profile.kernel_version, []).append(decision)
+    kinds = (("unsupported-os", "operating system", systems), ("unsupported-kernel", "kernel", kernels))
+    for code, noun, by_name in kinds:
+        for name, decisions in sorted(by_name.items()):
+            yield Diagnostic(
+                code=code,
+                span=policy.source.span("metadata", "name"),
+                message=f"KAE's driver is not known to support the {noun} {wording.quoted(name)} "
+                f"of {_listed(cluster, _nodes(decisions))}.",
+                notes=(f"Policy '{policy.name}' installs it there.",),
+                hint="Exclude such nodes from the policy, or give them a policy with driver.enabled: false.",
+            )
+
+
+def guests_without_driver(
+    cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
+) -> Iterator[Diagnostic]:
+    """Virtual functions that are advertised have a driver in their own node."""
+    driver = policy.spec.driver
+
+    def lacks(decision: plan.Decision) -> bool:
+        counts = [plan.functions(kind, decision.node) for kind in assignment.enabled_kinds(policy)]
+        is_guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
+        is_served = decision.pool is not None and decision.pool.driver.state == "Present"
+        return is_guest and driver.enabled and decision.device_plugin.image is not None and not is_served
+
+    nodes = _nodes(own, lacks)
+    if nodes:
+        yield Diagnostic(
+            code="vf-without-driver",
+            span=policy.source.span("metadata", "name"),
+            message=f"Policy '{policy.name}' gives the virtual functions of {_listed(cluster, nodes)} a device plugin, "
+            "but no driver.",
+            notes=("A guest needs the driver in its own kernel, even if its host has one.",),
+            hint="Let the driver run there too, or install it in the guest's image and set driver.enabled: false.",
+        )
+
+
+def uncompared(
+    cluster: definitions.Cluster, policy: definitions.Policy, nodes: Sequence[snapshot.Node]
+) -> Iterator[Diagnostic]:
+    """A label that is compared with Gt or Lt is an integer; a node with another value matches nothing."""
+    selector = policy.spec.nodeSelector
+    for index, requirement in enumerate(selector.matchExpressions if selector else ()):
+        if requirement.operator not in ("Gt", "Lt"):
+            continue
+        odd = [node.name for node in nodes if _is_odd(node, requirement.key)]
+        if odd:
+            yield Diagnostic(
+                code="not-an-integer",
+                span=policy.source.span("spec", "nodeSelector", "matchExpressions", index, "operator"),
+                message=f"'{requirement.operator}' compares integers, but the label '{requirement.key}' "
+                f"of {_listed(cluster, odd)} is not an integer.",
+                notes=("Neither this policy nor its negation in a default policy matches such a node.",),
+                hint="Give the label an integer, or select by In.",
+            )
+
+
+def _is_odd(node: snapshot.Node, key: str) -> bool:
+    return node.label(devices.PRESENT) == "true" and not selectors.comparable(node.label(key))
+
+
+def _listed(cluster: definitions.Cluster, nodes: Sequence[str]) -> str:
+    return f"{wording.nodes(nodes)} of cluster '{cluster.name}'"
+
+
+def _nodes(decisions: Iterable[plan.Decision], holds: Callable[[plan.Decision], bool] | None = None) -> list[str]:
+    return sorted(name for decision in decisions if holds is None or holds(decision) for name in decision.names)

@@ -1,0 +1,55 @@
+"""Supported releases: of Kubernetes and NFD, and the operating systems and kernels of KAE's driver."""
+
+import re
+from collections.abc import Iterable
+
+from compiler.inventory import snapshot
+from compiler.model import cluster
+
+OLDEST_KUBERNETES = 25
+"""The oldest minor release that manifests are rendered for."""
+
+GUARD_KUBERNETES = 30
+"""The first minor release whose API server can confine an eviction to a node: it has ValidatingAdmissionPolicy v1, and
+the node's name in the claims of a pod's token."""
+
+_NFD_TAG = re.compile(r"v?0\.(16|17|18|19)(\.[0-9]+)?([-+.].*)?")
+
+_SYSTEMS = ("openEuler 22.03", "openEuler 24.03", "EulerOS", "TencentOS")
+_KERNELS = ("5.4.", "5.10.", "5.15.", "6.6.")
+"""Operating systems and kernels that KAE 2.x supports (kunpengcompute/KAE, release notes and env-check.sh)."""
+
+_PLAIN_2203 = "oe2203."
+"""The kernel of openEuler 22.03 without a service pack, which env-check.sh refuses."""
+
+
+def nfd_minor(tag: str) -> int | None:
+    """Return the minor release of an NFD tag; None if NFD is not rendered for it."""
+    match = _NFD_TAG.fullmatch(tag)
+    return int(match[1]) if match else None
+
+
+def kubernetes_minor(version: str) -> int:
+    """Return the minor release in a version such as 1.31 or v1.31.4+k3s1; 0 if it has none."""
+    match = re.match(r"v?1\.([0-9]+)", version)
+    return int(match[1]) if match else 0
+
+
+def newest_kubernetes(spec: cluster.KAEClusterSpec, nodes: Iterable[snapshot.Node]) -> int | None:
+    """Return the minor release that manifests may rely on: the one in the spec, or that of the newest kubelet."""
+    if spec.kubernetesVersion is not None:
+        return kubernetes_minor(spec.kubernetesVersion)
+    # Nodes share profiles: each one is looked at once.
+    profiles = {id(node.profile): node.profile for node in nodes}
+    minors = (kubernetes_minor(profile.kubelet_version) for profile in profiles.values())
+    return max((minor for minor in minors if minor), default=None)
+
+
+def is_system(os_image: str) -> bool:
+    """Return whether KAE's driver supports an operating system, given as a node's status names it."""
+    return os_image.startswith(_SYSTEMS)
+
+
+def is_kernel(version: str) -> bool:
+    """Return whether KAE's driver supports a kernel, given as `uname -r` prints it."""
+    return version.startswith(_KERNELS) and _PLAIN_2203 not in version

@@ -1,0 +1,86 @@
+"""Rules for the assignment of nodes to policies: no node is assigned to two."""
+
+from collections.abc import Sequence
+
+from compiler import diagnostics
+from compiler.checks import assignment as checks
+from compiler.fleet import assignment, definitions
+from compiler.inventory import snapshot
+from tests import builders
+
+
+def findings(
+    policies: Sequence[definitions.Policy], inventory: snapshot.Inventory | None = None
+) -> list[diagnostics.Diagnostic]:
+    """Return the findings on the policies of one cluster."""
+    return list(checks.findings(policies, assignment.assign(policies), inventory or builders.nodes_of()))
+
+
+def judged(*policies: definitions.Policy) -> list[str]:
+    """Return the codes of these findings."""
+    return builders.codes(findings(policies))
+
+
+def test_a_name_may_return_in_clusters_that_are_not_shared() -> None:
+    policies = [builders.policy("tls", clusters=["east"]), builders.policy("tls", clusters=["west"])]
+
+    for cluster in ("east", "west"):
+        assert judged(*assignment.in_cluster(policies, cluster)) == []
+
+
+def test_a_name_that_returns_in_a_shared_cluster_is_reported_once_and_not_as_an_overlap() -> None:
+    policies = [builders.policy("tls", clusters=["east"]), builders.policy("tls", clusters=["*"])]
+
+    assert judged(*assignment.in_cluster(policies, "east")) == ["duplicate-policy"]
+
+
+def test_every_further_default_is_reported() -> None:
+    policies = [builders.policy(name, default=True) for name in "abc"]
+
+    assert judged(*policies) == ["two-defaults", "two-defaults"]
+
+
+def test_a_policy_of_every_node_overlaps_with_each_other() -> None:
+    assert judged(builders.policy("a"), builders.selecting("b", pool="tls")) == ["policy-overlap"]
+
+
+def test_an_overlap_shows_a_node_that_both_would_match_and_those_that_do_today() -> None:
+    one, other = builders.selecting("a", pool="tls"), builders.selecting("b", zone="1")
+    nodes = [builders.node("both", {"pool": "tls", "zone": "1"}), builders.node("one", {"pool": "tls"})]
+
+    (found,) = findings([one, other], builders.nodes_of(*nodes))
+
+    assert any("pool=tls, zone=1" in note for note in found.notes)
+    assert any("both" in note and "one" not in note for note in found.notes)
+    assert found.span == other.source.key_span("spec", "nodeSelector")
+
+
+def test_a_default_that_is_left_no_node_is_reported() -> None:
+    with_pool = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
+    without = {"matchExpressions": [{"key": "pool", "operator": "DoesNotExist"}]}
+
+    found = judged(
+        builders.policy("a", nodeSelector=with_pool),
+        builders.policy("b", nodeSelector=without),
+        builders.policy("rest", default=True),
+    )
+
+    assert found == ["selector-never-matches"]
+
+
+def test_a_default_that_takes_too_many_terms_to_say_is_reported_and_left_out() -> None:
+    others = [
+        builders.selecting(f"team-{team}", pool=f"{team}", **{f"key-{team}-{number}": "1" for number in range(20)})
+        for team in range(4)
+    ]
+
+    policies = [*others, builders.policy("rest", default=True)]
+
+    assert judged(*policies) == ["default-too-complex"]
+    assert [item.policy.name for item in assignment.assign(policies).policies] == [f"team-{team}" for team in range(4)]
+
+
+def test_every_finding_about_two_policies_is_an_error() -> None:
+    found = findings([builders.policy("a"), builders.policy("b")])
+
+    assert diagnostics.has_errors(found)
