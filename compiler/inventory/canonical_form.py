@@ -1,4 +1,4 @@
-"""The NodeInventory document of a cluster's nodes: its canonical text, and the nodes it holds."""
+"""The NodeInventory document: from raw data to an inventory, and from an inventory to its canonical text."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from compiler.inventory import snapshot
 
 
 def of_document(file: str, data: Mapping[str, Any]) -> snapshot.Inventory:
-    """The inventory that a NodeInventory document holds; its profiles are known to exist."""
+    """Return the inventory of a NodeInventory document in which every profile exists."""
     profiles = {name: _profile_of(raw) for name, raw in data["spec"].get("profiles", {}).items()}
     nodes = []
     for raw in data["spec"].get("nodes", ()):
@@ -48,7 +48,7 @@ def _profile_of(raw: Mapping[str, Any]) -> snapshot.Profile:
 
 
 def text(inventory: snapshot.Inventory) -> str:
-    """The canonical NodeInventory: JSON, keys sorted, one node a line, one profile a line."""
+    """Return the canonical NodeInventory: JSON with sorted keys, and a line for each node and each profile."""
     bodies = {id(node.profile): node.profile for node in inventory.nodes}
     lines = {key: canonical.dump_json(_profile_data(profile)) for key, profile in bodies.items()}
     names = _profile_names(sorted(set(lines.values())))
@@ -73,7 +73,7 @@ def _lines(items: Sequence[str]) -> str:
 
 
 def _profile_names(lines: Iterable[str]) -> dict[str, str]:
-    """An id for each profile: 8 hex digits of its hash, and of a hash of that where two profiles collide."""
+    """Return an id for each profile: 8 hex digits of its hash, which is hashed again where two ids collide."""
     names: dict[str, str] = {}
     taken: set[str] = set()
     for line in lines:

@@ -1,8 +1,8 @@
-"""Nodes to inventory and back: one reduction, whoever asked for it, and one canonical text.
+"""The reduction of Kubernetes Nodes to an inventory.
 
-A profile is what a machine is: its kernel, operating system, architecture, kubelet, taints, and the labels
-that NFD and the kubelet derive from it. Labels of people and clouds (roles, zones, pools) stand on the
-node's own line, so that the profiles stay few and a label that somebody changes is a change of one line.
+A profile describes a machine: kernel, operating system, architecture, kubelet, taints, and the labels that NFD and
+the kubelet derive from it. Labels that people and clouds set (roles, zones, pools) belong to the node, so that there
+are few profiles and a changed label changes one line of the inventory.
 """
 
 import fnmatch
@@ -15,7 +15,7 @@ from compiler import devices
 from compiler.inventory import snapshot
 
 _LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that come and go with a node's state; DaemonSet pods tolerate nearly all of them anyway."""
+"""Taints that follow a node's state; pods of DaemonSets tolerate nearly all of them."""
 
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
@@ -23,14 +23,14 @@ NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
 
 _POOLS = f"{devices.DOMAIN}/kae.pool."
-"""What the compiler's own rules make of nodes: it says nothing of a node that the rules do not."""
+"""Labels that the compiler's NodeFeatureRules set; they follow from the rules, so the inventory drops them."""
 
 _KEYS = 10_000
-"""Label keys about which a decision is remembered; some carry the names of what comes and goes."""
+"""The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
 
 
 def is_machine_label(key: str) -> bool:
-    """Whether a label is derived from the machine, by NFD or the kubelet, and so belongs to a profile."""
+    """Return whether NFD or the kubelet derives a label from the machine, so that it belongs to a profile."""
     domain = key.rpartition("/")[0]
     if f".{domain}".endswith(_MACHINE_DOMAINS):
         return True
@@ -40,48 +40,47 @@ def is_machine_label(key: str) -> bool:
 
 
 def is_opt_out(key: str) -> bool:
-    """Whether a label is a person's: it keeps one of our components away from the node."""
+    """Return whether people set a label to keep a component away from a node."""
     return key in (devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN)
 
 
 def of_kubernetes(
     cluster: snapshot.ClusterName, file: str, items: Sequence[Mapping[str, Any]], ignored: Iterable[str] = ()
 ) -> snapshot.Inventory:
-    """The inventory of Nodes as the API server prints them; `ignored` are keys or globs of labels to drop."""
+    """Return the inventory of Nodes of the API server, without labels whose keys match a glob of `ignored`."""
     reducer = Reducer(ignored)
     nodes = sorted((reducer.node(item) for item in items), key=lambda node: node.name)
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 
 
 class Reducer:
-    """Reduces Nodes one by one, as the API server prints them, and makes every profile and every decision once.
+    """A reduction of Nodes of the API server, one by one, in which equal profiles are one object.
 
-    Nodes that are alike share a profile, which is forgotten with the last of them: what is kept follows the profiles
-    of the nodes that the caller keeps, however long they come and go. One thread at a time uses it.
+    It holds profiles weakly: a profile is freed with the last node that the caller keeps. It is not thread-safe.
     """
 
     def __init__(self, ignored: Iterable[str] = ()) -> None:
-        """`ignored` are keys or globs of labels to drop."""
+        """Take keys or globs of labels to drop."""
         self._ignored = tuple(ignored)
         self._profiles: weakref.WeakValueDictionary[Any, snapshot.Profile] = weakref.WeakValueDictionary()
-        self._belongs: dict[str, tuple[str, str]] = {}
+        self._known: dict[str, tuple[str, str]] = {}
 
     def node(self, item: Mapping[str, Any]) -> snapshot.Node:
-        """The node without what is volatile; nothing of the raw one is kept."""
+        """Return a node without its volatile state; it refers to nothing of the raw object."""
         metadata = item["metadata"]
         machine: dict[str, str] = {}
         own: dict[str, str] = {}
-        side = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
-        belongs = self._belongs
-        if len(belongs) > _KEYS:
-            belongs.clear()
+        groups = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
+        known = self._known
+        if len(known) > _KEYS:
+            known.clear()
         labels = metadata.get("labels") or {}
         for key, value in labels.items():
-            known = belongs.get(key)
-            if known is None:
-                known = belongs[key] = (self._home(key), key)
-            home, shared = known
-            side[home][shared] = value
+            entry = known.get(key)
+            if entry is None:
+                entry = known[key] = (self._group(key), key)
+            group, shared = entry  # All nodes share one string for a key.
+            groups[group][shared] = value
         return snapshot.Node(
             name=metadata["name"],
             profile=self._profile(item, machine),
@@ -89,7 +88,7 @@ class Reducer:
             labels={key: sys.intern(value) for key, value in own.items()},
         )
 
-    def _home(self, key: str) -> str:
+    def _group(self, key: str) -> str:
         if key == snapshot.HOSTNAME:
             return "hostname"
         if key.startswith(_POOLS) or any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
@@ -105,9 +104,9 @@ class Reducer:
         )
         facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
         key = (facts, discovered, taints, frozenset(labels.items()))
-        found = self._profiles.get(key)
-        if found is None:
-            found = self._profiles[key] = snapshot.Profile(
+        profile = self._profiles.get(key)
+        if profile is None:
+            profile = self._profiles[key] = snapshot.Profile(
                 architecture=facts[0],
                 kernel_version=facts[1],
                 kubelet_version=facts[2],
@@ -116,7 +115,7 @@ class Reducer:
                 labels=labels,
                 taints=tuple(snapshot.Taint(key=k, value=v, effect=e) for k, v, e in taints),
             )
-        return found
+        return profile
 
 
 def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:

@@ -7,12 +7,12 @@ from typing import NewType
 ClusterName = NewType("ClusterName", str)
 
 HOSTNAME = "kubernetes.io/hostname"
-"""The label that the kubelet sets to the host's name, which mostly is the node's."""
+"""The label that the kubelet sets to the name of the host, which usually is that of the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """A node's taint that is not one of the lifecycle."""
+    """A taint of a node that does not follow from the node's state."""
 
     key: str
     value: str
@@ -21,7 +21,7 @@ class Taint:
 
 @dataclass(frozen=True, slots=True, kw_only=True, weakref_slot=True)
 class Profile:
-    """What a machine is; shared by all nodes that are alike. Its labels are those of the machine."""
+    """A machine, with the labels that follow from it; equal nodes share one profile."""
 
     architecture: str
     kernel_version: str
@@ -34,7 +34,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node: its profile, and the labels that people and clouds gave it beside the machine's."""
+    """A node: its profile, and the labels that people and clouds set."""
 
     name: str
     profile: Profile
@@ -43,7 +43,7 @@ class Node:
     labels: Mapping[str, str]
 
     def label(self, key: str) -> str | None:
-        """The value of a label, or None."""
+        """Return the value of a label, or None."""
         if key == HOSTNAME:
             return self.hostname
         value = self.labels.get(key)

@@ -1,8 +1,7 @@
-"""The schema stage: whether a raw document has the shape of its language, and plain words where it has not.
+"""Validation of raw documents against the JSON Schemas of schemas/, with errors in plain words.
 
-The verdict is that of the JSON Schemas in schemas/, with patterns read as ECMA-262 reads them. Nothing reads
-a document before it has passed here. `recognition` finds out which language a document speaks, `judge` asks
-the engines, and `wording` says what they found in the words of YAML.
+No other stage reads a document before it has passed here. `recognition` finds the schema of a document, `judge` runs
+the validators, and `explanations` and `phrases` word the errors. Other packages import `Judge`.
 """
 
 from compiler.schema.judge import Judge as Judge

@@ -1,4 +1,4 @@
-"""What the engine found, told once and in plain words."""
+"""The validator's errors in plain words, each mistake once."""
 
 import itertools
 import re
@@ -12,12 +12,12 @@ from compiler.formats import documents
 from compiler.schema import phrases
 
 MOST = 50
-"""Mistakes of a document that are shown; whoever mends these sees the rest."""
+"""Mistakes of one document that are shown; the next run shows the rest."""
 
 _FEW = 12
-"""Fields that a hint lists at most."""
+"""The most fields that a hint lists."""
 
-# Of the faults of a value the first is told: one of a wrong type has no length worth mentioning.
+# Of several faults of one value only the first of these is shown: the length of a wrong type does not matter.
 _RANKS = (
     "type",
     "const",
@@ -39,31 +39,31 @@ _BOOLEANS: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A document beside its language."""
+    """A document and the schema of its kind."""
 
     document: documents.Document
-    language: phrases.Schema
+    schema: phrases.Schema
 
     def resolved(self, schema: phrases.Schema) -> phrases.Schema:
-        """A schema, with what it refers to."""
+        """Return a schema with the schema that it refers to merged in."""
         reference = schema.get("$ref")
         if reference is None:
             return schema
-        return {**self.language["$defs"][reference.removeprefix("#/$defs/")], **schema}
+        return {**self.schema["$defs"][reference.removeprefix("#/$defs/")], **schema}
 
     def owner(self, path: documents.Path) -> str:
-        """What a path leads to, in words."""
-        return f"'{wording.dotted(path)}'" if path else f"a {self.language['title']}"
+        """Return the phrase for the value at a path."""
+        return f"'{wording.dotted(path)}'" if path else f"a {self.schema['title']}"
 
     def diagnostic(self, code: str, fault: "_Fault", message: str, **more: Any) -> diagnostics.Diagnostic:
-        """A finding where the fault is."""
+        """Return a finding at the position of a fault."""
         span = self.document.positions.span(fault.path, key=fault.key)
         return diagnostics.Diagnostic(code=code, span=span, message=message, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fault:
-    """A keyword of a schema that a value, or a key, does not satisfy."""
+    """A keyword of a schema that a value or key does not satisfy."""
 
     keyword: str
     path: documents.Path
@@ -73,15 +73,15 @@ class _Fault:
 
 
 def worded(errors: Iterable[Any], reader: Reader) -> list[diagnostics.Diagnostic]:
-    """The mistakes of a document, each told once, in the order of its lines."""
-    # Several errors can tell of one mistake, so more of them are fetched than are shown.
-    faults = _told([_fault(error) for error in itertools.islice(errors, 4 * MOST)])
-    everything = itertools.chain.from_iterable(_findings(fault, reader) for fault in faults)
-    found = list(diagnostics.merged(itertools.islice(everything, 4 * MOST)))
-    if len(found) > MOST:
+    """Return the mistakes of a document, each once, in the order of its lines."""
+    # Several errors can come from one mistake, so more of them are fetched than are shown.
+    faults = _distinct([_fault(error) for error in itertools.islice(errors, 4 * MOST)])
+    findings = itertools.chain.from_iterable(_findings(fault, reader) for fault in faults)
+    shown = list(diagnostics.merged(itertools.islice(findings, 4 * MOST)))
+    if len(shown) > MOST:
         note = f"Only {MOST} mistakes of the document are shown."
-        return [*found[: MOST - 1], replace(found[MOST - 1], notes=(*found[MOST - 1].notes, note))]
-    return found
+        return [*shown[: MOST - 1], replace(shown[MOST - 1], notes=(*shown[MOST - 1].notes, note))]
+    return shown
 
 
 def _fault(error: Any) -> _Fault:
@@ -97,13 +97,13 @@ def _fault(error: Any) -> _Fault:
     )
 
 
-def _told(faults: list[_Fault]) -> list[_Fault]:
-    """One fault for a value, and one for what is missing in it."""
+def _distinct(faults: list[_Fault]) -> list[_Fault]:
+    """Return one fault for each value, and one for the fields that it lacks."""
     best: dict[tuple[documents.Path, bool, bool], _Fault] = {}
     for fault in faults:
-        place = (fault.path, fault.key, fault.keyword == "required")
-        if place not in best or _rank(fault) < _rank(best[place]):
-            best[place] = fault
+        subject = (fault.path, fault.key, fault.keyword == "required")
+        if subject not in best or _rank(fault) < _rank(best[subject]):
+            best[subject] = fault
     return list(best.values())
 
 
@@ -133,22 +133,22 @@ def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagn
             hint = "Remove it."
         else:
             hint = f"Its fields are {wording.listed(fields)}." if fields else "Write {}: it has no fields."
-        place = replace(fault, path=(*fault.path, name), key=True)
+        field = replace(fault, path=(*fault.path, name), key=True)
         message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
-        yield reader.diagnostic("unknown-field", place, message, hint=hint)
+        yield reader.diagnostic("unknown-field", field, message, hint=hint)
 
 
 def _missing_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
     fields = fault.schema["properties"]
-    # A misspelt field is told as an unknown one.
+    # A misspelt field is reported as an unknown one, with a hint.
     misspelt = {wording.nearest(name, fields) for name in fault.value if name not in fields}
     for name in fault.schema["required"]:
         if name in fault.value or ("additionalProperties" in fault.schema and name in misspelt):
             continue
-        place = replace(fault, path=(*fault.path, name))
-        message = f"'{wording.dotted(place.path)}' is missing."
+        field = replace(fault, path=(*fault.path, name))
+        message = f"'{wording.dotted(field.path)}' is missing."
         hint = f"Add {name}: {phrases.expected(reader.resolved(fields[name]))}."
-        yield reader.diagnostic("missing-field", place, message, hint=hint)
+        yield reader.diagnostic("missing-field", field, message, hint=hint)
 
 
 def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
@@ -157,33 +157,33 @@ def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
         return reader.diagnostic("wrong-type", fault, message, hint=hint)
     where = "as a key" if fault.key else f"in '{wording.dotted(fault.path)}'"
     message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
-    found = reader.diagnostic("wrong-type", fault, message)
-    return replace(found, hint=_hint_on_type(fault.value, fault.schema["type"], found.span))
+    finding = reader.diagnostic("wrong-type", fault, message)
+    return replace(finding, hint=_hint_on_type(fault.value, fault.schema["type"], finding.span))
 
 
 def _hint_on_nothing(fault: _Fault) -> str:
-    what = "item" if isinstance(fault.path[-1], int) else "key"
+    noun = "item" if isinstance(fault.path[-1], int) else "key"
     empty = fault.schema["type"] == "object" and not fault.schema.get("required")
-    return f"Remove the {what}, or write {{}}." if empty else f"Remove the {what}, or give it a value."
+    return f"Remove the {noun}, or write {{}}." if empty else f"Remove the {noun}, or give it a value."
 
 
-def _hint_on_type(value: Any, wanted: str | list[str], span: diagnostics.Span) -> str:
-    """What to write instead, where the value tells what was meant."""
-    if wanted == "string" and isinstance(value, bool | int | float):
+def _hint_on_type(value: Any, expected: str | list[str], span: diagnostics.Span) -> str:
+    """Return what to write instead, where the value shows what was meant."""
+    if expected == "string" and isinstance(value, bool | int | float):
         return f'Put it in quotes: "{_spelt(value, span)}".'
     if not isinstance(value, str):
         return ""
-    if wanted == "boolean" and value.lower() in _BOOLEANS:
+    if expected == "boolean" and value.lower() in _BOOLEANS:
         return f"Write {_BOOLEANS[value.lower()]}, without quotes."
-    if wanted == "integer" and re.fullmatch(r"-?[0-9]{1,15}", value, re.ASCII):
+    if expected == "integer" and re.fullmatch(r"-?[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
-    return f"Write a list, even of one: [{wording.cut(value)}]." if wanted == "array" else ""
+    return f"Write a list, even of one: [{wording.cut(value)}]." if expected == "array" else ""
 
 
 def _spelt(value: Any, span: diagnostics.Span) -> str:
-    """A number or a truth value as the document spells it: 1.30 is more than 1.3."""
-    found = re.match(r"[-+.\w]+", span.text[span.column - 1 :]) if span.column else None
-    return found.group() if found else phrases.value(value).removeprefix("the number ")
+    """Return a number or boolean as the document spells it, such as 1.30 for the value 1.3."""
+    word = re.match(r"[-+.\w]+", span.text[span.column - 1 :]) if span.column else None
+    return word.group() if word else phrases.value(value).removeprefix("the number ")
 
 
 def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:

@@ -1,4 +1,4 @@
-"""The engines, and the verdict on a document."""
+"""The validators, and the decision on a document."""
 
 import functools
 import re
@@ -10,14 +10,14 @@ from compiler.formats import documents
 from compiler.schema import explanations, phrases, recognition
 
 _LARGE = ("nodeinventory", "nodelist")
-"""Languages that machines write, at length: a compiled engine says whether there is anything to look for."""
+"""Schemas of long documents that programs write: a compiled validator first decides whether they are valid."""
 
 
 class Judge:
-    """The languages, ready to judge; what it needs of a language is made at its first document."""
+    """Validators for all kinds of documents; each is built for the first document of its kind."""
 
     def __init__(self, schemas: Mapping[str, phrases.Schema]) -> None:
-        """Take the schemas by the names of their files without `.json`."""
+        """Take the schemas by the names of their files, without `.json`."""
         self._schemas = schemas
         self._thorough = functools.cache(lambda stem: thorough()(schemas[stem]))
         self._quick = functools.cache(lambda stem: quick(schemas[stem]))
@@ -25,13 +25,13 @@ class Judge:
     def judge(
         self, document: documents.Document, *, lists: bool = True
     ) -> tuple[str | None, list[diagnostics.Diagnostic]]:
-        """The kind of a document (NodeList for a List, too; None where it is none of ours) and its mistakes.
+        """Return the kind of a document, or None if it is unknown, and the document's mistakes.
 
-        `lists` says whether a list of nodes may stand where the document does.
+        The kind of a List is NodeList; `lists` is False where lists of nodes are not allowed.
         """
-        kind, found = recognition.recognised(document, lists=lists)
-        if kind is None or found:
-            return kind, found
+        kind, findings = recognition.recognised(document, lists=lists)
+        if kind is None or findings:
+            return kind, findings
         stem = recognition.STEMS[kind]
         if stem in _LARGE and self._passes(stem, document.data):
             return kind, []
@@ -41,13 +41,13 @@ class Judge:
     def _passes(self, stem: str, data: Any) -> bool:
         try:
             return bool(self._quick(stem).is_valid(data))
-        except ValueError:  # A key that is no string, or half a character: no JSON to the engine.
+        except ValueError:  # A key that is no string, or an unpaired surrogate, is no JSON to the validator.
             return False
 
 
 @functools.cache
 def thorough() -> Any:
-    """The engine that says what is wrong."""
+    """Return the validator class that explains errors."""
     import jsonschema  # noqa: PLC0415 - 50 ms, which a run without changed documents saves.
 
     def pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
@@ -55,7 +55,7 @@ def thorough() -> Any:
             yield jsonschema.ValidationError(f"{value!r} does not match {wanted!r}")
 
     standard = jsonschema.Draft202012Validator
-    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # its stubs say nothing of it
+    return jsonschema.validators.extend(  # type: ignore[no-untyped-call]  # its stubs have no types for it
         standard,
         {"pattern": pattern},
         type_checker=standard.TYPE_CHECKER.redefine("number", lambda _, value: _is_number(value)),
@@ -63,7 +63,7 @@ def thorough() -> Any:
 
 
 def quick(schema: phrases.Schema) -> Any:
-    """The engine that only says yes or no, a hundred times faster."""
+    """Return the compiled validator, which explains nothing and is a hundred times faster."""
     import jsonschema_rs  # noqa: PLC0415 - needed only where there is an inventory.
 
     return jsonschema_rs.Draft202012Validator(dict(schema), pattern_options=jsonschema_rs.RegexOptions())
@@ -71,13 +71,13 @@ def quick(schema: phrases.Schema) -> Any:
 
 @functools.cache
 def ecma(pattern: str) -> re.Pattern[str]:
-    """A pattern as ECMA-262 reads it: `$` is the end, where Python also stops before a last line break."""
+    """Return a pattern that matches as in ECMA-262: Python's `$` also matches before a last line break."""
     token = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\$")
     return re.compile(token.sub(lambda part: r"\Z" if part.group() == "$" else part.group(), pattern))
 
 
 def _is_number(value: Any) -> bool:
-    """Whether JSON knows the number; YAML also has infinity, and what is not a number."""
+    """Return whether a value is a number of JSON; YAML also has infinity and NaN."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return isinstance(value, int) or abs(value) < float("inf")

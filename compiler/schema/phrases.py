@@ -22,7 +22,7 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 
 
 def expected(schema: Schema) -> str:
-    """What a schema allows."""
+    """Return the phrase for the values that a schema allows."""
     if base.FORM in schema:
         return str(schema[base.FORM])
     if "const" in schema:
@@ -42,17 +42,17 @@ def _bounds(schema: Schema) -> str:
 
 
 def typed(schema: Schema) -> str:
-    """The type that a schema asks for; where there are several, their common form."""
+    """Return the phrase for the type of a schema, or for the common form of several types."""
     wanted = schema["type"]
     return _TYPES[wanted] if isinstance(wanted, str) else str(schema[base.FORM])
 
 
-def value(found: Any) -> str:
-    """What stands in a document, with its type."""
-    if found is None:
+def value(data: Any) -> str:
+    """Return the phrase for a value of a document, with its type."""
+    if data is None:
         return "no value"
-    if isinstance(found, dict | list):
-        return "a mapping" if isinstance(found, dict) else "a list"
-    if isinstance(found, bool):
-        return "true" if found else "false"
-    return f"the string {wording.quoted(found)}" if isinstance(found, str) else f"the number {wording.cut(found)}"
+    if isinstance(data, dict | list):
+        return "a mapping" if isinstance(data, dict) else "a list"
+    if isinstance(data, bool):
+        return "true" if data else "false"
+    return f"the string {wording.quoted(data)}" if isinstance(data, str) else f"the number {wording.cut(data)}"

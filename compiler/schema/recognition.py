@@ -1,4 +1,4 @@
-"""Which language a document speaks: told by its kind and its apiVersion, before a schema is asked."""
+"""The schema of a document, by its kind and apiVersion."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -24,7 +24,7 @@ Recognised = tuple[str | None, list[diagnostics.Diagnostic]]
 
 
 def recognised(document: documents.Document, *, lists: bool) -> Recognised:
-    """The kind of a document; None, and why, where it is none of ours or of another version."""
+    """Return the kind of a document; or None, and why its kind or version is not read."""
     data = document.data
     if not isinstance(data, dict):
         message = f"Expected a mapping with apiVersion, kind, metadata and spec, found {phrases.value(data)}."
@@ -39,7 +39,7 @@ def recognised(document: documents.Document, *, lists: bool) -> Recognised:
     version = data.get("apiVersion")
     if isinstance(version, str) and version != API_VERSION:
         return _unknown_version(document, kind, version)
-    return kind, []  # The schema has its say on a missing version, and on one that is no string.
+    return kind, []  # The schema reports a version that is missing or no string.
 
 
 def _without_kind(document: documents.Document, kind: Any) -> Recognised:
@@ -53,7 +53,7 @@ def _without_kind(document: documents.Document, kind: Any) -> Recognised:
 
 
 def _unknown_kind(document: documents.Document, kind: str) -> Recognised:
-    hint = f"Keep here only {wording.listed(STEMS)}; apply other objects by themselves."
+    hint = f"Keep only {wording.listed(STEMS)} here, and apply other objects separately."
     if kind == "Node":
         hint = "Put the output of 'kubectl get nodes -o json' into inventory/: a list, even of one node."
     elif near := wording.nearest(kind, STEMS):
@@ -72,9 +72,9 @@ def _unknown_version(document: documents.Document, kind: str, version: str) -> R
 
 
 def _recognised_list(document: documents.Document, kind: str, lists: bool) -> Recognised:
-    """A List of Kubernetes can hold anything: it is ours when every item is a Node."""
+    """Return NodeList for a List of Kubernetes whose items are all Nodes; a List can hold any objects."""
     if not lists:
-        hint = "Keep lists of nodes in inventory/, and divide other documents by lines of '---'."
+        hint = "Keep lists of nodes in inventory/, and separate other documents by lines of '---'."
         return _refused(document, "unknown-kind", f"A {kind} is not read here.", "kind", hint=hint)
     version = document.data.get("apiVersion")
     if isinstance(version, str) and version != "v1":
@@ -85,7 +85,7 @@ def _recognised_list(document: documents.Document, kind: str, lists: bool) -> Re
         other = item.get("kind", "Node") if isinstance(item, dict) else "Node"
         if isinstance(other, str) and other != "Node":
             message = f"A {kind} is read for Nodes, and this one holds a {wording.quoted(other)}."
-            hint = "Keep Nodes only in a list, and divide other documents by lines of '---'."
+            hint = "Keep Nodes only in a list, and separate other documents by lines of '---'."
             return _refused(document, "unknown-kind", message, "items", index, "kind", hint=hint)
     return "NodeList", []
 

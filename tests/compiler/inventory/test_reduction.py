@@ -115,7 +115,7 @@ def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
     for number in range(reduction._KEYS + 10):
         reducer.node(builders.kubernetes_node("a", {f"example.com/{number}": "x", "gone.example.com/x": "y"}))
 
-    assert len(reducer._belongs) < 100
+    assert len(reducer._known) < 100
     assert len(reducer._profiles) == 0
 
 
