@@ -2,5 +2,8 @@
 
 One pytest process at a time owns the cluster, starts it when the first test asks for it, and ends it. A `keeper`
 process watches over that owner and clears up after it, however it ends. Every process stands in one cgroup, every
-mount in one mount namespace and every file in one folder, so that the next run finds whatever both of them left.
+mount in one mount namespace and every file in one folder, so that the next run finds what both of them left.
+
+Its parts are packages: `local` (processes of this machine), `control` (control plane), `nodes`, `simulated` (nodes
+without containers) and `engines` (GitOps). Other tests import from `local` and `nodes`.
 """

@@ -6,11 +6,12 @@ from collections.abc import Generator, Iterable, Iterator
 import pytest
 import yaml
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import images as image_store
-from tests.cluster import node as nodes
-from tests.cluster import objects as kinds
-from tests.cluster import ownership, places, pods, programs
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import objects as kinds
+from tests.cluster.control import pods
+from tests.cluster.local import instances, ownership, programs
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
 
 
 @pytest.hookimpl(wrapper=True)
@@ -24,20 +25,20 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="session")
-def place() -> Iterator[places.Place]:
-    """The place of the session's cluster, which this process owns; or the reason why there can be none."""
+def instance() -> Iterator[instances.Instance]:
+    """Own the session's cluster instance; skip or fail with the reason where there can be none."""
     _require_none(programs.obstacles())
     if "PYTEST_XDIST_WORKER" in os.environ:
         pytest.fail("There is one cluster for all of tests/cluster: run these tests without -n.", pytrace=False)
-    chosen = places.chosen()
+    chosen = instances.configured()
     with ownership.of(chosen):
         yield chosen
 
 
 @pytest.fixture(scope="session")
-def control_plane(place: places.Place) -> Iterator[control_planes.ControlPlane]:
+def control_plane(instance: instances.Instance) -> Iterator[control_planes.ControlPlane]:
     """The API server with its controllers and its scheduler."""
-    with control_planes.running(place) as plane:
+    with control_planes.running(instance) as plane:
         yield plane
 
 
@@ -67,7 +68,7 @@ def node(control_plane: control_planes.ControlPlane) -> Iterator[nodes.Node]:
 @pytest.fixture(scope="session")
 def images(node: nodes.Node) -> image_store.Images:
     """The images of the node, to which a test adds its own."""
-    return image_store.Images(node.plane.place)
+    return image_store.Images(node.plane.instance)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ from kubernetes.utils import quantity
 
 from compiler.checks import policy
 from tests import builders
-from tests.cluster import control_plane as control_planes
+from tests.cluster.control import control_plane as control_planes
 
 Amounts = Mapping[str, Mapping[str, Any]]
 DAEMON_SETS = "/apis/apps/v1/namespaces/default/daemonsets?dryRun=All&fieldValidation=Strict"

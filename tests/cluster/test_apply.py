@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 from tests import project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import manifests, waiting
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests
+from tests.cluster.control import objects as kinds
+from tests.cluster.local import waiting
 from tests.fuzz import mutants
 from tests.golden import trees
 

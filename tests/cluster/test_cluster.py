@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import archives, places, pods, programs
-from tests.cluster import images as image_store
-from tests.cluster import node as nodes
+from tests.cluster.control import pods
+from tests.cluster.local import instances, programs
+from tests.cluster.nodes import archives
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
 
 SLEEP = ("sleep", "600")
 
@@ -38,7 +40,7 @@ def test_a_pod_in_the_hosts_network_runs_and_its_log_can_be_read(debian: str, na
 
     found = namespace.wait_for_phase("hello", "Succeeded")
 
-    assert found["status"]["podIP"] == namespace.plane.place.address
+    assert found["status"]["podIP"] == namespace.plane.instance.address
     assert namespace.logs("hello") == "hello\n"
     assert any(event.startswith("Started:") for event in namespace.events("hello"))
 
@@ -50,7 +52,7 @@ def test_a_pod_of_its_own_network_is_probed_by_exec_and_reaches_the_api(debian: 
     namespace.apply(pods.pod("own", debian, SLEEP, container={"readinessProbe": probe}))
     found = namespace.wait_for_ready("own")
 
-    assert found["status"]["podIP"].startswith(namespace.plane.place.pods.rpartition(".")[0])
+    assert found["status"]["podIP"].startswith(namespace.plane.instance.pods.rpartition(".")[0])
     assert namespace.run("own", "python3", "-c", ask) == "there\n"
 
 
@@ -117,4 +119,4 @@ def test_what_the_node_writes_stays_in_the_state_of_the_cluster(
     assert (node.path("/run/cluster-test") / "written").exists()
     assert node.run("ls", "/run/cluster-test") == "written\n"
     assert not Path("/run/cluster-test").exists()
-    assert node.name == places.NODE
+    assert node.name == instances.NODE

@@ -16,9 +16,9 @@ from compiler.checks import cluster, policy
 from compiler.fleet import parse
 from compiler.formats import decode, documents
 from tests import builders, project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import manifests
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests
+from tests.cluster.control import objects as kinds
 from tests.failures import test_failures as failures
 from tests.fuzz import corpus, structure
 

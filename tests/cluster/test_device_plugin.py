@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cluster import images as image_store
-from tests.cluster import node as nodes
-from tests.cluster import plugin_node, pods, waiting
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
+from tests.cluster.nodes import plugin_node
 from tests.images import archives
 
 HPRE, SEC, ZIP = (f"openfuyao.com/kae.{name}" for name in ("hpre", "sec", "zip"))
@@ -54,7 +56,7 @@ def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
     images.load(plugin_node.IMAGE, archives.built_image())
-    devices = plugin_node.Devices(node.plane.place.state / "fake", node)
+    devices = plugin_node.Devices(node.plane.instance.state / "fake", node)
     folder = tmp_path_factory.mktemp("project")
     daemon_set = plugin_node.daemon_set(folder, devices.host)
     namespace = pods.Namespace(name="kae-operator", plane=node.plane)

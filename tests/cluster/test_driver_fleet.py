@@ -21,8 +21,11 @@ import yaml
 from compiler import devices
 from installer import paths as host_places
 from installer.store import record
-from tests.cluster import control_plane as control_planes
-from tests.cluster import driver_node, hollow_kubelet, pods, waiting
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import driver_node
+from tests.cluster.simulated import hollow_kubelet
 from tests.host import roots
 from tests.installer import crashes, machines, podresources
 from tests.property import nfd_rules
@@ -215,7 +218,7 @@ class Fleet:
 
 @pytest.fixture(scope="module")
 def fleet(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    folder = control_plane.place.state / "fleet"
+    folder = control_plane.instance.state / "fleet"
     folder.mkdir()
     policy = Policy(folder=tmp_path_factory.mktemp("project"), parallel=2, waves={}, versions=WAVES)
     objects = policy.compiled()

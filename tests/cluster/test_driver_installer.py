@@ -15,9 +15,11 @@ import pytest
 
 from installer import paths as host_places
 from installer.store import record
-from tests.cluster import containers, driver_node, pods, waiting
-from tests.cluster import images as image_store
-from tests.cluster import node as nodes
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.nodes import containers, driver_node
+from tests.cluster.nodes import images as image_store
+from tests.cluster.nodes import node as nodes
 from tests.images import archives
 from tests.installer import machines, podresources
 
@@ -77,7 +79,7 @@ class Deployed:
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    root = node.plane.place.state / "driver-host"
+    root = node.plane.instance.state / "driver-host"
     root.mkdir()
     debian = image_store.debian_root(("kmod", "python3"))
     subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)

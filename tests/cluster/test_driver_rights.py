@@ -19,8 +19,9 @@ from compiler.kube import client, credentials
 from installer import config
 from installer.drain import cluster, device_holders, eviction, leases
 from tests import project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import pods, waiting
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
 
 OWN = "kae-operator"
 NODE_A, NODE_B = "rights-a", "rights-b"
@@ -381,8 +382,8 @@ def _pod(name: str, node: str, **spec: object) -> dict[str, Any]:
 def _caller(namespace: pods.Namespace, path: Path, pod: str) -> Caller:
     bound = ("--bound-object-kind", "Pod", "--bound-object-name", pod) if pod else ()
     token = namespace.kubectl("create", "token", "kae-driver", *bound).strip()
-    place = namespace.plane.place
-    server = {"server": f"https://{place.address}", "certificate-authority": str(place.state / "pki/ca.crt")}
+    instance = namespace.plane.instance
+    server = {"server": f"https://{instance.address}", "certificate-authority": str(instance.state / "pki/ca.crt")}
     document = {
         "apiVersion": "v1",
         "kind": "Config",

@@ -11,9 +11,12 @@ import pytest
 import yaml
 
 from tests import project
-from tests.cluster import argocd, flux, gitops, hollow_nodes, manifests, waiting
-from tests.cluster import control_plane as control_planes
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests
+from tests.cluster.control import objects as kinds
+from tests.cluster.engines import argocd, flux, gitops
+from tests.cluster.local import waiting
+from tests.cluster.simulated import hollow_nodes
 
 CASES = (("east", "argocd"), ("lab", "argocd"), ("lab", "flux"), ("west", "flux"))
 RESYNCS = 20

@@ -11,30 +11,33 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import cgroups, control_plane, machine, ownership, places, programs, waiting
+from tests.cluster.control import control_plane
+from tests.cluster.local import cgroups, instances, machine, ownership, programs, waiting
 
 ROOT = Path(__file__).resolve().parents[2]
-SECOND = places.Place(number=(places.chosen().number + 1) % 256)
+SECOND = instances.Instance(number=(instances.configured().number + 1) % 256)
 
 IDLE = """
 import signal, subprocess
-from tests.cluster import cgroups, ownership, places, processes, waiting
+from tests.cluster.local import cgroups, ownership, instances, processes, waiting
 
-place = places.chosen()
-with ownership.of(place), processes.Program(place, "sleep", ["sleep", "600"]):
-    (place.state / "mounted").mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(place.state / "mounted")], check=True)
-    waiting.until("sleep", lambda: cgroups.processes(place.cgroup), timeout_s=10)
+instance = instances.configured()
+with ownership.of(instance), processes.Program(instance, "sleep", ["sleep", "600"]):
+    (instance.state / "mounted").mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(instance.state / "mounted")], check=True)
+    waiting.until("sleep", lambda: cgroups.processes(instance.cgroup), timeout_s=10)
     print("ready", flush=True)
     signal.pause()
 """
 
 BUSY = """
 import signal
-from tests.cluster import containers, control_plane, node, ownership, places, pods
+from tests.cluster.control import control_plane, pods
+from tests.cluster.local import ownership, instances
+from tests.cluster.nodes import containers, node
 
-place = places.chosen()
-with ownership.of(place), control_plane.running(place) as plane, node.running(plane), pods.namespace(plane) as made:
+own = instances.configured()
+with ownership.of(own), control_plane.running(own) as plane, node.running(plane), pods.namespace(plane) as made:
     made.apply(pods.pod("pod", containers.PAUSE, ["/pause"]))
     made.wait_for_ready("pod")
     print("ready", flush=True)
@@ -59,23 +62,25 @@ def owner(program: str) -> Iterator[subprocess.Popen[str]]:
 def keeper(process: subprocess.Popen[str]) -> int:
     """The number of the process that watches over an owner."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    (found,) = (child for child in children if b"tests.cluster.keeper" in Path(f"/proc/{child}/cmdline").read_bytes())
+    (found,) = (
+        child for child in children if b"tests.cluster.local.keeper" in Path(f"/proc/{child}/cmdline").read_bytes()
+    )
     return int(found)
 
 
-def traces(place: places.Place) -> list[str]:
+def traces(instance: instances.Instance) -> list[str]:
     """What shows of a cluster on this machine."""
     network = subprocess.run(("ip", "-oneline", "address"), check=True, capture_output=True, text=True).stdout
     return [
-        *(f"process {process}" for process in cgroups.processes(place.cgroup)),
-        *(f"cgroup {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{place.cgroup}")),
-        *(f"mount {path}" for path in machine.mounts(place.state)),
-        *(f"state {path}" for path in (place.state,) if path.exists()),
-        *re.findall(rf"198\.1[89]\.{place.number}\.\d+", network),
+        *(f"process {process}" for process in cgroups.processes(instance.cgroup)),
+        *(f"cgroup {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{instance.cgroup}")),
+        *(f"mount {path}" for path in machine.mounts(instance.state)),
+        *(f"state {path}" for path in (instance.state,) if path.exists()),
+        *re.findall(rf"198\.1[89]\.{instance.number}\.\d+", network),
     ]
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("instance")
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda end: end.name)
 def test_nothing_stays_of_a_cluster_whose_owner_is_ended(end: signal.Signals) -> None:
     with owner(IDLE) as process:
@@ -88,7 +93,7 @@ def test_nothing_stays_of_a_cluster_whose_owner_is_ended(end: signal.Signals) ->
     assert {trace.split()[0] for trace in while_it_ran} == {"process", "cgroup", "mount", "state", SECOND.address}
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("instance")
 def test_the_next_run_clears_what_is_left_when_the_keeper_was_killed_too() -> None:
     with owner(BUSY) as process:
         os.kill(keeper(process), signal.SIGKILL)
@@ -107,7 +112,7 @@ def test_the_next_run_clears_what_is_left_when_the_keeper_was_killed_too() -> No
     waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
 
 
-@pytest.mark.usefixtures("place")
+@pytest.mark.usefixtures("instance")
 def test_a_second_owner_is_told_who_the_first_one_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ownership, "_LOCK_S", 0)
 

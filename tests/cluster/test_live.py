@@ -20,8 +20,8 @@ import yaml
 from compiler.kube import client
 from compiler.kube import reader as reader_module
 from tests import builders, project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import waiting
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import waiting
 
 ROOT = Path(__file__).resolve().parents[2]
 LAB = ROOT / "output/lab"
@@ -199,7 +199,7 @@ def test_a_restart_of_the_api_server_is_survived(
 
 def compact(plane: control_planes.ControlPlane, revision: str) -> None:
     """Has etcd forget everything before a revision, by its gateway for JSON."""
-    url = f"http://{plane.place.address}:2379/v3/kv/compaction"
+    url = f"http://{plane.instance.address}:2379/v3/kv/compaction"
     body = json.dumps({"revision": revision, "physical": True}).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=30) as answer:
         assert answer.status == 200
@@ -219,8 +219,8 @@ def restart(plane: control_planes.ControlPlane) -> None:
 def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
     """Leads to the cluster, as this user."""
     server = {
-        "server": f"https://{plane.place.address}",
-        "certificate-authority": str(plane.place.state / "pki/ca.crt"),
+        "server": f"https://{plane.instance.address}",
+        "certificate-authority": str(plane.instance.state / "pki/ca.crt"),
     }
     document = {
         "apiVersion": "v1",
@@ -250,7 +250,7 @@ def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.Control
         list(cluster.pages())
 
     assert str(caught.value) == (
-        f"the API server at https://{control_plane.place.address} did not list nodes, "
+        f"the API server at https://{control_plane.instance.address} did not list nodes, "
         "as the credentials do not allow it (403): nodes is forbidden: "
         'User "system:serviceaccount:default:default" cannot list resource "nodes" in API group "" '
         "at the cluster scope."
@@ -398,7 +398,7 @@ def test_a_cluster_as_planned_ends_with_0(lab: control_planes.ControlPlane, read
     answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(reader))
 
     assert answer.code == 0
-    assert answer.out.startswith(f"cluster lab at https://{lab.place.address}, 2 nodes: as planned\n")
+    assert answer.out.startswith(f"cluster lab at https://{lab.instance.address}, 2 nodes: as planned\n")
 
 
 def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader: Path) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests import project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import fleets, placements, stages
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import objects as kinds
+from tests.cluster.simulated import fleets, placements, stages
 from tests.property.fleets import machines
 
 NODES = 200

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from tests import project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import objects as kinds
-from tests.cluster import placements, stages, waiting
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import objects as kinds
+from tests.cluster.local import waiting
+from tests.cluster.simulated import placements, stages
 from tests.property import matcher
 from tests.property.fleets import machines
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import waiting, watchers
+from tests.cluster import watchers
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import waiting
 from tests.watcher import remotes
 
 _WAIT_S = 60

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.cluster import control_plane as control_planes
 from tests.cluster import watchers
+from tests.cluster.control import control_plane as control_planes
 
 
 @pytest.fixture(scope="module")

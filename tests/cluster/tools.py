@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.cluster import programs
+from tests.cluster.local import programs
 
 
 def main() -> int:

@@ -15,8 +15,8 @@ from typing import Any
 import yaml
 
 from tests import builders, project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import waiting
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import waiting
 from tests.watcher import servers, settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -96,8 +96,8 @@ def installed(plane: control_planes.ControlPlane, folder: Path) -> Iterator[Inst
         token = plane.kubectl("--namespace", OWN, "create", "token", "kae-watcher").strip()
         config = folder / "config.json"
         config.write_text(deployment["spec"]["template"]["metadata"]["annotations"][ANNOTATION])
-        place = plane.place
-        kubeconfig = settings.kubeconfig(folder, f"https://{place.address}", token, place.state / "pki/ca.crt")
+        instance = plane.instance
+        kubeconfig = settings.kubeconfig(folder, f"https://{instance.address}", token, instance.state / "pki/ca.crt")
         made = Installed(plane=plane, git=web, folder=folder, config=config, kubeconfig=kubeconfig, token=token)
         with contextlib.closing(Caller(made)) as caller:
             waiting.until("the rights", lambda: caller.asks("GET", NODES) == 200, timeout_s=30)
@@ -195,9 +195,9 @@ class Caller:
     """Somebody with the watcher's token."""
 
     def __init__(self, installed: Installed) -> None:
-        place = installed.plane.place
-        context = ssl.create_default_context(cafile=str(place.state / "pki/ca.crt"))
-        self._connection = http.client.HTTPSConnection(place.address, timeout=30, context=context)
+        instance = installed.plane.instance
+        context = ssl.create_default_context(cafile=str(instance.state / "pki/ca.crt"))
+        self._connection = http.client.HTTPSConnection(instance.address, timeout=30, context=context)
         self._token = installed.token
 
     def close(self) -> None:

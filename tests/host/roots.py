@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.cluster import images, machine
+from tests.cluster.local import machine
+from tests.cluster.nodes import images
 
 PACKAGES = ("createrepo-c", "dnf", "gpg", "gpg-agent", "kmod", "python3", "rpm")
 """What the roots hold beyond Debian's essential packages; gpg-agent only signs packages."""

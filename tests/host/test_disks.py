@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
-from tests.cluster import machine as mounts
+from tests.cluster.local import machine as mounts
 from tests.installer import apiservers, incidents, machines, podresources, settings
 
 MIB = 1 << 20

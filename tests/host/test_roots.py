@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.cluster import machine, waiting
+from tests.cluster.local import machine, waiting
 from tests.host import roots
 
 _OWNER = """

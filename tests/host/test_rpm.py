@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from installer.host import chroot, package_errors, rpm
-from tests.cluster import waiting
+from tests.cluster.local import waiting
 from tests.host import repositories
 from tests.installer import machines
 

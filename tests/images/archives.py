@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.cluster import programs
+from tests.cluster.local import programs
 from tests.images import inputs, stores
 
 

@@ -10,7 +10,8 @@ import tarfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.cluster import images, programs
+from tests.cluster.local import programs
+from tests.cluster.nodes import images
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGES = (

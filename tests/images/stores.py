@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import places
+from tests.cluster.local import instances
 from tests.images import inputs
 
 REGISTRY = "localhost"
@@ -90,7 +90,7 @@ class Store:
 @contextmanager
 def opened() -> Iterator[Store]:
     """A new store with the base, beside the cluster's state, as overlayfs can lie upon that file system."""
-    parent = places.chosen().state.parent
+    parent = instances.configured().state.parent
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="images-", dir=parent))
     try:

@@ -4,7 +4,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from tests.cluster import api, waiting
+from tests.cluster.control import api
+from tests.cluster.local import waiting
 
 _ESTABLISHED_S = 20
 

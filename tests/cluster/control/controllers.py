@@ -3,8 +3,8 @@
 import contextlib
 from collections.abc import Iterator
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import processes
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import processes
 
 _STOP_S = 20
 _ALL_BUT = "--controllers=*,-node-lifecycle-controller"
@@ -23,7 +23,7 @@ def without_kubelets(plane: control_planes.ControlPlane) -> Iterator[processes.P
         program.stop(_STOP_S)
     try:
         name = "kube-controller-manager-without-kubelets"
-        with processes.Program(plane.place, name, (*manager.command, _ALL_BUT)) as other:
+        with processes.Program(plane.instance, name, (*manager.command, _ALL_BUT)) as other:
             yield other
     finally:
         for program in (manager, scheduler):

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.cluster import control_plane, waiting
+from tests.cluster.control import control_plane
+from tests.cluster.local import waiting
 
 
 def pod(name: str, image: str, command: Sequence[str], **spec: object) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.cluster import places
+from tests.cluster.local import instances
 
 _CHANGED = (
     "net/ipv4/ip_forward",  # The network plugin ptp switches it on.
@@ -15,18 +15,18 @@ _CHANGED = (
 _SETTINGS = Path("/proc/sys")
 
 
-def prepare(place: places.Place) -> None:
+def prepare(instance: instances.Instance) -> None:
     """Notes what is, then adds the cluster's address to the loopback interface."""
     values = {name: (_SETTINGS / name).read_text() for name in _CHANGED if (_SETTINGS / name).exists()}
-    (place.state / "settings.json").write_text(json.dumps(values))
-    _ip("address", "add", f"{place.address}/32", "dev", "lo")
+    (instance.state / "settings.json").write_text(json.dumps(values))
+    _ip("address", "add", f"{instance.address}/32", "dev", "lo")
 
 
-def restore(place: places.Place) -> None:
+def restore(instance: instances.Instance) -> None:
     """Undoes `prepare`, and what happened since. Does nothing where nothing was done."""
-    if place.address in _ip("-oneline", "address", "show", "dev", "lo"):
-        _ip("address", "delete", f"{place.address}/32", "dev", "lo")
-    notes = place.state / "settings.json"
+    if instance.address in _ip("-oneline", "address", "show", "dev", "lo"):
+        _ip("address", "delete", f"{instance.address}/32", "dev", "lo")
+    notes = instance.state / "settings.json"
     if notes.exists():
         for name, value in json.loads(notes.read_text() or "{}").items():
             if (_SETTINGS / name).read_text() != value:

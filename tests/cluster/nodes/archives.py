@@ -6,7 +6,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from tests.cluster import images
+from tests.cluster.nodes import images
 
 _NAME = "example.com/other:1.0.0"
 

@@ -1,4 +1,4 @@
-"""Where a cluster stands: its number, and the folder, the addresses and the cgroup that follow from it."""
+"""An instance of the cluster: its number, and the folder, the addresses and the cgroup that follow from it."""
 
 import os
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ NODE = "kae-node-0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """One cluster of this machine. Clusters of different numbers share nothing, so they may run side by side.
+class Instance:
+    """One cluster of this machine. Clusters of different numbers share nothing, so several can run at once.
 
     The addresses are of 198.18.0.0/15, the range that RFC 2544 sets apart for tests: no network uses it.
     """
@@ -61,9 +61,9 @@ class Place:
         return self.state / "log" / f"{program}.log"
 
 
-def chosen() -> Place:
+def configured() -> Instance:
     """The cluster that KAE_CLUSTER_NUMBER names (0 to 255), 0 without it."""
-    return Place(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0))
+    return Instance(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0))
 
 
 def _folder() -> Path:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.cluster import api, certificates, places, processes, programs, waiting
+from tests.cluster.control import api, certificates
+from tests.cluster.local import instances, processes, programs, waiting
 
 _START_S = 60
 
@@ -19,14 +20,14 @@ class KubectlFailed(Exception):  # noqa: N818 - It is named for what happened.
 class ControlPlane:
     """A control plane that is at work."""
 
-    place: places.Place
+    instance: instances.Instance
     api: api.Api
     programs: Sequence[processes.Program]
 
     @property
     def kubeconfig(self) -> Path:
         """The administrator's kubeconfig, for programs under test."""
-        return self.place.kubeconfig
+        return self.instance.kubeconfig
 
     def kubectl(self, *arguments: str, text: str | None = None, timeout_s: float = 60) -> str:
         """What kubectl prints, given this text as its standard input.
@@ -40,7 +41,7 @@ class ControlPlane:
             input=text or "",
             capture_output=True,
             encoding="utf-8",
-            env=processes.environment(self.place),
+            env=processes.environment(self.instance),
             timeout=timeout_s,
             check=False,
         )
@@ -50,54 +51,54 @@ class ControlPlane:
 
 
 @contextlib.contextmanager
-def running(place: places.Place) -> Iterator[ControlPlane]:
+def running(instance: instances.Instance) -> Iterator[ControlPlane]:
     """A control plane, from nothing: the API server is ready and the controllers have begun.
 
     Raises:
         TimedOut: A program ended or is not ready in time; the end of its log is quoted.
     """
-    pki = certificates.write(place)
-    client = api.Api(place.address, pki)
+    pki = certificates.write(instance)
+    client = api.Api(instance.address, pki)
     with contextlib.ExitStack() as stack:
-        etcd = stack.enter_context(processes.Program(place, "etcd", _etcd(place)))
-        server = stack.enter_context(processes.Program(place, "kube-apiserver", _api_server(place, pki)))
+        etcd = stack.enter_context(processes.Program(instance, "etcd", _etcd(instance)))
+        server = stack.enter_context(processes.Program(instance, "kube-apiserver", _api_server(instance, pki)))
         waiting.until("kube-apiserver", client.is_ready, timeout_s=_START_S, programs=(etcd, server))
-        controllers = processes.Program(place, "kube-controller-manager", _controller_manager(place, pki))
+        controllers = processes.Program(instance, "kube-controller-manager", _controller_manager(instance, pki))
         stack.enter_context(controllers)
-        scheduler = stack.enter_context(processes.Program(place, "kube-scheduler", _scheduler(place)))
+        scheduler = stack.enter_context(processes.Program(instance, "kube-scheduler", _scheduler(instance)))
         waiting.until(
             "the service account 'default', which the controllers make",
             lambda: client.get("/api/v1/namespaces/default/serviceaccounts/default"),
             timeout_s=_START_S,
             programs=(controllers, scheduler),
         )
-        yield ControlPlane(place=place, api=client, programs=(etcd, server, controllers, scheduler))
+        yield ControlPlane(instance=instance, api=client, programs=(etcd, server, controllers, scheduler))
 
 
-def _etcd_url(place: places.Place) -> str:
-    return f"http://{place.address}:2379"
+def _etcd_url(instance: instances.Instance) -> str:
+    return f"http://{instance.address}:2379"
 
 
-def _etcd(place: places.Place) -> list[str]:
+def _etcd(instance: instances.Instance) -> list[str]:
     return [
         programs.path("etcd"),
-        f"--data-dir={place.state}/etcd",
+        f"--data-dir={instance.state}/etcd",
         "--unsafe-no-fsync",  # Nothing here outlives the machine.
-        f"--listen-client-urls={_etcd_url(place)}",
-        f"--advertise-client-urls={_etcd_url(place)}",
+        f"--listen-client-urls={_etcd_url(instance)}",
+        f"--advertise-client-urls={_etcd_url(instance)}",
         "--listen-peer-urls=http://127.0.0.1:0",
     ]
 
 
-def _api_server(place: places.Place, pki: Path) -> list[str]:
+def _api_server(instance: instances.Instance, pki: Path) -> list[str]:
     return [
         programs.path("kube-apiserver"),
-        f"--etcd-servers={_etcd_url(place)}",
-        f"--bind-address={place.address}",
+        f"--etcd-servers={_etcd_url(instance)}",
+        f"--bind-address={instance.address}",
         "--secure-port=443",  # The port of the service `kubernetes`, whose address this is.
-        f"--advertise-address={place.address}",
+        f"--advertise-address={instance.address}",
         "--endpoint-reconciler-type=none",  # Nobody reads the endpoints: no kube-proxy runs.
-        f"--service-cluster-ip-range={place.services}",
+        f"--service-cluster-ip-range={instance.services}",
         f"--tls-cert-file={pki}/server.crt",
         f"--tls-private-key-file={pki}/server.key",
         f"--client-ca-file={pki}/ca.crt",
@@ -113,25 +114,25 @@ def _api_server(place: places.Place, pki: Path) -> list[str]:
     ]
 
 
-def _controller_manager(place: places.Place, pki: Path) -> list[str]:
+def _controller_manager(instance: instances.Instance, pki: Path) -> list[str]:
     return [
         programs.path("kube-controller-manager"),
-        f"--kubeconfig={place.state}/kube-controller-manager.kubeconfig",
+        f"--kubeconfig={instance.state}/kube-controller-manager.kubeconfig",
         "--use-service-account-credentials",
         f"--service-account-private-key-file={pki}/service-account.key",
         f"--root-ca-file={pki}/ca.crt",
         "--leader-elect=false",
-        f"--bind-address={place.address}",
+        f"--bind-address={instance.address}",
         # At the default, 20 a second, its own start takes five seconds.
         "--kube-api-qps=200",
         "--kube-api-burst=400",
     ]
 
 
-def _scheduler(place: places.Place) -> list[str]:
+def _scheduler(instance: instances.Instance) -> list[str]:
     return [
         programs.path("kube-scheduler"),
-        f"--kubeconfig={place.state}/kube-scheduler.kubeconfig",
+        f"--kubeconfig={instance.state}/kube-scheduler.kubeconfig",
         "--leader-elect=false",
-        f"--bind-address={place.address}",
+        f"--bind-address={instance.address}",
     ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parent / "go"
+SOURCES = Path(__file__).resolve().parents[1] / "go"
 """One Go module a program set: the versions stand in its go.mod, the digests of all that is built in its go.sum."""
 
 DEBIAN: Mapping[str, str] = {

@@ -17,7 +17,8 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.cluster import containers, places, programs, waiting
+from tests.cluster.local import instances, programs, waiting
+from tests.cluster.nodes import containers
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -27,8 +28,8 @@ PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 class Images:
     """The images of the node."""
 
-    def __init__(self, place: places.Place) -> None:
-        self._place = place
+    def __init__(self, instance: instances.Instance) -> None:
+        self._instance = instance
 
     def build(self, name: str, *layers: Path, command: Sequence[str] = (), **config: object) -> str:
         """Makes an image of root file systems, folders or tars, each lying upon those before; returns its name.
@@ -65,7 +66,7 @@ class Images:
         return self.build(name, debian_root(tuple(sorted(packages))), command=("python3",), StopSignal="SIGKILL")
 
     def _import(self, name: str, archive: Path) -> None:
-        command = containers.ctr(self._place, "images", "import", str(archive))
+        command = containers.ctr(self._instance, "images", "import", str(archive))
         done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, f"{' '.join(command)}: {done.stderr}"
         waiting.until(f"image {name}", lambda: self._is_known(name), timeout_s=10)
@@ -73,7 +74,7 @@ class Images:
     def _is_known(self, name: str) -> bool:
         # The CRI plugin adds this label to every image that it has taken note of.
         listed = subprocess.run(
-            containers.ctr(self._place, "images", "list", f"name=={name}"),
+            containers.ctr(self._instance, "images", "list", f"name=={name}"),
             capture_output=True,
             text=True,
             timeout=30,

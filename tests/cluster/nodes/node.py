@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import containers, control_plane, images, places, processes, programs, waiting
+from tests.cluster.control import control_plane
+from tests.cluster.local import instances, processes, programs, waiting
+from tests.cluster.nodes import containers, images
 
 _START_S = 60
 _HEALTH_PORT = 10248
@@ -39,7 +41,7 @@ class Node:
     plane: control_plane.ControlPlane
     containerd: processes.Program
     kubelet: processes.Program
-    name: str = places.NODE
+    name: str = instances.NODE
 
     def restart_kubelet(self) -> Restart:
         """Ends the kubelet politely and starts it again with the same flags; pods go on.
@@ -86,7 +88,7 @@ class Node:
         """Where this machine has what the node has at this absolute path."""
         for folder, name in containers.HOST_FOLDERS.items():
             if Path(path).is_relative_to(folder):
-                return self.plane.place.state / name / Path(path).relative_to(folder)
+                return self.plane.instance.state / name / Path(path).relative_to(folder)
         return Path(path)
 
     def run(self, *command: str) -> str:
@@ -109,7 +111,7 @@ class Node:
     def _is_healthy(self) -> bool:
         try:
             with urllib.request.urlopen(
-                f"http://{self.plane.place.address}:{_HEALTH_PORT}/healthz", timeout=5
+                f"http://{self.plane.instance.address}:{_HEALTH_PORT}/healthz", timeout=5
             ) as answer:
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
@@ -137,57 +139,59 @@ def running(plane: control_plane.ControlPlane) -> Iterator[Node]:
     Raises:
         TimedOut: A program ended or is not ready in time; the end of its log is quoted.
     """
-    place = plane.place
-    with containers.containerd(place) as containerd:
-        waiting.until("containerd", lambda: containers.answers(place), timeout_s=_START_S, programs=(containerd,))
+    instance = plane.instance
+    with containers.containerd(instance) as containerd:
+        waiting.until("containerd", lambda: containers.answers(instance), timeout_s=_START_S, programs=(containerd,))
         with tempfile.TemporaryDirectory() as scratch:
-            images.Images(place).build(containers.PAUSE, images.pause_root(Path(scratch) / "root"), command=("/pause",))
-        with processes.Program(place, "kubelet", _kubelet(place, containerd.pid)) as kubelet:
+            images.Images(instance).build(
+                containers.PAUSE, images.pause_root(Path(scratch) / "root"), command=("/pause",)
+            )
+        with processes.Program(instance, "kubelet", _kubelet(instance, containerd.pid)) as kubelet:
             node = Node(plane=plane, containerd=containerd, kubelet=kubelet)
             waiting.until("a Ready node", node.is_ready, timeout_s=_START_S, programs=(kubelet, containerd))
             yield node
 
 
-def _kubelet(place: places.Place, containerd: int) -> list[str]:
-    (place.state / "resolv.conf").write_text("# No name servers.\n")
-    configuration = place.state / "kubelet.json"
-    configuration.write_text(json.dumps(_configuration(place)))
+def _kubelet(instance: instances.Instance, containerd: int) -> list[str]:
+    (instance.state / "resolv.conf").write_text("# No name servers.\n")
+    configuration = instance.state / "kubelet.json"
+    configuration.write_text(json.dumps(_configuration(instance)))
     return [
         *("nsenter", f"--target={containerd}", "--mount"),
         programs.path("kubelet"),
         "-v=2",
         f"--config={configuration}",
-        f"--kubeconfig={place.state}/kubelet.kubeconfig",
-        f"--cert-dir={place.state}/pki/kubelet",
-        f"--hostname-override={places.NODE}",
-        f"--node-ip={place.address}",
+        f"--kubeconfig={instance.state}/kubelet.kubeconfig",
+        f"--cert-dir={instance.state}/pki/kubelet",
+        f"--hostname-override={instances.NODE}",
+        f"--node-ip={instance.address}",
     ]
 
 
-def _configuration(place: places.Place) -> dict[str, object]:
+def _configuration(instance: instances.Instance) -> dict[str, object]:
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": place.address,
+        "address": instance.address,
         "authentication": {
             "anonymous": {"enabled": False},
             "webhook": {"enabled": True},
-            "x509": {"clientCAFile": f"{place.state}/pki/ca.crt"},
+            "x509": {"clientCAFile": f"{instance.state}/pki/ca.crt"},
         },
         "authorization": {"mode": "Webhook"},
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{place.cgroup}",
-        "clusterDNS": [place.address],  # Nobody answers there, and says so at once.
-        "containerRuntimeEndpoint": f"unix://{containers.socket(place)}",
+        "cgroupRoot": f"/{instance.cgroup}",
+        "clusterDNS": [instance.address],  # Nobody answers there, and says so at once.
+        "containerRuntimeEndpoint": f"unix://{containers.socket(instance)}",
         "eventRecordQPS": 0,  # No limit: tests read events.
         "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1%", "imagefs.available": "1%"},
         "failCgroupV1": False,
         "failSwapOn": False,
-        "healthzBindAddress": place.address,
+        "healthzBindAddress": instance.address,
         "healthzPort": _HEALTH_PORT,
         "imageGCHighThresholdPercent": 100,  # Never: there is nowhere to fetch an image again.
         "makeIPTablesUtilChains": False,  # They would stay.
         "nodeStatusUpdateFrequency": "1s",
         "oomScoreAdj": -100,  # As low as it may go without CAP_SYS_RESOURCE.
-        "resolvConf": f"{place.state}/resolv.conf",
+        "resolvConf": f"{instance.state}/resolv.conf",
     }

@@ -1,4 +1,4 @@
-"""A program of the cluster: a process with a name, a log, and a place in the cluster's cgroup."""
+"""A program of the cluster: a process with a name and a log, in the cluster's cgroup."""
 
 import os
 import subprocess
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
-from tests.cluster import cgroups, places, programs, waiting
+from tests.cluster.local import cgroups, instances, programs, waiting
 
 _JOIN = 'echo $$ > "$0" && exec "$@"'
 """Enters the cgroup before the program's first instruction, so that no child of it can stand outside."""
@@ -15,10 +15,10 @@ _JOIN = 'echo $$ > "$0" && exec "$@"'
 class Program:
     """A running program. As a context it starts at the beginning and is killed at the end."""
 
-    def __init__(self, place: places.Place, name: str, command: Sequence[str]) -> None:
+    def __init__(self, instance: instances.Instance, name: str, command: Sequence[str]) -> None:
         self.name = name
         self.command = tuple(command)
-        self._place = place
+        self._instance = instance
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -39,14 +39,14 @@ class Program:
 
     def start(self) -> None:
         """Starts the process, with the same words each time. The log goes on."""
-        entrance = str(cgroups.entrance(self._place.cgroup))
-        with self._place.log(self.name).open("ab") as log:
+        entrance = str(cgroups.entrance(self._instance.cgroup))
+        with self._instance.log(self.name).open("ab") as log:
             self._process = subprocess.Popen(
                 ("sh", "-c", _JOIN, entrance, *self.command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=environment(self._place),
+                env=environment(self._instance),
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is for the tests; they end the programs in order.
             )
@@ -70,15 +70,15 @@ class Program:
 
     def log_tail(self, lines: int = 15) -> str:
         """The last lines that it has written."""
-        text = self._place.log(self.name).read_text(encoding="utf-8", errors="replace")
+        text = self._instance.log(self.name).read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
 
-def environment(place: places.Place) -> dict[str, str]:
+def environment(instance: instances.Instance) -> dict[str, str]:
     """What the programs see of ours: no proxies, no one's configuration, and our programs first."""
     return {
-        "HOME": str(place.state / "home"),
-        "KUBECONFIG": str(place.kubeconfig),
+        "HOME": str(instance.state / "home"),
+        "KUBECONFIG": str(instance.kubeconfig),
         "LANG": "C.UTF-8",
         "PATH": os.pathsep.join((str(programs.folder()), os.environ["PATH"], "/usr/sbin", "/sbin")),
     }

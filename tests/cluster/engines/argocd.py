@@ -7,9 +7,11 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import gitops, manifests, places, processes, programs, waiting
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests
+from tests.cluster.control import objects as kinds
+from tests.cluster.engines import gitops
+from tests.cluster.local import instances, processes, programs, waiting
 
 NAMESPACE = "argocd"
 
@@ -101,34 +103,34 @@ def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Itera
     Raises:
         TimedOut: A part of it does not start.
     """
-    place = plane.place
+    instance = plane.instance
     for item in _settings():
         objects.apply(item, yaml.safe_dump(item), "test")
-    wrapper = place.state / "argocd" / "git-verify-wrapper.sh"
+    wrapper = instance.state / "argocd" / "git-verify-wrapper.sh"
     wrapper.parent.mkdir(exist_ok=True)
     # The repository server asks this program of Argo CD's image whether a commit is signed, even where signatures are
     # switched off. No answer means no.
     wrapper.write_text("#!/bin/sh\nexit 0\n")
     wrapper.chmod(0o755)
     with contextlib.ExitStack() as stack:
-        for name, arguments in _commands(place).items():
-            command = ("env", *_environment(place, str(wrapper.parent)), programs.path("argocd"), name, *arguments)
-            stack.enter_context(processes.Program(place, f"argocd-{name}", command))
+        for name, arguments in _commands(instance).items():
+            command = ("env", *_environment(instance, str(wrapper.parent)), programs.path("argocd"), name, *arguments)
+            stack.enter_context(processes.Program(instance, f"argocd-{name}", command))
         yield ArgoCd(objects)
 
 
-def _environment(place: places.Place, folder: str) -> Iterator[str]:
-    scratch = place.state / "argocd" / "tmp"
+def _environment(instance: instances.Instance, folder: str) -> Iterator[str]:
+    scratch = instance.state / "argocd" / "tmp"
     scratch.mkdir(exist_ok=True)
-    yield f"PATH={folder}:{processes.environment(place)['PATH']}"
+    yield f"PATH={folder}:{processes.environment(instance)['PATH']}"
     yield f"TMPDIR={scratch}"
     yield "ARGOCD_GPG_ENABLED=false"
     # Its name for its own cluster, https://kubernetes.default.svc, is otherwise looked up inside of a pod only.
     yield "ARGOCD_FAKE_IN_CLUSTER=true"
 
 
-def _commands(place: places.Place) -> dict[str, Sequence[str]]:
-    address = place.address
+def _commands(instance: instances.Instance) -> dict[str, Sequence[str]]:
+    address = instance.address
     redis = f"--redis={address}:{_REDIS}"
     return {
         "redis": (f"{address}:{_REDIS}",),
@@ -144,7 +146,7 @@ def _commands(place: places.Place) -> dict[str, Sequence[str]]:
             f"--namespace={NAMESPACE}",
             *(f"--repo-server={address}:{_REPO_SERVER}", "--repo-server-plaintext"),
             # On every address of the machine, which clusters share.
-            f"--metrics-port={_METRICS + place.number}",
+            f"--metrics-port={_METRICS + instance.number}",
             # Errors of the repository server are otherwise kept for three minutes.
             "--repo-error-grace-period-seconds=0",
             # An operation that missed the event for which it waits goes on at the next look, which is two minutes away.

@@ -18,14 +18,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import driver_node, processes
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.local import processes
+from tests.cluster.nodes import driver_node
 from tests.installer import machines, podresources
 
 RESOURCE, DEVICE = "openfuyao.com/kae.hpre", "0000:79:00.0"
 """What every pod has that is not an installer's."""
 
-_SOURCES = Path(__file__).resolve().parents[2]
+_SOURCES = Path(__file__).resolve().parents[3]
 _PAUSE_S = 0.25
 """Between two looks at the pods."""
 
@@ -91,7 +92,7 @@ class Kubelet:
 
     def log(self, node: str) -> str:
         """What the installers of a node have written, one after the other."""
-        path = self._plane.place.log(f"installer-{node}")
+        path = self._plane.instance.log(f"installer-{node}")
         return path.read_text() if path.exists() else ""
 
     def _serve_all(self) -> None:
@@ -164,7 +165,7 @@ class Kubelet:
         }
         words = [str(word) for option in options.items() for word in option]
         command = ["env", f"NODE_NAME={node}", f"PYTHONPATH={_SOURCES}", sys.executable, "-m", "installer", *words]
-        process = processes.Program(self._plane.place, f"installer-{node}", command)
+        process = processes.Program(self._plane.instance, f"installer-{node}", command)
         process.start()
         return process
 
@@ -173,8 +174,8 @@ class Kubelet:
         bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         account = f"/api/v1/namespaces/{driver_node.NAMESPACE}/serviceaccounts/{pod['spec']['serviceAccountName']}"
         token = self._ask("POST", f"{account}/token", {"spec": {"boundObjectRef": bound}})["status"]["token"]
-        place = self._plane.place
-        server = {"server": f"https://{place.address}", "certificate-authority": str(place.state / "pki/ca.crt")}
+        instance = self._plane.instance
+        server = {"server": f"https://{instance.address}", "certificate-authority": str(instance.state / "pki/ca.crt")}
         return {
             "apiVersion": "v1",
             "kind": "Config",

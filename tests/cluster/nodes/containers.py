@@ -4,7 +4,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from tests.cluster import places, processes, programs
+from tests.cluster.local import instances, processes, programs
 
 PAUSE = "localhost/pause:1"
 """The image of every sandbox."""
@@ -21,63 +21,63 @@ _ENTER = (
 )
 
 
-def containerd(place: places.Place) -> processes.Program:
+def containerd(instance: instances.Instance) -> processes.Program:
     """The program, not yet started, with its configuration written."""
-    (place.state / "cni").mkdir()
-    (place.state / "cni" / "10-kae.conflist").write_text(json.dumps(_network(place)))
-    configuration = place.state / "containerd.toml"
-    configuration.write_text(_configuration(place))
+    (instance.state / "cni").mkdir()
+    (instance.state / "cni" / "10-kae.conflist").write_text(json.dumps(_network(instance)))
+    configuration = instance.state / "containerd.toml"
+    configuration.write_text(_configuration(instance))
     binds: list[str] = []
     for path, name in HOST_FOLDERS.items():
-        (place.state / name).mkdir(exist_ok=True)
+        (instance.state / name).mkdir(exist_ok=True)
         Path(path).mkdir(parents=True, exist_ok=True)
-        binds += [str(place.state / name), path]
+        binds += [str(instance.state / name), path]
     # A namespace of its own, private towards the machine: no mount of it shows outside or outlives its processes.
     command = ["unshare", "--mount", "--propagation", "private", "sh", "-ec", _ENTER, "sh", *binds, "--"]
-    return processes.Program(place, "containerd", [*command, programs.path("containerd"), "-c", str(configuration)])
+    return processes.Program(instance, "containerd", [*command, programs.path("containerd"), "-c", str(configuration)])
 
 
-def socket(place: places.Place) -> Path:
+def socket(instance: instances.Instance) -> Path:
     """Where containerd listens."""
-    return place.state / "containerd.sock"
+    return instance.state / "containerd.sock"
 
 
-def ctr(place: places.Place, *arguments: str) -> list[str]:
+def ctr(instance: instances.Instance, *arguments: str) -> list[str]:
     """The command of containerd's own client, for the images and containers of the kubelet."""
-    return [programs.path("ctr"), "--address", str(socket(place)), "--namespace", "k8s.io", *arguments]
+    return [programs.path("ctr"), "--address", str(socket(instance)), "--namespace", "k8s.io", *arguments]
 
 
-def answers(place: places.Place) -> bool:
+def answers(instance: instances.Instance) -> bool:
     """Whether containerd takes commands."""
-    asked = subprocess.run(ctr(place, "version"), capture_output=True, timeout=30, check=False)
+    asked = subprocess.run(ctr(instance, "version"), capture_output=True, timeout=30, check=False)
     return asked.returncode == 0
 
 
-def _configuration(place: places.Place) -> str:
+def _configuration(instance: instances.Instance) -> str:
     return f"""\
 version = 2
-root = "{place.state}/containerd"
+root = "{instance.state}/containerd"
 state = "/run/containerd"
 [grpc]
-  address = "{socket(place)}"
+  address = "{socket(instance)}"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{PAUSE}"
   # Without CAP_SYS_RESOURCE no process may lower its OOM score, and runc fails where it tries.
   restrict_oom_score_adj = true
 [plugins."io.containerd.grpc.v1.cri".cni]
-  conf_dir = "{place.state}/cni"
+  conf_dir = "{instance.state}/cni"
   bin_dir = "/usr/lib/cni"
 [plugins."io.containerd.internal.v1.opt"]
-  path = "{place.state}/containerd/opt"
+  path = "{instance.state}/containerd/opt"
 """
 
 
-def _network(place: places.Place) -> dict[str, object]:
+def _network(instance: instances.Instance) -> dict[str, object]:
     """A pair of interfaces a pod. It ends with the pod's network namespace, unlike a bridge."""
     addresses = {
         "type": "host-local",
-        "dataDir": f"{place.state}/addresses",
-        "ranges": [[{"subnet": place.pods}]],
+        "dataDir": f"{instance.state}/addresses",
+        "ranges": [[{"subnet": instance.pods}]],
         "routes": [{"dst": "0.0.0.0/0"}],
     }
     return {

@@ -2,13 +2,13 @@
 
 import sys
 
-from tests.cluster import ownership, places
+from tests.cluster.local import instances, ownership
 
 
 def main() -> None:
     """Waits, and clears up the cluster of the number that the first argument gives."""
     sys.stdin.read()
-    ownership.clear(places.Place(number=int(sys.argv[1])))
+    ownership.clear(instances.Instance(number=int(sys.argv[1])))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from concurrent import futures
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.cluster import api
+from tests.cluster.control import api
 
 _PAUSE_S = 0.2
 _BEAT_S = 10

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from tests.cluster import cgroups, machine, places, waiting
+from tests.cluster.local import cgroups, instances, machine, waiting
 
 _LOCK_S = 20
 """Time for the keeper of a run that was just killed."""
@@ -20,21 +20,21 @@ _END_S = 20
 
 
 @contextlib.contextmanager
-def of(place: places.Place) -> Iterator[None]:
-    """Owns the cluster at this place: an empty state, the cgroup and the address are there; at the end nothing is.
+def of(instance: instances.Instance) -> Iterator[None]:
+    """Own a cluster: an empty state, the cgroup and the address are there; at the end nothing is.
 
     Raises:
         TimedOut: Another process owns it; or something could not be ended.
     """
-    place.lock.parent.mkdir(parents=True, exist_ok=True)
-    with place.lock.open("a+") as lock, tempfile.TemporaryFile("w+") as complaints:
+    instance.lock.parent.mkdir(parents=True, exist_ok=True)
+    with instance.lock.open("a+") as lock, tempfile.TemporaryFile("w+") as complaints:
         _take(lock)
-        clear(place)
-        keeper = _keeper(place, lock, complaints)
+        clear(instance)
+        keeper = _keeper(instance, lock, complaints)
         try:
-            (place.state / "log").mkdir(parents=True)
-            cgroups.make(place.cgroup)
-            machine.prepare(place)
+            (instance.state / "log").mkdir(parents=True)
+            cgroups.make(instance.cgroup)
+            machine.prepare(instance)
             yield
         finally:
             keeper.communicate(timeout=3 * _END_S)
@@ -42,17 +42,17 @@ def of(place: places.Place) -> Iterator[None]:
         assert keeper.returncode == 0, f"The cluster was not cleared up:\n{complaints.read()}"
 
 
-def clear(place: places.Place) -> None:
+def clear(instance: instances.Instance) -> None:
     """Ends and removes whatever there is of a cluster. Its mounts are in a namespace that goes with the processes.
 
     Raises:
         TimedOut: Something does not end.
     """
-    cgroups.destroy(place.cgroup, timeout_s=_END_S)
-    machine.unmount(place.state)
-    machine.restore(place)
-    if place.state.exists():
-        shutil.rmtree(place.state)
+    cgroups.destroy(instance.cgroup, timeout_s=_END_S)
+    machine.unmount(instance.state)
+    machine.restore(instance)
+    if instance.state.exists():
+        shutil.rmtree(instance.state)
 
 
 def _take(lock: IO[str]) -> None:
@@ -73,17 +73,17 @@ def _take(lock: IO[str]) -> None:
     lock.flush()
 
 
-def _keeper(place: places.Place, lock: IO[str], complaints: IO[str]) -> subprocess.Popen[bytes]:
+def _keeper(instance: instances.Instance, lock: IO[str], complaints: IO[str]) -> subprocess.Popen[bytes]:
     """A process that clears up once its standard input ends, which it does however this process ends.
 
     It inherits the lock, and so holds it until it is done.
     """
     return subprocess.Popen(
-        (sys.executable, "-m", "tests.cluster.keeper", str(place.number)),
+        (sys.executable, "-m", "tests.cluster.local.keeper", str(instance.number)),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=complaints,
-        cwd=Path(__file__).resolve().parents[2],
+        cwd=Path(__file__).resolve().parents[3],
         pass_fds=(lock.fileno(),),
         start_new_session=True,  # Ctrl-C is not meant for it.
     )

@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from tests.cluster import stages
+from tests.cluster.simulated import stages
 from tests.property.fleets import documents, machines
 
 _POOLS = machines.POOLS[:4]

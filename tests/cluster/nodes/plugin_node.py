@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests import project
-from tests.cluster import node as nodes
+from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
 
 IMAGE = "localhost/kae-device-plugin:1"
@@ -51,7 +51,7 @@ class Devices:
 
     def __init__(self, root: Path, node: nodes.Node) -> None:
         # There is one /dev for all clusters of the machine.
-        self._lock = (node.plane.place.state.parent / "dev.lock").open("w")
+        self._lock = (node.plane.instance.state.parent / "dev.lock").open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._spokesman = next(iter(sorted(Path("/sys/bus/pci/devices").iterdir()))) / "uevent"
         self._ready = False

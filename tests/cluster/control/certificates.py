@@ -8,29 +8,29 @@ import subprocess
 from base64 import b64encode
 from pathlib import Path
 
-from tests.cluster import places
+from tests.cluster.local import instances
 
 _KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
 _DAYS = ("-days", "2")
 
 
-def write(place: places.Place) -> Path:
+def write(instance: instances.Instance) -> Path:
     """Writes the authority, all certificates and all kubeconfigs, and returns the folder of the certificates."""
-    folder = place.state / "pki"
+    folder = instance.state / "pki"
     folder.mkdir(mode=0o700)
     _make_authority(folder)
     # This command writes SEC 1 ("EC PRIVATE KEY"), the only form out of which the API server takes the public half.
     _openssl("ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out", str(folder / "service-account.key"))
-    _issue(folder, "server", "/CN=kube-apiserver", names=f"IP:{place.address},DNS:kubernetes.default.svc")
+    _issue(folder, "server", "/CN=kube-apiserver", names=f"IP:{instance.address},DNS:kubernetes.default.svc")
     _issue(folder, "kubelet-client", "/O=system:masters/CN=kube-apiserver-kubelet-client")
     for name, subject in {
         "admin": "/O=system:masters/CN=admin",
         "kube-controller-manager": "/CN=system:kube-controller-manager",
         "kube-scheduler": "/CN=system:kube-scheduler",
-        "kubelet": f"/O=system:nodes/CN=system:node:{places.NODE}",
+        "kubelet": f"/O=system:nodes/CN=system:node:{instances.NODE}",
     }.items():
         _issue(folder, name, subject)
-        _write_kubeconfig(place, folder, name)
+        _write_kubeconfig(instance, folder, name)
     return folder
 
 
@@ -63,11 +63,11 @@ def _issue(folder: Path, name: str, subject: str, names: str = "") -> None:
     )
 
 
-def _write_kubeconfig(place: places.Place, folder: Path, name: str) -> None:
+def _write_kubeconfig(instance: instances.Instance, folder: Path, name: str) -> None:
     def data(file: str) -> str:
         return b64encode((folder / file).read_bytes()).decode()
 
-    cluster = {"server": f"https://{place.address}", "certificate-authority-data": data("ca.crt")}
+    cluster = {"server": f"https://{instance.address}", "certificate-authority-data": data("ca.crt")}
     user = {"client-certificate-data": data(f"{name}.crt"), "client-key-data": data(f"{name}.key")}
     text = json.dumps(
         {
@@ -79,7 +79,7 @@ def _write_kubeconfig(place: places.Place, folder: Path, name: str) -> None:
             "contexts": [{"name": "kae", "context": {"cluster": "kae", "user": name}}],
         }
     )
-    path = place.state / f"{name}.kubeconfig"
+    path = instance.state / f"{name}.kubeconfig"
     path.touch(mode=0o600)
     path.write_text(text)
 

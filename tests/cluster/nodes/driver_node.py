@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from tests import project
-from tests.cluster import control_plane as control_planes
+from tests.cluster.control import control_plane as control_planes
 
 NAMESPACE = "kae-operator"
 IMAGE = "localhost/kae-driver-installer"

@@ -15,9 +15,11 @@ from typing import Any
 
 from compiler import API_VERSION
 from tests import project
-from tests.cluster import control_plane as control_planes
-from tests.cluster import controllers, hollow_nodes, manifests, placements, waiting
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import controllers, manifests
+from tests.cluster.control import objects as kinds
+from tests.cluster.local import waiting
+from tests.cluster.simulated import hollow_nodes, placements
 from tests.property import nfd_rules
 from tests.property.fleets import machines
 

@@ -9,7 +9,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.cluster import waiting
+from tests.cluster.local import waiting
 
 _MOUNT = Path("/sys/fs/cgroup")
 _PROGRAMS = "programs"

@@ -13,9 +13,11 @@ from typing import Any
 
 import yaml
 
-from tests.cluster import control_plane as control_planes
-from tests.cluster import gitops, manifests, places, processes, programs, waiting
-from tests.cluster import objects as kinds
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests
+from tests.cluster.control import objects as kinds
+from tests.cluster.engines import gitops
+from tests.cluster.local import instances, processes, programs, waiting
 
 NAMESPACE = "flux-system"
 
@@ -122,18 +124,18 @@ class Application:
 @contextlib.contextmanager
 def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Iterator[Flux]:
     """Flux, at work in a cluster that knows its kinds."""
-    place = plane.place
+    instance = plane.instance
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
     objects.apply(namespace, yaml.safe_dump(namespace), "test")
-    folder = place.state / "flux"
+    folder = instance.state / "flux"
     scratch = folder / "scratch"
     scratch.mkdir(parents=True, exist_ok=True)
     command = (
         *("env", f"RUNTIME_NAMESPACE={NAMESPACE}", f"TMPDIR={scratch}", programs.path("kustomize-controller")),
-        *(f"--metrics-addr={place.address}:{_METRICS}", f"--health-addr={place.address}:{_HEALTH}"),
+        *(f"--metrics-addr={instance.address}:{_METRICS}", f"--health-addr={instance.address}:{_HEALTH}"),
         "--log-encoding=console",
     )
-    with processes.Program(place, "kustomize-controller", command), _serving(folder, place) as address:
+    with processes.Program(instance, "kustomize-controller", command), _serving(folder, instance) as address:
         yield Flux(objects, folder, address)
 
 
@@ -143,14 +145,14 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @contextlib.contextmanager
-def _serving(folder: Path, place: places.Place) -> Iterator[str]:
+def _serving(folder: Path, instance: instances.Instance) -> Iterator[str]:
     """Serves the files of a folder; gives host and port."""
     handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer((place.address, 0), handler) as server:
+    with http.server.ThreadingHTTPServer((instance.address, 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:
-            yield f"{place.address}:{server.server_port}"
+            yield f"{instance.address}:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
