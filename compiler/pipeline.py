@@ -3,9 +3,8 @@
 The stages return their findings beside their values: a mistake in a document stops none of them.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from compiler import diagnostics, names, schema
 from compiler.checks import assignment as assignment_checks
@@ -17,9 +16,8 @@ from compiler.checks import policy as policy_checks
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
 from compiler.planning import plan
-from compiler.rendering import gitops, ir, layout, manifests
+from compiler.rendering import gitops, ir, manifests
 
-Render = Callable[[ir.Manifest], Mapping[str, Any]]
 Findings = tuple[diagnostics.Diagnostic, ...]
 
 
@@ -84,18 +82,9 @@ def cluster_plan(planned: plan.Plan) -> ir.ClusterPlan:
     spec = planned.cluster.spec
     return ir.ClusterPlan(
         name=planned.cluster.name,
+        has_nodes=bool(planned.inventory.nodes),
         engine=spec.gitops.engine,
         keep_crds=not spec.crd.cleanup,
         manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
         bootstrap=tuple(gitops.bootstrap(planned.cluster)),
     )
-
-
-def files(made: ir.ClusterPlan, render: Render) -> tuple[tuple[str, str], ...]:
-    """Return the files of a cluster: paths below output/<cluster>/ with their texts."""
-    objects = [
-        (manifest.component, gitops.annotated(render(manifest), made.engine, keep_crds=made.keep_crds))
-        for manifest in made.manifests
-    ]
-    bootstrap = [(manifest.component, render(manifest)) for manifest in made.bootstrap]
-    return layout.files(objects, bootstrap)

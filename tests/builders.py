@@ -10,9 +10,10 @@ from compiler import API_VERSION, diagnostics, pipeline, schema
 from compiler.fleet import definitions, parse
 from compiler.formats import canonical, decode, documents
 from compiler.inventory import reduction, snapshot
+from compiler.output import tree
 from compiler.planning import plan
 from compiler.project import package_data
-from compiler.rendering import templates
+from compiler.rendering import layout, templates
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
 """A policy's spec of which nothing has to be said."""
@@ -122,7 +123,7 @@ def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> snapshot.
 
 
 @functools.cache
-def renderer() -> pipeline.Render:
+def renderer() -> layout.Render:
     """The templates, which render equal values once."""
     return templates.renderer(package_data.templates())
 
@@ -156,7 +157,13 @@ def files(
     """The files that a cluster compiles to, by path."""
     seen, notes = view(policies, nodes, where)
     assert not diagnostics.has_errors(notes), notes
-    return dict(pipeline.files(pipeline.cluster_plan(seen), renderer()))
+    return dict(compiled(seen).files)
+
+
+def compiled(planned: plan.Plan) -> tree.Tree:
+    """The tree that the plan of a cluster compiles to."""
+    made = pipeline.cluster_plan(planned)
+    return layout.tree(made, layout.objects(made, renderer()))
 
 
 def objects(

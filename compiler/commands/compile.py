@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostic_formats, diagnostics, errors, names
+from compiler.checks import output as output_checks
 from compiler.commands import findings
 from compiler.output import cache, scan, tree
 from compiler.project import discovery, document_files, package_data
@@ -28,8 +29,8 @@ class Outcome:
     key: str
     tree: tree.Tree | None
     diagnostics: tuple[diagnostics.Diagnostic, ...]
-    index: str
-    """The digest of its index.json."""
+    digest: str
+    """The digest of its output."""
 
 
 class _Run:
@@ -74,7 +75,7 @@ class _Run:
         kept = dict(self.cache.clusters) if self.arguments.cluster else {}
         for item in outcomes:
             records = tuple(diagnostic_formats.to_record(note) for note in item.diagnostics)
-            kept[item.name] = cache.Record(key=item.key, diagnostics=records, index=item.index)
+            kept[item.name] = cache.Record(key=item.key, diagnostics=records, tree=item.digest)
         overall = cache.Record(
             key=self.overall, diagnostics=tuple(diagnostic_formats.to_record(note) for note in found)
         )
@@ -130,7 +131,7 @@ def _compiled(this: _Run) -> int:
     notes.extend(_removed(this, stale))
     found = diagnostics.merged([*notes, *(note for item in outcomes for note in item.diagnostics)])
     # What output/ held before is told once, and not remembered.
-    left = [note for item in outcomes if item.tree for note in scan.left_drivers(this.output, item.tree)]
+    left = [note for item in outcomes if item.tree for note in _left(this, item.tree)]
     shown = diagnostics.merged([*found, *left])
     if findings.concluded(this.arguments, shown):
         findings.show(this.arguments, shown, clusters=[])
@@ -154,7 +155,7 @@ def _read(this: _Run, current: Mapping[str, str]) -> tuple["definitions.Fleet", 
 def _outcomes(this: _Run, fleet: "definitions.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
     """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
     from compiler import pipeline  # noqa: PLC0415
-    from compiler.rendering import templates  # noqa: PLC0415 - only here is there something to compile
+    from compiler.rendering import layout, templates  # noqa: PLC0415 - only here is there something to compile
 
     rendered = templates.renderer(package_data.templates(), package_data.bytecode())
     chosen = fleet.selected(this.arguments.cluster)
@@ -165,14 +166,15 @@ def _outcomes(this: _Run, fleet: "definitions.Fleet", current: set[str], *, soun
         if cluster.name in current:
             record = this.cache.clusters[cluster.name]
             notes = tuple(diagnostic_formats.from_record(found) for found in record.diagnostics)
-            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=notes, index=record.index)
+            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=notes, digest=record.tree)
         else:
             view, notes = pipeline.plan_cluster(fleet, cluster)
             made = None
             if sound and not diagnostics.has_errors(notes):
-                made = tree.Tree(cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
-            index = cache.index_digest(made) if made else ""
-            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=notes, index=index)
+                plan = pipeline.cluster_plan(view)
+                made = layout.tree(plan, layout.objects(plan, rendered))
+            digest = cache.tree_digest(made) if made else ""
+            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=notes, digest=digest)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes
@@ -186,15 +188,15 @@ def _progress(number: int, total: int, name: str) -> None:
 
 
 def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnostic]:
-    """A cluster that has output is still declared."""
-    for name in stale:
-        yield diagnostics.Diagnostic(
-            code="cluster-removed",
-            span=diagnostics.Span(file=f"{this.arguments.output}/{name}"),
-            message=f"Cluster '{name}' is declared no more: its output is removed.",
-            notes=("A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",),
-            hint="Bring its KAECluster or its inventory back, if this is not meant.",
-        )
+    return (output_checks.removed_cluster(this.arguments.output, name) for name in stale)
+
+
+def _left(this: _Run, wanted: tree.Tree) -> Iterable[diagnostics.Diagnostic]:
+    recorded = scan.recorded(this.output, wanted.cluster)
+    folder = str(this.output / wanted.cluster)
+    return output_checks.left_drivers(
+        folder, wanted.cluster, recorded.workloads if recorded else (), wanted.workloads
+    )
 
 
 class _Done(NamedTuple):

@@ -10,19 +10,15 @@ from typing import Any
 from compiler import cli, diagnostics, errors, pipeline
 from compiler.commands import findings
 from compiler.fleet import definitions
-from compiler.formats import decode, documents
 from compiler.inventory import reduction, snapshot
 from compiler.kube import reader
 from compiler.output import scan, tree
 from compiler.planning import plan
 from compiler.project import discovery, package_data
 from compiler.project import load as fleets
-from compiler.rendering import templates
+from compiler.rendering import layout, templates
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
-
-_BOOTSTRAP = "bootstrap/"
-"""Applied by hand, and perhaps to another cluster."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +28,7 @@ class _Wanted:
     fleet: definitions.Fleet
     cluster: definitions.Cluster
     compiled: tree.Tree
-    objects: tuple[documents.Document, ...]
+    objects: tuple[layout.Object, ...]
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,13 +66,10 @@ def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Clust
 
 
 def _wanted(fleet: definitions.Fleet, view: plan.Plan) -> _Wanted:
-    rendered = templates.renderer(package_data.templates(), package_data.bytecode())
-    compiled = tree.Tree(view.cluster.name, pipeline.files(pipeline.cluster_plan(view), rendered))
-    objects: list[documents.Document] = []
-    for path, text in compiled.files:
-        if path.endswith(".yaml") and "/" in path and not path.startswith(_BOOTSTRAP):
-            objects.extend(decode.decode(path, text.encode())[0])
-    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=tuple(objects))
+    compiled = pipeline.cluster_plan(view)
+    objects = layout.objects(compiled, templates.renderer(package_data.templates(), package_data.bytecode()))
+    applied = tuple(item for item in objects if item.component != layout.BOOTSTRAP)
+    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=layout.tree(compiled, objects), objects=applied)
 
 
 def _age_s(time: str) -> int | None:
@@ -108,11 +101,11 @@ class _Look:
         known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
         now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
         view, notes = pipeline.plan_cluster(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
-        for document in wanted.objects:
-            ref = cluster_status.ref_of(document.data)
+        for item in wanted.objects:
+            ref = cluster_status.ref_of(item.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
         daemon_sets = cluster_status.wanted_daemon_sets(
-            [document.data for document in wanted.objects], view.decisions, nodes
+            [item.data for item in wanted.objects], view.decisions, nodes
         )
         return cluster_status.Standing(
             cluster=cluster.name,
@@ -168,14 +161,14 @@ class _Look:
                 yield cluster_status.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
 
     def _drifts(self) -> Iterator[cluster_status.Drift]:
-        for document in self._wanted.objects:
-            ref = cluster_status.ref_of(document.data)
+        for item in self._wanted.objects:
+            ref = cluster_status.ref_of(item.data)
             raw = self._found[ref]
-            changes = drift.changes(document.data, raw) if raw is not None else ()
+            changes = drift.changes(item.data, raw) if raw is not None else ()
             ending = raw is not None and "deletionTimestamp" in raw["metadata"]
             if raw is None or ending or changes:
                 state: cluster_status.State = "missing" if raw is None else "ending" if ending else "changed"
-                yield cluster_status.Drift(ref=ref, state=state, file=document.file, changes=changes)
+                yield cluster_status.Drift(ref=ref, state=state, file=item.path, changes=changes)
 
     def _extras(self) -> Iterable[cluster_status.Drift]:
         """What is ours by its label, belongs to nothing else, and is not in output/."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import compiler
-from compiler.output import tree
+from compiler.output import index_file, tree
 
 FOLDER = ".kae_cache"
 """The cache's folder in the project's root; it hides itself from git and from backups."""
@@ -93,8 +93,8 @@ class Record:
     """The digest of everything that the result follows from (`key`)."""
     diagnostics: tuple[Mapping[str, Any], ...] = ()
     """Findings in their JSON form."""
-    index: str = ""
-    """The digest of index.json, and so of all files (`index_digest`)."""
+    tree: str = ""
+    """The digest of the files of the output (`tree_digest`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,9 +154,10 @@ def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
     return key(files, compiler.__version__, sys.version, sorted(_distributions()))
 
 
-def index_digest(wanted: tree.Tree) -> str:
-    """What `verify` will find for a tree once it is written."""
-    return tree.digest(tree.index_text(tree.index_of(wanted)).encode())
+def tree_digest(wanted: tree.Tree) -> str:
+    """Return the digest that `verify` finds for a tree once it is written."""
+    contents = {**wanted.contents(), index_file.NAME: wanted.index_content()}
+    return key({path: tree.digest(content) for path, content in contents.items()})
 
 
 def verify(digests: Digests, folder: Path, record: Record) -> bool:
@@ -167,8 +168,7 @@ def verify(digests: Digests, folder: Path, record: Record) -> bool:
         found = {name: digests.of(str(folder / name)) for name in _files_below(folder)}
     except OSError:
         return False
-    index = found.pop(tree.INDEX, None)
-    return index == record.index == tree.digest(tree.index_text(tree.Index(found)).encode())
+    return key(found) == record.tree
 
 
 def _stamp(status: os.stat_result) -> Stamp:
@@ -235,12 +235,12 @@ def _data(cache: Cache) -> dict[str, Any]:
 
 
 def _fields(record: Record) -> list[Any]:
-    return [record.key, list(record.diagnostics), record.index]
+    return [record.key, list(record.diagnostics), record.tree]
 
 
 def _record(fields: list[Any]) -> Record:
-    key_, found, index = fields
-    return Record(key=key_, diagnostics=tuple(found), index=index)
+    key_, found, digest = fields
+    return Record(key=key_, diagnostics=tuple(found), tree=digest)
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
-"""What lies in output/<cluster>/, what shall lie there, and the steps in between.
+"""The difference between output/<cluster>/ as observed and the tree that was compiled, and the steps that remove it.
 
-Desired minus observed: pure, so that the order of a rewrite can be read, and proved, in one place.
+Pure, so that the order of a rewrite can be read and tested in one place.
 """
 
 import re
@@ -8,53 +8,54 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from compiler.output import tree
+from compiler.output import index_file, tree
 
 Kind = Literal["fine", "old", "incomplete", "edited"]
-"""fine: as compiled. old: whole, but of other input. incomplete: a rewrite died. edited: not as recorded."""
+"""fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. edited: a recorded file is
+missing, or index.json is not as the compiler writes it."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """What lies in output/<cluster>/, as far as it concerns a compile."""
+    """The part of output/<cluster>/ that concerns a compile."""
 
     index: bytes | None = None
-    recorded: tree.Index | None = None
-    """The index as far as it can be read; None where it is absent or damaged."""
+    recorded: index_file.Index | None = None
+    """The parsed index; None where it is absent or damaged."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Recorded and wanted files that exist."""
     odd: Collection[str] = ()
-    """Recorded and wanted paths at which a link or a socket stands."""
+    """Recorded and wanted paths that hold a link or a socket."""
     folders: Collection[str] = ()
     """Existing folders that hold recorded or wanted files; the cluster's own is the empty string."""
     leftovers: tuple[str, ...] = ()
-    """Temporary files of a rewrite that died."""
+    """Temporary files of an interrupted rewrite."""
     foreign: tuple[str, ...] = ()
-    """Whatever else is there; a folder ends with a slash."""
+    """Everything else; a folder ends with a slash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """What turns the observed into the wanted, in this order. Without `final`, the index goes too."""
+    """The steps from the observed to the wanted tree, in this order. Without `final`, the index is removed too."""
 
     leftovers: tuple[str, ...]
     interim: bytes | None
-    """The index that covers both trees; None where no file changes, or where it stands there already."""
+    """The index that covers both trees; None where no file changes, or where it is on disk already."""
     new_folders: tuple[str, ...]
     writes: tuple[tuple[str, bytes], ...]
     removals: tuple[str, ...]
     old_folders: tuple[str, ...]
-    """To be removed if they are empty, inner ones first."""
+    """Folders to remove if they are empty, inner ones first."""
     final: bytes | None
     ends: bool
-    """Whether the index is replaced, or removed, at the end."""
+    """True when the index is replaced or removed at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A file that is not as compiled: its bytes on disk and as wanted, None where it is not there."""
+    """A file that is not as compiled: its bytes on disk and as wanted, None where it does not exist."""
 
     path: str
     old: bytes | None
@@ -63,16 +64,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How output/<cluster>/ compares with the tree that was compiled."""
+    """The result of comparing output/<cluster>/ with the tree that was compiled."""
 
     kind: Kind
     differences: tuple[Difference, ...]
     foreign: tuple[str, ...]
-    """What the compiler did not write, files in the way of the tree among them."""
+    """Files that the compiler did not write, including those in the way of the tree."""
 
 
 def blocked(wanted: tree.Tree, seen: Observed) -> tuple[str, ...]:
-    """Wanted paths at which something stands that the compiler neither wrote nor would write."""
+    """Return the wanted paths that hold something else, which the compiler did not write."""
     recorded = _recorded(seen)
     return tuple(
         path
@@ -82,34 +83,33 @@ def blocked(wanted: tree.Tree, seen: Observed) -> tuple[str, ...]:
 
 
 def rewrite(wanted: tree.Tree, seen: Observed) -> Steps:
-    """The steps that make the observed the wanted tree; none where it already is."""
-    contents = wanted.contents()
-    return _steps(contents, seen, tree.index_text(tree.index_of(wanted)).encode())
+    """Return the steps that turn the observed into the wanted tree."""
+    return _steps(wanted.contents(), wanted.index(), seen, wanted.index_content())
 
 
 def removal(seen: Observed) -> Steps:
-    """The steps that remove everything recorded, the index at the end; none where no index can be read."""
-    found = _steps({}, seen, None)
-    return replace(found, ends=found.ends and seen.recorded is not None)
+    """Return the steps that remove every recorded file, the index last; without a readable index, nothing."""
+    steps = _steps({}, index_file.Index(files=()), seen, None)
+    return replace(steps, ends=steps.ends and seen.recorded is not None)
 
 
 def compare(wanted: tree.Tree, seen: Observed) -> State:
-    """How the observed differs from the wanted tree; index.json is shown only where it alone differs."""
-    contents, recorded = wanted.contents(), _recorded(seen)
+    """Compare the observed with the wanted tree; index.json counts as a difference only where no other file differs."""
+    contents = wanted.contents()
     differences = tuple(
         Difference(path, seen.files.get(path), contents.get(path))
-        for path in sorted({*contents, *recorded})
+        for path in sorted({*contents, *_recorded(seen)})
         if path in seen.odd or seen.files.get(path) != contents.get(path)
     )
-    final = tree.index_text(tree.index_of(wanted)).encode()
+    final = wanted.index_content()
     if not differences and seen.index != final:
-        differences = (Difference(tree.INDEX, seen.index, final),)
+        differences = (Difference(index_file.NAME, seen.index, final),)
     foreign = tuple(sorted({*seen.foreign, *blocked(wanted, seen)}))
     return State(_kind(seen) or ("old" if differences else "fine"), differences, foreign)
 
 
 def unified(folder: str, difference: Difference) -> str:
-    """A difference as a unified diff from the disk to what was compiled; control characters are escaped."""
+    """Return a unified diff from the file on disk to the compiled one, with control characters escaped."""
     name = f"{folder}/{difference.path}"
     old_name = "/dev/null" if difference.old is None else name
     new_name = "/dev/null" if difference.new is None else f"{name} (compiled)"
@@ -122,17 +122,15 @@ def unified(folder: str, difference: Difference) -> str:
     return "".join(difflib.unified_diff(old, new, old_name, new_name)) or f"--- {old_name}\n+++ {new_name}\n"
 
 
-def _steps(contents: Mapping[str, bytes], seen: Observed, final: bytes | None) -> Steps:
-    recorded = _recorded(seen)
+def _steps(contents: Mapping[str, bytes], index: index_file.Index, seen: Observed, final: bytes | None) -> Steps:
     writes = tuple(item for item in contents.items() if item[0] in seen.odd or seen.files.get(item[0]) != item[1])
-    gone = [path for path in recorded if path not in contents]
-    needed = tree.folders_of([*contents, tree.INDEX] if final is not None else [])
+    gone = [path for path in _recorded(seen) if path not in contents]
+    needed = tree.folders_of([*contents, index_file.NAME] if final is not None else [])
     removals = tuple(sorted(path for path in gone if path in seen.files or path in seen.odd))
     old_folders = (tree.folders_of(gone) - needed - {""}) & set(seen.folders)
     interim = None
     if writes or removals or old_folders:
-        union = {**recorded, **{path: tree.digest(content) for path, content in contents.items()}}
-        interim = tree.index_text(tree.Index(union, complete=False)).encode()
+        interim = index_file.text(index_file.interim(seen.recorded, index)).encode()
     return Steps(
         leftovers=seen.leftovers,
         interim=None if interim == seen.index else interim,
@@ -145,24 +143,22 @@ def _steps(contents: Mapping[str, bytes], seen: Observed, final: bytes | None) -
     )
 
 
-def _recorded(seen: Observed) -> Mapping[str, str]:
-    return seen.recorded.files if seen.recorded else {}
+def _recorded(seen: Observed) -> tuple[str, ...]:
+    return seen.recorded.files if seen.recorded else ()
 
 
 def _kind(seen: Observed) -> Kind | None:
-    """What is wrong with the folder in itself, if anything."""
+    """Return what is wrong with the folder regardless of the wanted tree."""
     if seen.recorded is None:
         return None if seen.index is None else "edited"
     if not seen.recorded.complete:
         return "incomplete"
-    as_recorded = all(
-        path in seen.files and tree.digest(seen.files[path]) == value for path, value in seen.recorded.files.items()
-    )
-    return None if as_recorded and seen.index == tree.index_text(seen.recorded).encode() else "edited"
+    is_canonical = seen.recorded.version != index_file.VERSION or seen.index == index_file.text(seen.recorded).encode()
+    return None if is_canonical and all(path in seen.files for path in seen.recorded.files) else "edited"
 
 
 def _lines(content: bytes | None) -> list[str]:
-    """The lines of a text, ready to be shown after a mark in the first column."""
+    """Return the lines of a text, each ready to follow a mark in the first column."""
     lines = (content or b"").decode().split("\n")
     ended = [_CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", line) + "\n" for line in lines]
     if not lines[-1]:

@@ -2,13 +2,12 @@
 
 import contextlib
 import os
-import re
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 from compiler import diagnostics, errors, wording
-from compiler.output import diff, tree
+from compiler.output import diff, index_file, tree
 
 
 def state(output: Path, wanted: tree.Tree) -> diff.State:
@@ -46,40 +45,11 @@ def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagn
     )
 
 
-_DRIVER = re.compile(r"driver/daemonset-kae-driver-(.+?)(?:--.+)?\.yaml")
-"""Names of policies hold no `--`, which begins the name of a pool."""
-
-
-def left_drivers(output: Path, wanted: tree.Tree) -> Iterator[diagnostics.Diagnostic]:
-    """A driver that a policy installed is removed before the policy goes. Raises WorldError."""
-    folder = output / wanted.cluster
+def recorded(output: Path, cluster: str) -> index_file.Index | None:
+    """Return the index in output/<cluster>/; None where it is absent or damaged. Raises WorldError."""
+    folder = output / cluster
     with refusals("read", output):
-        index = _index(folder) if folder.is_dir() else None
-        recorded = tree.parse_index(index) if index is not None else None
-        kept = {found[1] for path, _ in wanted.files if (found := _DRIVER.fullmatch(path))}
-        told: set[str] = set()
-        for path in sorted(recorded.files if recorded else ()):
-            found = _DRIVER.fullmatch(path)
-            if found is None or found[1] in kept | told or not _installs(folder / path):
-                continue
-            told.add(found[1])
-            yield diagnostics.Diagnostic(
-                code="driver-left-behind",
-                span=diagnostics.Span(file=f"{folder}/{path}"),
-                message=f"Policy '{found[1]}' drives no node of cluster '{wanted.cluster}' any more, and what it has "
-                "installed stays on the hosts.",
-                notes=("Modules, packages and libraries stay, and so does /var/lib/kae; nothing updates them.",),
-                hint="To have them removed, compile the policy with driver.state: Absent first, and delete it when "
-                "`kae status` shows every pod ready.",
-            )
-
-
-def _installs(path: Path) -> bool:
-    """Whether the DaemonSet of a file brings a driver to its nodes; its config stands in it as JSON."""
-    try:
-        return b'"state": "Absent"' not in _content(path)
-    except FileNotFoundError:
-        return False
+        return _recorded(folder, _index(folder)) if folder.is_dir() else None
 
 
 def look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
@@ -109,13 +79,7 @@ def _look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
     if not stat.S_ISDIR(mode):
         raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
     index = _index(folder)
-    recorded = tree.parse_index(index) if index is not None else None
-    for path in sorted(recorded.files if recorded else ()):
-        if not tree.is_path(path):
-            raise errors.WorldError(
-                f"'{folder}/{tree.INDEX}' records {path!r}, which the compiler never writes.",
-                hint="Restore it from git.",
-            )
+    recorded = _recorded(folder, index)
     survey = _Survey({*wanted, *(recorded.files if recorded else ())})
     survey.visit(folder, "")
     return diff.Observed(
@@ -135,7 +99,7 @@ class _Survey:
     def __init__(self, ours: set[str]) -> None:
         self.ours = ours
         self.folders = tree.folders_of(ours)
-        self.temporary = {path + tree.TEMPORARY for path in (*ours, tree.INDEX)}
+        self.temporary = {path + tree.TEMPORARY for path in (*ours, index_file.NAME)}
         self.files: dict[str, bytes] = {}
         self.odd: list[str] = []
         self.seen_folders: list[str] = []
@@ -160,7 +124,7 @@ class _Survey:
                 self.leftovers.append(path)
             elif is_folder and _holds_files(Path(entry.path)):
                 self.foreign.append(path + "/")
-            elif not is_folder and path != tree.INDEX:
+            elif not is_folder and path != index_file.NAME:
                 self.foreign.append(path)
 
     def _note(self, entry: os.DirEntry[str], path: str) -> None:
@@ -180,7 +144,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _index(folder: Path) -> bytes | None:
-    path = folder / tree.INDEX
+    path = folder / index_file.NAME
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -190,9 +154,20 @@ def _index(folder: Path) -> bytes | None:
     return _content(path)
 
 
+def _recorded(folder: Path, index: bytes | None) -> index_file.Index | None:
+    found = index_file.parse(index) if index is not None else None
+    for path in found.files if found else ():
+        if not tree.is_path(path):
+            raise errors.WorldError(
+                f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
+                hint="Restore it from git.",
+            )
+    return found
+
+
 def _is_ours(folder: Path) -> bool:
     index = _index(folder)
-    return index is not None and tree.parse_index(index) is not None
+    return index is not None and index_file.parse(index) is not None
 
 
 def _content(path: Path) -> bytes:

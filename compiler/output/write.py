@@ -6,7 +6,7 @@ index.json does not record is somebody else's: it is reported, and never touched
 A recorded file is ours, also when somebody edited it: git has the edit. A damaged index records nothing.
 
 Files are not synced to the medium. After a power failure contents may be lost that index.json already states;
-`survey.state` compares contents, so it says so, and git or the next compile brings them back.
+`scan.state` compares contents, so it says so, and git or the next compile brings them back.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler import diagnostics, errors
-from compiler.output import diff, scan, tree
+from compiler.output import diff, index_file, scan, tree
 
 # What flock says on file systems without locks (some network mounts): there, people see to it that one
 # compile runs at a time.
@@ -98,7 +98,7 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
             f"'{folder}/{blocked[0]}' stands in the way: the compiler did not write it.{more}",
             hint="Move it out of the way, and compile again."
             if seen.recorded
-            else f"'{folder}/{tree.INDEX}' is missing or damaged: restore it from git, or delete '{folder}'.",
+            else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git, or delete '{folder}'.",
         )
     return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
 
@@ -113,7 +113,7 @@ def _planned_removal(output: Path, cluster: str) -> _Plan:
 def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
     """The one order in which a death at any point can be healed."""
     folder, todo = output / plan.cluster, plan.steps
-    index = folder / tree.INDEX
+    index = folder / index_file.NAME
     for path in todo.leftovers:
         disk.remove(folder / path)
     if "" in todo.new_folders:

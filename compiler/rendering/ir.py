@@ -191,6 +191,7 @@ class DriverPool(Pod):
     """A DaemonSet of driver installers."""
 
     pool: str
+    state: Literal["Present", "Absent"]
     env: tuple[EnvVar, ...]
     min_ready_seconds: int
     grace_seconds: int
@@ -310,6 +311,7 @@ class ClusterPlan:
     """Everything that a cluster's output is made from."""
 
     name: str
+    has_nodes: bool
     engine: Engine
     keep_crds: bool
     """Whether the GitOps engine must never delete NFD's definitions."""

@@ -1,9 +1,13 @@
-"""Objects to files: the tree below output/<cluster>/, apart from its index."""
+"""The files of a cluster: its objects, rendered once, and the tree below output/<cluster>/ that holds them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from compiler.formats import canonical
+from compiler.output import index_file
+from compiler.output import tree as trees
+from compiler.rendering import gitops, ir
 
 COMPONENTS = (
     *("namespace", "crds", "nfd", "node-feature-rule", "guard"),
@@ -11,38 +15,77 @@ COMPONENTS = (
 )
 """Components in the order in which kustomize lists them; a cluster has only those that it needs."""
 
-Objects = Iterable[tuple[str, Mapping[str, Any]]]
-"""Objects with the component that each belongs to."""
+BOOTSTRAP = "bootstrap"
+"""The component that a person applies by hand, perhaps to another cluster; kustomize does not list it."""
+
+Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
 
-def files(objects: Objects, bootstrap: Objects) -> tuple[tuple[str, str], ...]:
-    """Every file of a cluster: path below output/<cluster>/ and text, sorted by path."""
-    found: dict[str, str] = {}
-    images: set[str] = set()
-    listed: list[tuple[int, str]] = []
-    for component, data in objects:
-        path = object_path(component, data)
-        if path in found:
-            raise ValueError(f"two objects of one cluster are called {path}")
-        found[path] = canonical.dump_yaml(data)
-        listed.append((COMPONENTS.index(component), path))
-        images.update(_images(data))
-    for component, data in bootstrap:
-        found[object_path(component, data)] = canonical.dump_yaml(data)
-    found["kustomization.yaml"] = canonical.dump_yaml(
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Object:
+    """A Kubernetes object of a cluster's output."""
+
+    path: str
+    """The path below output/<cluster>/."""
+    component: str
+    data: Mapping[str, Any]
+    workload: index_file.Workload | None = None
+    """The entry of index.json for a DaemonSet of the driver or of the device plugin."""
+
+
+def objects(plan: ir.ClusterPlan, render: Render) -> tuple[Object, ...]:
+    """Return every object of a cluster, sorted by path, with the annotations of its GitOps engine."""
+    rendered = [
+        _object(manifest, gitops.annotated(render(manifest), plan.engine, keep_crds=plan.keep_crds))
+        for manifest in plan.manifests
+    ]
+    rendered.extend(_object(manifest, render(manifest)) for manifest in plan.bootstrap)
+    return tuple(sorted(rendered, key=lambda item: item.path))
+
+
+def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
+    """Return the files of a cluster: its objects, kustomization.yaml and images.txt."""
+    rendered = tuple(rendered)
+    texts: dict[str, str] = {}
+    for item in rendered:
+        if item.path in texts:
+            raise ValueError(f"two objects of one cluster are called {item.path}")
+        texts[item.path] = canonical.dump_yaml(item.data)
+    applied = [item for item in rendered if item.component != BOOTSTRAP]
+    texts["kustomization.yaml"] = canonical.dump_yaml(
         {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [path for _, path in sorted(listed)],
+            "resources": [item.path for item in sorted(applied, key=_order)],
         }
     )
-    found["images.txt"] = "".join(f"{image}\n" for image in sorted(images))
-    return tuple(sorted(found.items()))
+    images = sorted({image for item in applied for image in _images(item.data)})
+    texts["images.txt"] = "".join(f"{image}\n" for image in images)
+    return trees.Tree(
+        plan.name,
+        tuple(sorted(texts.items())),
+        workloads=tuple(item.workload for item in rendered if item.workload),
+        has_nodes=plan.has_nodes,
+    )
 
 
-def object_path(component: str, data: Mapping[str, Any]) -> str:
-    """Where an object's file stands: <component>/<kind>-<name>.yaml."""
-    return f"{component}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
+def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
+    path = f"{manifest.component}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
+    return Object(path=path, component=manifest.component, data=data, workload=_workload(path, manifest.value))
+
+
+def _workload(path: str, value: Any) -> index_file.Workload | None:
+    if isinstance(value, ir.DriverPool):
+        return index_file.Workload(
+            file=path, component="driver", policy=value.policy, pool=value.pool, state=value.state
+        )
+    if isinstance(value, ir.DevicePlugin):
+        return index_file.Workload(file=path, component="device-plugin", policy=value.policy)
+    return None
+
+
+def _order(item: Object) -> tuple[int, str]:
+    return COMPONENTS.index(item.component), item.path
 
 
 def _images(data: Any) -> Iterator[str]:

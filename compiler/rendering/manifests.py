@@ -120,6 +120,7 @@ def _driver_pool(item: definitions.Cluster, entry: pools.Division, pool: pools.P
         config=program_configs.driver(chosen, pool, cluster_name=item.name, daemonset=itself, leases=_leases(chosen)),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
         pool=pool.name,
+        state=spec.state,
         env=tuple(ir.EnvVar(name=variable.name, value=variable.value or None) for variable in spec.env),
         min_ready_seconds=spec.rollout.minReadySeconds,
         grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,

@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -15,7 +16,7 @@ import compiler
 from compiler.project import package_data
 from tests import project
 
-NODE = {
+NODE: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Node",
     "metadata": {
@@ -246,17 +247,22 @@ def test_the_check_fails_on_documents_that_are_wrong(world: World) -> None:
     assert "::error file=policies/policy.yaml" in done.stdout
 
 
-def test_an_inventory_alone_changes_no_output_and_makes_no_commit(world: World) -> None:
-    clone = world.clone("a")
-    nodes = json.dumps({"apiVersion": "v1", "kind": "List", "items": [NODE]})
-    (clone / "inventory/default.json").write_text(nodes, encoding="utf-8")
-    world.commit(clone, "A node joins")
-    world.git(clone, "push", "--quiet")
+def test_only_the_first_node_changes_the_output_and_makes_a_commit(world: World) -> None:
+    for step, names in (("a", ["kp-01"]), ("b", ["kp-01", "kp-02"])):
+        clone = world.clone(step)
+        nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in names]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
+        (clone / "inventory/default.json").write_text(text, encoding="utf-8")
+        world.commit(clone, f"Nodes {step}")
+        world.git(clone, "push", "--quiet")
 
-    done = world.run(clone, "ci/compile.sh", "main")
+        done = world.run(clone, "ci/compile.sh", "main")
 
-    assert done.returncode == 0, done.stderr
-    assert world.subjects() == ["Begin", "A node joins"]
+        assert done.returncode == 0, done.stderr
+
+    assert world.subjects() == ["Begin", "Nodes a", "Compile default", "Nodes b"]
+    changed = world.git(world.bare, "diff", "--name-only", "main~2", "main~1").splitlines()
+    assert changed == ["output/default/index.json"]
 
 
 def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -> None:

@@ -344,7 +344,7 @@ def test_an_output_that_is_not_compiled_is_told(server: apiserver.ApiServer, tmp
     answer = status(folder, server)
 
     assert answer.code == 4
-    assert "The output was edited by hand" in answer.out
+    assert "The output is not what the documents compile to" in answer.out
 
 
 def test_nothing_is_written_anywhere(compiled: Path, server: apiserver.ApiServer) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from compiler import diagnostics
-from compiler.output import tree
+from compiler.output import index_file
 from tests import outside, project
 from tests.fuzz import mutants, warmth
 
@@ -89,7 +89,7 @@ class Bench:
         return answer.code, frozenset(each["code"] for each in found), fault
 
 
-_OLD_INDEX = tree.index_text(tree.Index({}))
+_OLD_INDEX = index_file.text(index_file.Index(files=()))
 """The index of a cluster that nothing declares any more, and whose output is removed."""
 
 

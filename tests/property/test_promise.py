@@ -140,7 +140,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
 ) -> None:
     seen = viewed(chosen, builders.reduced(*nodes).nodes)
-    files = pipeline.files(pipeline.cluster_plan(seen), builders.renderer())
+    files = builders.compiled(seen).files
     daemonsets = [
         (path.partition("/")[0], yaml.load(text, yaml.CSafeLoader))
         for path, text in files
@@ -201,7 +201,7 @@ def by_name(seen: plan.Plan) -> list[plan.Decision]:
 
 def written(seen: plan.Plan) -> tuple[tuple[str, str], ...]:
     """The files that a view compiles to."""
-    return pipeline.files(pipeline.cluster_plan(seen), builders.renderer())
+    return builders.compiled(seen).files
 
 
 @hypothesis.settings(max_examples=80)

@@ -14,7 +14,7 @@ from compiler import diagnostics, pipeline, schema
 from compiler.formats import canonical, decode
 from compiler.migrate import operator_options, operator_values
 from compiler.project import package_data
-from compiler.rendering import templates
+from tests import builders
 
 TABLE: tuple[tuple[str, Any], ...] = (
     ("nfd.enabled", True),
@@ -57,12 +57,6 @@ Objects = dict[str, Any]
 """The objects of a cluster by their files."""
 
 
-@functools.cache
-def renderer() -> pipeline.Render:
-    """The templates, which render equal values once."""
-    return templates.renderer(package_data.templates())
-
-
 def nested(options: dict[str, Any]) -> dict[str, Any]:
     """Values as the chart nests them, from options as `--set` writes them."""
     values: dict[str, Any] = {}
@@ -102,7 +96,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
     fleet, notes = pipeline.read(read, schema.Judge(package_data.schemas()))
     view, more = pipeline.plan_cluster(fleet, fleet.clusters[0])
     assert not diagnostics.has_errors([*found, *notes, *more])
-    files = pipeline.files(pipeline.cluster_plan(view), renderer())
+    files = builders.compiled(view).files
     return {path: yaml.load(text, Loader=yaml.CSafeLoader) for path, text in files if path.endswith(".yaml")}
 
 

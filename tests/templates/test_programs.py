@@ -33,6 +33,7 @@ POOL = ir.DriverPool(
     name="kae-driver-tls--canary",
     policy="tls",
     pool="canary",
+    state="Present",
     labels=ir.Map(),
     tolerations=(),
     priority_class="system-node-critical",

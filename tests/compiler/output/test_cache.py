@@ -93,7 +93,7 @@ def filled(root: Path) -> cache.Cache:
     (root / "a").write_bytes(b"a")
     digests = cache.Digests(root, now=after(root / "a", LATER_NS))
     digests.of("a")
-    record = cache.Record(key=cache.key("x"), diagnostics=({"code": "mutable-tag"},), index="1")
+    record = cache.Record(key=cache.key("x"), diagnostics=({"code": "mutable-tag"},), tree="1")
     return cache.Cache(digests=digests, overall=record, clusters={"east": record})
 
 
@@ -244,7 +244,7 @@ def test_the_fingerprint_changes_with_an_installed_package(tmp_path: Path, monke
 def test_an_output_as_it_was_written_is_vouched_for(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [EAST])
     digests = cache.Digests(tmp_path)
-    record = cache.Record(key="", index=cache.index_digest(EAST))
+    record = cache.Record(key="", tree=cache.tree_digest(EAST))
 
     assert cache.verify(digests, tmp_path / "east", record)
 
@@ -287,7 +287,7 @@ def rewrite(folder: Path) -> None:
 def test_an_output_that_changed_is_not_vouched_for(tmp_path: Path, change: Callable[[Path], None]) -> None:
     write.write_trees(tmp_path, [EAST])
     digests = cache.Digests(tmp_path, now=after(tmp_path / "east/images.txt", LATER_NS))
-    record = cache.Record(key="", index=cache.index_digest(EAST))
+    record = cache.Record(key="", tree=cache.tree_digest(EAST))
     before = cache.verify(digests, tmp_path / "east", record)
     change(tmp_path / "east")
 
@@ -296,7 +296,7 @@ def test_an_output_that_changed_is_not_vouched_for(tmp_path: Path, change: Calla
 
 def test_unchanged_input_is_told_without_the_libraries_of_the_compiler(tmp_path: Path, repository_root: Path) -> None:
     write.write_trees(tmp_path, [EAST])
-    record = cache.Record(key="", index=cache.index_digest(EAST))
+    record = cache.Record(key="", tree=cache.tree_digest(EAST))
     cache.save(tmp_path, dataclasses.replace(filled(tmp_path), clusters={"east": record}))
     code = (
         "import sys; from pathlib import Path; from compiler.output import cache, scan, tree, write\n"

@@ -1,8 +1,11 @@
 """Desired minus observed, without a disk."""
 
+import dataclasses
+import json
+
 import pytest
 
-from compiler.output import diff, tree
+from compiler.output import diff, index_file, tree
 
 OLD = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "old\n", "gone/x.yaml": "x\n"})
 NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "added/y.yaml": "y\n"})
@@ -10,9 +13,9 @@ NEW = tree.Tree.of("east", {"kept.yaml": "kept\n", "changed.yaml": "new\n", "add
 
 def on_disk(wanted: tree.Tree, *, complete: bool = True) -> diff.Observed:
     """A disk that holds a tree, and an index that says so."""
-    index = tree.Index(tree.index_of(wanted).files, complete)
+    index = dataclasses.replace(wanted.index(), complete=complete)
     return diff.Observed(
-        index=tree.index_text(index).encode(),
+        index=index_file.text(index).encode(),
         recorded=index,
         files=wanted.contents(),
         folders=tree.folders_of(path for path, _ in wanted.files),
@@ -38,8 +41,9 @@ def test_the_interim_index_is_incomplete_and_names_the_files_of_both_trees() -> 
     found = diff.rewrite(NEW, on_disk(OLD))
 
     assert found.interim is not None
-    interim = tree.parse_index(found.interim)
-    assert interim == tree.Index({**tree.index_of(OLD).files, **tree.index_of(NEW).files}, complete=False)
+    assert index_file.parse(found.interim) == index_file.Index(
+        files=("added/y.yaml", "changed.yaml", "gone/x.yaml", "kept.yaml"), complete=False
+    )
 
 
 def test_only_what_changed_is_written_and_only_what_went_is_removed() -> None:
@@ -70,7 +74,7 @@ def test_a_removal_without_a_readable_index_removes_nothing() -> None:
         (diff.Observed(), "old"),
         (on_disk(NEW, complete=False), "incomplete"),
         (on_disk(OLD, complete=False), "incomplete"),
-        (with_file(on_disk(NEW), "kept.yaml", b"edited"), "edited"),
+        (with_file(on_disk(NEW), "kept.yaml", b"edited"), "old"),
         (with_file(on_disk(NEW), "kept.yaml", None), "edited"),
         (with_file(on_disk(OLD), "gone/x.yaml", None), "edited"),
         (diff.Observed(index=b"damaged", files=NEW.contents()), "edited"),
@@ -88,6 +92,17 @@ def test_an_index_in_another_layout_is_an_edited_one() -> None:
     found = diff.compare(NEW, crlf)
 
     assert (found.kind, [difference.path for difference in found.differences]) == ("edited", ["index.json"])
+
+
+def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
+    digests = {path: tree.digest(content) for path, content in OLD.contents().items()}
+    content = json.dumps({"version": 1, "files": digests}, sort_keys=True, indent=2).encode() + b"\n"
+    seen = dataclasses.replace(on_disk(OLD), index=content, recorded=index_file.parse(content))
+
+    assert (diff.compare(OLD, seen).kind, diff.compare(OLD, seen).foreign, diff.blocked(NEW, seen)) == ("old", (), ())
+    assert diff.rewrite(OLD, seen).writes == ()
+    assert diff.rewrite(OLD, seen).final == on_disk(OLD).index
+    assert diff.rewrite(NEW, seen).removals == ("gone/x.yaml",)
 
 
 def test_every_file_that_is_not_as_compiled_is_a_difference() -> None:

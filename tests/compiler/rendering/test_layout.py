@@ -1,17 +1,41 @@
 """Objects become files: one each, in a folder by component, listed in the order in which they are applied."""
 
+from typing import Any
+
 import pytest
 import yaml
 
-from compiler.rendering import layout
+from compiler.output import tree
+from compiler.rendering import ir, layout
 
 A = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}
 NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae"}}
 
 
-def files(*objects: tuple[str, object], bootstrap: tuple[tuple[str, object], ...] = ()) -> dict[str, str]:
+Component = tuple[str, dict[str, Any]]
+
+
+def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree.Tree:
+    """The tree of these objects, which stand in for what the templates give."""
+    plan = ir.ClusterPlan(
+        name="east",
+        has_nodes=True,
+        engine="none",
+        keep_crds=False,
+        manifests=tuple(manifest(*item) for item in objects),
+        bootstrap=tuple(manifest(*item) for item in bootstrap),
+    )
+    return layout.tree(plan, layout.objects(plan, lambda item: item.value))
+
+
+def manifest(component: str, data: dict[str, Any]) -> ir.Manifest:
+    """A manifest whose value is its object already."""
+    return ir.Manifest(component=component, template="", value=data)
+
+
+def files(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> dict[str, str]:
     """The files of these objects."""
-    return dict(layout.files(objects, bootstrap))  # type: ignore[arg-type]  # mappings, each of them
+    return dict(compiled(*objects, bootstrap=bootstrap).files)
 
 
 def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
@@ -21,9 +45,9 @@ def test_an_object_is_in_the_folder_of_its_component_by_kind_and_name() -> None:
 
 
 def test_the_files_are_sorted_by_path() -> None:
-    found = layout.files([("namespace", NAMESPACE), ("driver", A)], [("bootstrap", A)])
+    found = files(("namespace", NAMESPACE), ("driver", A), bootstrap=(("bootstrap", A),))
 
-    assert [path for path, _ in found] == sorted(path for path, _ in found)
+    assert list(found) == sorted(found)
 
 
 def test_kustomize_lists_components_in_the_order_of_their_needs_and_no_bootstrap() -> None:

@@ -1,0 +1,143 @@
+"""index.json, the only record of the files that the compiler wrote to output/<cluster>/.
+
+While a rewrite is under way it names every file of the old and of the new tree and is marked incomplete. It holds no
+digests: git has every content, and a compile compares files with the tree that it wants.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+NAME = "index.json"
+"""The name of the file; it does not list itself."""
+
+VERSION = 2
+"""The version that is written. Version 1 maps each file to a digest, and has neither workloads nor hasNodes."""
+
+Component = Literal["driver", "device-plugin"]
+State = Literal["Present", "Absent"]
+
+_FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"})
+_V1_FIELDS = frozenset({"version", "complete", "files"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """A DaemonSet of the driver or of the device plugin."""
+
+    file: str
+    component: Component
+    policy: str
+    pool: str | None = None
+    """None for a device plugin, which serves all pools of its policy."""
+    state: State | None = None
+    """The state of the driver; None for a device plugin."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """The content of index.json."""
+
+    files: tuple[str, ...]
+    """Sorted paths below output/<cluster>/."""
+    workloads: tuple[Workload, ...] = ()
+    has_nodes: bool = False
+    """True when the cluster's inventory had nodes at the compile."""
+    complete: bool = True
+    """False while a rewrite is under way."""
+    version: int = VERSION
+    """The version that was read."""
+
+
+def interim(old: Index | None, new: Index) -> Index:
+    """Return the index of a rewrite under way, which covers both trees."""
+    if old is None:
+        old = Index(files=())
+    return Index(
+        files=tuple(sorted({*old.files, *new.files})),
+        workloads=_sorted({*old.workloads, *new.workloads}),
+        has_nodes=old.has_nodes or new.has_nodes,
+        complete=False,
+    )
+
+
+def text(index: Index) -> str:
+    """Return the text of index.json: keys sorted, a file or a workload a line."""
+    workloads = (
+        {"component": item.component, "file": item.file, "policy": item.policy, "pool": item.pool, "state": item.state}
+        for item in _sorted(index.workloads)
+    )
+    return (
+        "{\n"
+        f'  "complete": {_json(index.complete)},\n'
+        f'  "files": {_lines(sorted(index.files))},\n'
+        f'  "hasNodes": {_json(index.has_nodes)},\n'
+        f'  "version": {VERSION},\n'
+        f'  "workloads": {_lines(workloads)}\n'
+        "}\n"
+    )
+
+
+def parse(content: bytes) -> Index | None:
+    """Return the index that a text states, in any layout; None where the text is damaged."""
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(data, dict):
+        return None
+    return _v1(data) if data.get("version") == 1 else _v2(data)
+
+
+def _v1(data: Mapping[str, Any]) -> Index | None:
+    files, complete = data.get("files"), data.get("complete", True)
+    if not data.keys() <= _V1_FIELDS or not isinstance(files, dict) or not isinstance(complete, bool):
+        return None
+    if not all(isinstance(digest, str) and len(digest) == 64 for digest in files.values()):
+        return None
+    return Index(files=tuple(sorted(files)), complete=complete, version=1)
+
+
+def _v2(data: Mapping[str, Any]) -> Index | None:
+    if data.keys() != _FIELDS or data["version"] != VERSION:
+        return None
+    files, workloads, flags = data["files"], data["workloads"], (data["complete"], data["hasNodes"])
+    if not all(isinstance(flag, bool) for flag in flags):
+        return None
+    if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
+        return None
+    if not isinstance(workloads, list) or not all(_is_workload(item, files) for item in workloads):
+        return None
+    return Index(
+        files=tuple(sorted(files)),
+        workloads=_sorted(Workload(**item) for item in workloads),
+        has_nodes=flags[1],
+        complete=flags[0],
+    )
+
+
+def _is_workload(data: Any, files: Collection[str]) -> bool:
+    return (
+        isinstance(data, dict)
+        and data.keys() == {"file", "component", "policy", "pool", "state"}
+        and data["file"] in files
+        and data["component"] in get_args(Component)
+        and isinstance(data["policy"], str)
+        and (data["pool"] is None or isinstance(data["pool"], str))
+        and data["state"] in (None, *get_args(State))
+    )
+
+
+def _sorted(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+    # An interim index may hold a file twice, with the old and with the new state.
+    return tuple(sorted(workloads, key=lambda item: (item.file, item.policy, item.pool or "", item.state or "")))
+
+
+def _lines(values: Iterable[Any]) -> str:
+    lines = ",\n".join(f"    {_json(value)}" for value in values)
+    return f"[\n{lines}\n  ]" if lines else "[]"
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)

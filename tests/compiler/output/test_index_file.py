@@ -1,0 +1,171 @@
+"""index.json as a value: read, written, and taken over from version 1."""
+
+import json
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import strategies as st
+
+from compiler.output import index_file, tree
+
+PARTS = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,5}", fullmatch=True)
+PATHS = st.lists(PARTS, min_size=1, max_size=3).map("/".join).filter(tree.is_path)
+DIGEST = tree.digest(b"x")
+
+
+@st.composite
+def indexes(draw: st.DrawFn) -> index_file.Index:
+    """Any index that a compile may write."""
+    files = tuple(sorted(draw(st.sets(PATHS, max_size=6))))
+    drivers = st.builds(
+        index_file.Workload,
+        file=st.sampled_from(files or ("x",)),
+        component=st.just("driver"),
+        policy=PARTS,
+        pool=PARTS,
+        state=st.sampled_from(["Present", "Absent"]),
+    )
+    plugins = st.builds(
+        index_file.Workload,
+        file=st.sampled_from(files or ("x",)),
+        component=st.just("device-plugin"),
+        policy=PARTS,
+    )
+    workloads = draw(st.lists(drivers | plugins, max_size=3, unique_by=lambda item: item.file)) if files else []
+    return index_file.Index(
+        files=files,
+        workloads=tuple(sorted(workloads, key=lambda item: item.file)),
+        has_nodes=draw(st.booleans()),
+        complete=draw(st.booleans()),
+    )
+
+
+def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> None:
+    index = index_file.Index(
+        files=("device-plugin/p.yaml", "driver/d.yaml", "images.txt"),
+        workloads=(
+            index_file.Workload(
+                file="driver/d.yaml", component="driver", policy="tls", pool="canary", state="Present"
+            ),
+            index_file.Workload(file="device-plugin/p.yaml", component="device-plugin", policy="tls"),
+        ),
+        has_nodes=True,
+    )
+
+    assert index_file.text(index) == (
+        "{\n"
+        '  "complete": true,\n'
+        '  "files": [\n'
+        '    "device-plugin/p.yaml",\n'
+        '    "driver/d.yaml",\n'
+        '    "images.txt"\n'
+        "  ],\n"
+        '  "hasNodes": true,\n'
+        '  "version": 2,\n'
+        '  "workloads": [\n'
+        '    {"component": "device-plugin", "file": "device-plugin/p.yaml", "policy": "tls", "pool": null, '
+        '"state": null},\n'
+        '    {"component": "driver", "file": "driver/d.yaml", "policy": "tls", "pool": "canary", '
+        '"state": "Present"}\n'
+        "  ]\n"
+        "}\n"
+    )
+
+
+def test_an_empty_index_has_empty_lists() -> None:
+    text = index_file.text(index_file.Index(files=(), complete=False))
+
+    assert json.loads(text) == {"complete": False, "files": [], "hasNodes": False, "version": 2, "workloads": []}
+
+
+@hypothesis.given(indexes())
+def test_an_index_is_read_back_as_it_was_written(index: index_file.Index) -> None:
+    assert index_file.parse(index_file.text(index).encode()) == index
+
+
+@hypothesis.given(indexes(), st.data())
+def test_an_index_that_lost_its_end_is_damaged(index: index_file.Index, data: st.DataObject) -> None:
+    text = index_file.text(index).rstrip().encode()
+    length = data.draw(st.integers(0, len(text) - 1))
+
+    assert index_file.parse(text[:length]) is None
+
+
+def test_an_interim_index_keeps_the_old_and_the_new_state_of_a_workload() -> None:
+    old, new = (
+        index_file.Workload(file="d.yaml", component="driver", policy="tls", pool="rest", state=state)
+        for state in ("Present", "Absent")
+    )
+    before = index_file.Index(files=("d.yaml", "x.yaml"), workloads=(old,), has_nodes=True)
+    after = index_file.Index(files=("d.yaml",), workloads=(new,))
+
+    interim = index_file.interim(before, after)
+
+    assert interim == index_file.Index(
+        files=("d.yaml", "x.yaml"), workloads=(new, old), has_nodes=True, complete=False
+    )
+    assert index_file.parse(index_file.text(interim).encode()) == interim
+
+
+@pytest.mark.parametrize("complete", [True, False])
+def test_version_1_is_read_as_an_index_without_workloads(complete: bool) -> None:
+    data = {"version": 1, "files": {"b": DIGEST, "a": DIGEST}} | ({} if complete else {"complete": False})
+
+    found = index_file.parse(json.dumps(data).encode())
+
+    assert found == index_file.Index(files=("a", "b"), complete=complete, version=1)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"version": 3, "files": {}}',
+        b'{"version": 1}',
+        b'{"version": 1, "files": []}',
+        b'{"version": 1, "files": {"a": 1}}',
+        b'{"version": 1, "files": {"a": "short"}}',
+        b'{"version": 1, "files": {}, "complete": "no"}',
+        b'{"version": 1, "files": {}, "more": 1}',
+        b'{"version": 2, "files": []}',
+        b'<<<<<<< HEAD\n{"version": 1, "files": {}}\n=======\n',
+    ],
+)
+def test_what_is_no_index_is_damaged(text: bytes) -> None:
+    assert index_file.parse(text) is None
+
+
+WORKLOAD = {"file": "d.yaml", "component": "driver", "policy": "tls", "pool": "rest", "state": "Present"}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"version": 3},
+        {"version": "2"},
+        {"complete": "yes"},
+        {"hasNodes": 1},
+        {"files": {}},
+        {"files": ["d.yaml", 1]},
+        {"files": []},
+        {"workloads": {}},
+        {"workloads": [1]},
+        {"workloads": [WORKLOAD | {"file": "../x"}]},
+        {"workloads": [WORKLOAD | {"component": "nfd"}]},
+        {"workloads": [WORKLOAD | {"policy": None}]},
+        {"workloads": [WORKLOAD | {"pool": 1}]},
+        {"workloads": [WORKLOAD | {"state": "present"}]},
+        {"workloads": [WORKLOAD | {"state": []}]},
+        {"workloads": [WORKLOAD | {"more": 1}]},
+        {"more": 1},
+    ],
+)
+def test_an_index_with_a_wrong_field_is_damaged(damage: dict[str, Any]) -> None:
+    sound = {"version": 2, "complete": True, "hasNodes": True, "files": ["d.yaml"], "workloads": [WORKLOAD]}
+
+    assert index_file.parse(json.dumps(sound).encode()) is not None
+    assert index_file.parse(json.dumps(sound | damage).encode()) is None
