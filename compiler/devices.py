@@ -1,8 +1,9 @@
-"""The table of KAE device kinds: the only place where a kind is written down.
+"""The table of KAE device kinds: PCI ids, modules and parameters, from which resources, rules and configs follow.
 
-Everything else (resource names, NFD rules, module parameters, the programs' config) follows from it, so a
-new kind is one entry here. PCI ids, modules and the ranges of their parameters are those of the Linux
-driver (drivers/crypto/hisilicon, include/linux/pci_ids.h) and of kunpengcompute/KAE.
+A new kind also needs three fields of the language: its switch in model/policy.Operator, its name in
+model/policy.Sharing, and its name in model/driver.Sriov. tests/compiler/test_devices.py fails until they exist, and
+CONTRIBUTING.md lists all steps. PCI ids, modules and the ranges of their parameters are those of the Linux driver
+(drivers/crypto/hisilicon, include/linux/pci_ids.h) and of kunpengcompute/KAE.
 """
 
 from collections.abc import Mapping
@@ -10,24 +11,24 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 VENDOR = "19e5"
-"""PCI vendor id of Huawei; a string, as a YAML reader takes the bare word for the number 1900000."""
+"""PCI vendor id of Huawei; in YAML it needs quotes, as the bare word is the number 1900000."""
 
 DOMAIN = "openfuyao.com"
 """Prefix of the resources and node labels."""
 
 BASE_MODULES = ("uacce", "hisi_qm")
-"""What every kind's module stands on, in the order of loading."""
+"""The modules that the module of every kind depends on, in the order of loading."""
 
 MAX_VFS = 63
-"""Virtual functions that one device can have."""
+"""The most virtual functions of one device."""
 
 DEVICE_QUEUES = 1024
-"""Queues of one device, shared by the physical function (pf_q_num) and its virtual functions."""
+"""Queues of one device, divided between the physical function (pf_q_num) and its virtual functions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """The integers that a module parameter takes: from `least` to `most`, in steps."""
+    """The integers that a module parameter accepts: from `least` to `most`, in steps."""
 
     least: int
     most: int
@@ -36,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """A kind of accelerator, with the PCI ids of its physical and virtual functions and its module."""
+    """A kind of accelerator: the PCI device ids of its physical and virtual functions, and its module."""
 
     name: str
     title: str
@@ -49,12 +50,12 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """The extended resource that a pod asks for."""
+        """The extended resource that a pod requests."""
         return f"{DOMAIN}/kae.{self.name}"
 
     @property
     def present(self) -> str:
-        """The node label that says a device of this kind is there."""
+        """The label of a node that has a device of this kind."""
         return f"{self.resource}.present"
 
 
@@ -101,8 +102,8 @@ KINDS: tuple[Kind, ...] = (
 )
 
 PRESENT = f"{DOMAIN}/kae.present"
-"""The node label that says a KAE device of any kind is there."""
+"""The label of a node that has a KAE device of any kind."""
 
 OPT_OUT_DRIVER = f"{DOMAIN}/kae.deploy.driver"
 OPT_OUT_DEVICE_PLUGIN = f"{DOMAIN}/kae.deploy.device-plugin"
-"""Node labels by which people keep a component away ("false"); read here, never written."""
+"""Node labels with which people keep a component away (value "false"); the compiler never sets them."""

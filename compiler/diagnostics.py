@@ -83,7 +83,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "not-a-file": _error("A path that ends like a document is a regular file, or a link to one."),
         "file-too-large": _error("A YAML file is at most 32 MiB; larger inventories are JSON."),
         "bad-encoding": _error("Documents are UTF-8 without a byte order mark."),
-        "forbidden-character": _error("Documents hold no NUL, no control characters and no half characters."),
+        "forbidden-character": _error("Documents hold no NUL, no control characters and no unpaired surrogates."),
         "yaml-syntax": _error("The file is well-formed YAML."),
         "json-syntax": _error("The file is well-formed JSON, without NaN or Infinity."),
         "duplicate-key": _error("A key stands once in a mapping."),

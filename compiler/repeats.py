@@ -1,4 +1,4 @@
-"""What stands twice in what should be unique."""
+"""Duplicates among items that should be unique."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
@@ -7,7 +7,7 @@ Item = TypeVar("Item")
 
 
 def of(items: Iterable[Item], key: Callable[[Item], Hashable]) -> Iterator[tuple[Item, Item]]:
-    """Each item whose key an earlier one has, behind the first that had it."""
+    """Yield each item whose key an earlier item has, as a pair: the first item with that key, then this one."""
     first: dict[Hashable, Item] = {}
     for item in items:
         known = key(item)

@@ -194,9 +194,7 @@ def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnosti
 def _left(this: _Run, wanted: tree.Tree) -> Iterable[diagnostics.Diagnostic]:
     recorded = scan.recorded(this.output, wanted.cluster)
     folder = str(this.output / wanted.cluster)
-    return output_checks.left_drivers(
-        folder, wanted.cluster, recorded.workloads if recorded else (), wanted.workloads
-    )
+    return output_checks.left_drivers(folder, wanted.cluster, recorded.workloads if recorded else (), wanted.workloads)
 
 
 class _Done(NamedTuple):

@@ -104,9 +104,7 @@ class _Look:
         for item in wanted.objects:
             ref = cluster_status.ref_of(item.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
-        daemon_sets = cluster_status.wanted_daemon_sets(
-            [item.data for item in wanted.objects], view.decisions, nodes
-        )
+        daemon_sets = cluster_status.wanted_daemon_sets([item.data for item in wanted.objects], view.decisions, nodes)
         return cluster_status.Standing(
             cluster=cluster.name,
             server=self._cluster.host,

@@ -1,7 +1,7 @@
-"""One string of a document changed in its file's text, with every other character as it was.
+"""Changes of one string of a document in the text of its file, with every other character unchanged.
 
-The reader's own nodes say where a value stands; what is spliced in is then read again, and only data that
-differs in that one place is accepted.
+Positions come from the nodes of libyaml or the scanner of JSON. The changed text is read again, and is refused unless
+its data differs in that one string only.
 """
 
 import itertools
@@ -16,23 +16,23 @@ import yaml
 from compiler import errors, wording
 from compiler.formats import canonical, decode, documents, json_positions, yaml_text
 
-_LOADER = yaml.CSafeLoader  # libyaml, as in yamlreader: its marks count characters, and CR LF as two.
+_LOADER = yaml.CSafeLoader  # libyaml, as in yaml_reader: its marks count characters, and CR LF as two.
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _ANCHORED = re.compile(r"&[\w-]+[ \t]+(?=[^\s#])")
 _PRINTABLE = re.compile("[ -~]*")
 
 Splice = tuple[int, int, str]
-"""Where a text is cut, up to where, and what comes there."""
+"""The start and end of the characters that are replaced, and their replacement."""
 
 
 class RefusedError(errors.WorldError):
-    """What was asked does not fit the documents as they are written: a sentence, and an action as hint."""
+    """The documents are written in a form that does not allow the change: a sentence, and an action as hint."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A file of documents as it was read: its name, its whole text, and what stands in it."""
+    """A file as it was read: its name, its text, and its documents."""
 
     name: str
     text: str
@@ -40,36 +40,36 @@ class Source:
 
 
 def written(source: Source, index: int, path: documents.Path, value: str) -> Source:
-    """The file with a string at a path of its document `index`, which gets the mappings on the way that it lacks.
+    """Return the file with a string at a path of its document `index`; missing mappings on the path are added.
 
-    The list entries on the way must be there. Raises RefusedError where that cannot be had by one edit: where
-    aliases repeat the value, where a merge brings it, or where it is written in a form that no splice fits.
+    List items on the path must exist. Raise RefusedError where one edit cannot do this: where aliases repeat the value,
+    where a merge brings it, or where no splice fits its form.
     """
-    place = f"{source.documents[index].positions.span(path)}: '{wording.dotted(path)}'"
+    where = f"{source.documents[index].positions.span(path)}: '{wording.dotted(path)}'"
     if source.name.endswith(".json"):
         splice = _json_splice(source.text, path, value)
     else:
-        splice = _Yaml(source, index, place).splice(path, value)
+        splice = _Yaml(source, index, where).splice(path, value)
     start, end, piece = splice
     text = source.text[:start] + piece + source.text[end:]
-    after, found = decode.decode(source.name, text.encode())
-    if found or _plain_data(after) != _wanted(source, index, path, value):
-        raise _misfit(place)
+    after, findings = decode.decode(source.name, text.encode())
+    if findings or _plain_data(after) != _desired_data(source, index, path, value):
+        raise _misfit(where)
     return Source(name=source.name, text=text, documents=tuple(after))
 
 
-def _misfit(place: str) -> RefusedError:
-    return RefusedError(f"{place} cannot be changed without changing more.", hint="Write it by hand.")
+def _misfit(where: str) -> RefusedError:
+    return RefusedError(f"{where} cannot be changed without other changes.", hint="Write it by hand.")
 
 
-def _plain_data(found: list[documents.Document]) -> list[str]:
-    """Documents in a form in which only equal data is equal: 1, 1.0 and true differ, the order of keys does not."""
-    return [json.dumps(document.data, sort_keys=True) for document in found]
+def _plain_data(read: list[documents.Document]) -> list[str]:
+    """Return documents as JSON: 1, 1.0 and true differ there, and the order of keys does not count."""
+    return [json.dumps(document.data, sort_keys=True) for document in read]
 
 
-def _wanted(source: Source, index: int, path: documents.Path, value: str) -> list[str]:
-    """What the documents shall be after the edit."""
-    data = [json.loads(text) for text in _plain_data(list(source.documents))]  # what aliases share is apart now
+def _desired_data(source: Source, index: int, path: documents.Path, value: str) -> list[str]:
+    """Return the documents after the edit, as JSON."""
+    data = [json.loads(text) for text in _plain_data(list(source.documents))]  # Aliased values are separate copies now.
     inside = data[index]
     for step in path[:-1]:
         inside = inside.setdefault(step, {}) if isinstance(step, str) else inside[step]
@@ -88,14 +88,14 @@ def _json_splice(text: str, path: documents.Path, value: str) -> Splice:
 
 
 def _nested(path: documents.Path, value: str) -> tuple[str, str]:
-    """A key and its value, which holds the rest of the path."""
+    """Return a key and its value, which holds the rest of the path."""
     for step in reversed(path[1:]):
         value = f'{{"{step}": {value}}}'
     return f'"{path[0]}"', value
 
 
 def _json_addition(text: str, at: int, members: dict[Any, tuple[int, int]], entry: tuple[str, str]) -> Splice:
-    """A new member behind `name`, or else before all others; blanks and line breaks are those of its neighbour."""
+    """Return a splice with a new member after `name` or before all others, with the white space of its neighbour."""
     key, value = entry
     if not members:
         return at + 1, at + 1, f"{key}: {value}"
@@ -115,22 +115,23 @@ def _json_end(text: str, at: int) -> int:
 
 
 class _Yaml:
-    """A YAML document as libyaml's nodes."""
+    """A YAML document as nodes of libyaml."""
 
-    def __init__(self, source: Source, index: int, place: str) -> None:
+    def __init__(self, source: Source, index: int, where: str) -> None:
         self.text = source.text
         self.document = source.documents[index]
-        self.place = place
+        self.where = where
         try:
             nodes = [node for node in yaml.compose_all(source.text, Loader=_LOADER) if not _is_empty(node)]
-        except yaml.YAMLError as error:  # PyYAML's composer takes no anchor twice, as YAML and our reader do.
-            message = f"{place} cannot be changed: an anchor of the file is given twice."
+        except yaml.YAMLError as error:
+            # PyYAML's composer refuses a second anchor of the same name, which YAML allows.
+            message = f"{where} cannot be changed: an anchor of the file is defined twice."
             raise RefusedError(message, hint="Rename one of the anchors.") from error
         self.root = nodes[index]
         self.shared = set(_shared(self.root))
 
     def splice(self, path: documents.Path, value: str) -> Splice:
-        """The edit that puts the value there."""
+        """Return the splice that sets the string at a path to a value."""
         head: Any = None
         node: Any = self.root
         for depth, step in enumerate(path):
@@ -143,25 +144,25 @@ class _Yaml:
                     self._refuse_merged(path[: depth + 1])
                     return self._addition(node, head_before, path[depth:], value)
             if id(inner) in self.shared:
-                message = f"{self.place} is written for several places at once, by an anchor and its aliases."
-                raise RefusedError(message, hint="Write it out where it shall change.")
+                message = f"{self.where} is shared by an anchor and its aliases."
+                raise RefusedError(message, hint="Write the value out at this position.")
             node = inner
         return self._replacement(node, value, is_flow=is_flow)
 
     def _refuse_merged(self, path: documents.Path) -> None:
         if self.document.has(path):
-            message = f"{self.place} comes from a merge ('<<'), which others may share."
+            message = f"{self.where} comes from a merge ('<<'), which other mappings may share."
             raise RefusedError(message, hint=f"Write '{path[-1]}:' into the mapping itself.")
 
     def _replacement(self, node: Any, value: str, *, is_flow: bool) -> Splice:
-        """The scalar's characters, without its anchor, in the quotes that they had."""
+        """Return the splice that replaces a scalar, but not its anchor, with the quotes that it had."""
         if node.style in ("|", ">"):
-            raise RefusedError(f"{self.place} is written as a block.", hint="Write it on one line.")
+            raise RefusedError(f"{self.where} is a block scalar.", hint="Write it on one line.")
         start = node.start_mark.index
         if self.text.startswith("&", start):
             anchor = _ANCHORED.match(self.text, start)
             if anchor is None:
-                raise _misfit(self.place)
+                raise _misfit(self.where)
             start = anchor.end()
         if node.style == "'" and _PRINTABLE.fullmatch(value):
             piece = "'" + value.replace("'", "''") + "'"
@@ -170,7 +171,7 @@ class _Yaml:
         return start, node.end_mark.index, piece
 
     def _addition(self, node: Any, head: Any, path: documents.Path, value: str) -> Splice:
-        """A new key: behind `name` where there is one, otherwise first; mappings that were missing come last."""
+        """Return the splice for a new key: after `name` if there is one, else first; new mappings come last."""
         name, named = _own(node, "name")
         if node.flow_style:
             return self._flow_addition(node, None if id(named) in self.shared else named, path, value)
@@ -195,26 +196,26 @@ class _Yaml:
         return at, at, entry
 
     def _lines(self, after: int, column: int, path: documents.Path, value: str) -> Splice:
-        """A line for each key of the path, below the line of a position and with its line break."""
+        """Return the splice with a line for each key of the path, below the line of a position."""
         step = self._step()
         heads = [f"{' ' * (column + depth * step)}{key}:" for depth, key in enumerate(path)]
         lines = [*heads[:-1], f"{heads[-1]} {_scalar(value, is_flow=False)}"]
-        found = _BREAK.search(self.text, after)
-        if found:
-            return found.end(), found.end(), "".join(line + found.group() for line in lines)
+        line_end = _BREAK.search(self.text, after)
+        if line_end:
+            return line_end.end(), line_end.end(), "".join(line + line_end.group() for line in lines)
         usual = _BREAK.search(self.text)
         end = len(self.text)
         return end, end, "".join((usual.group() if usual else "\n") + line for line in lines)
 
     def _end(self, key: Any, value: Any) -> int:
-        """Where a key's value ends; a repeated value stands elsewhere, and its alias beside the key."""
+        """Return the end of a key's value, or of the key itself where the value is an alias."""
         if id(value) in self.shared:
             return int(key.end_mark.index)
         start, end = value.start_mark.index, value.end_mark.index
         return int(start) + len(self.text[start:end].rstrip())
 
     def _last(self, node: Any) -> int:
-        """Where the last value in a block ends; its own mark is behind the comments that follow."""
+        """Return the end of the last value in a block; the mark of the block is behind the comments that follow."""
         end = int(node.end_mark.index)
         while isinstance(node, yaml.CollectionNode) and not node.flow_style:
             key, inner = node.value[-1] if isinstance(node, yaml.MappingNode) else (node, node.value[-1])
@@ -225,7 +226,7 @@ class _Yaml:
         return end
 
     def _step(self) -> int:
-        """By how much the document indents a mapping."""
+        """Return the indentation of mappings in the document."""
         for key, inner in self.root.value:
             if isinstance(inner, yaml.MappingNode) and not inner.flow_style and id(inner) not in self.shared:
                 step: int = inner.value[0][0].start_mark.column - key.start_mark.column
@@ -234,15 +235,15 @@ class _Yaml:
 
 
 def _is_empty(node: Any) -> bool:
-    """Whether nothing stands between two marks of documents, which is no document to the reader."""
+    """Return whether a document is empty; the reader skips empty documents."""
     return isinstance(node, yaml.ScalarNode) and not node.value and not node.style
 
 
 def _shared(root: Any) -> Iterator[int]:
-    """What aliases repeat: the nodes that are met more than once."""
+    """Yield the ids of nodes that aliases repeat: those that are visited more than once."""
     seen: set[int] = set()
     pending = [root]
-    for node in pending:  # It grows on the way.
+    for node in pending:  # The loop appends to it.
         if id(node) in seen:
             yield id(node)
             continue
@@ -254,13 +255,13 @@ def _shared(root: Any) -> Iterator[int]:
 
 
 def _own(node: Any, key: str) -> tuple[Any, Any]:
-    """A mapping's key and value as nodes, without what a merge brings; nothing where it is absent."""
+    """Return the nodes of a key and its value in a mapping, without merged keys; two None where it is absent."""
     return next((pair for pair in node.value if pair[0].value == key), (None, None))
 
 
 def _scalar(value: str, *, is_flow: bool) -> str:
-    """A string as a new scalar: plain where the compiler's reader takes it for this very string."""
+    """Return the text of a new scalar: plain where the reader takes it for the same string, otherwise quoted."""
     form = "{{k: {}}}" if is_flow else "k: {}"
-    read, found = yaml_text.documents(form.format(value), "")
-    is_plain = not found and [document.data for document in read] == [{"k": value}]
+    read, findings = yaml_text.documents(form.format(value), "")
+    is_plain = not findings and [document.data for document in read] == [{"k": value}]
     return value if is_plain else canonical.quoted(value)

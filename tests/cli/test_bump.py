@@ -248,8 +248,8 @@ def test_a_policy_that_stands_twice_in_one_file_is_not_guessed(tmp_path: Path) -
         ("  devicePlugin: {version: &v 2.2.0}\n  driver: {version: *v}\n", "7:21", "by an anchor and its aliases"),
         ("  devicePlugin: &all {version: 2.2.0}\n  driver: *all\n", "6:32", "by an anchor and its aliases"),
         ("  devicePlugin: &all {version: 2.2.0}\n  driver: {<<: *all}\n", "6:32", "comes from a merge"),
-        ("  driver:\n    version: |-\n      2.2.0\n", "7:14", "is written as a block"),
-        ("  driver:\n    version: &v # new\n      2.2.0\n", "7:14", "cannot be changed without changing more"),
+        ("  driver:\n    version: |-\n      2.2.0\n", "7:14", "is a block scalar"),
+        ("  driver:\n    version: &v # new\n      2.2.0\n", "7:14", "cannot be changed without other changes"),
     ],
 )
 def test_a_version_that_is_not_one_place_is_refused(spec: str, place: str, words: str, tmp_path: Path) -> None:

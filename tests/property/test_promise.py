@@ -7,7 +7,7 @@ import hypothesis
 import yaml
 from hypothesis import strategies as st
 
-from compiler import diagnostics, pipeline
+from compiler import diagnostics
 from compiler.checks import assignment as checks
 from compiler.fleet import assignment, definitions
 from compiler.inventory import canonical_form, snapshot

@@ -234,11 +234,11 @@ def test_json_takes_any_string(value: str) -> None:
         ("spec: {driver: &d {version: x}}\na: {<<: *d}\n", "by an anchor and its aliases"),
         ("a: &d {version: x}\nspec: {driver: {<<: *d}}\n", "comes from a merge ('<<')"),
         ("a: &d {driver: {version: x}}\nspec: {<<: *d}\n", "comes from a merge ('<<')"),
-        ("spec: {driver: {version: x}}\na: &v p\nb: &v q\n", "an anchor of the file is given twice"),
-        ("spec:\n  driver:\n    version: >\n      x\n", "is written as a block"),
-        ("spec:\n  driver:\n    version: &v\n      x\n", "cannot be changed without changing more"),
-        ("spec:\n  a: |+\n    b\n\n\n", "cannot be changed without changing more"),
-        ("? spec\n: ? driver\n  : ? image\n    : a\n", "cannot be changed without changing more"),
+        ("spec: {driver: {version: x}}\na: &v p\nb: &v q\n", "an anchor of the file is defined twice"),
+        ("spec:\n  driver:\n    version: >\n      x\n", "is a block scalar"),
+        ("spec:\n  driver:\n    version: &v\n      x\n", "cannot be changed without other changes"),
+        ("spec:\n  a: |+\n    b\n\n\n", "cannot be changed without other changes"),
+        ("? spec\n: ? driver\n  : ? image\n    : a\n", "cannot be changed without other changes"),
     ],
 )
 def test_what_no_single_edit_can_change_is_refused(text: str, words: str) -> None:
