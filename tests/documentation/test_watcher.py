@@ -25,7 +25,7 @@ GAP = test_drivers.GAP
 
 WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
 TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
-PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py"]
+PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runtime/process.py"]
 
 _KINDS = {kind.__name__ for kind in git_errors.Failed.__subclasses__()} - {"Cancelled"}
 _FAILURES = {"Failure", "ConfigError", "Failed", "Untrusted", *_KINDS}
