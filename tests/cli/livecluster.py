@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from tests import project
-from tests.cli import apiserver, fleet
+from tests.cli import fleet
 from tests.golden import trees
+from tests.kube import apiserver
 
 NAMESPACE = "kae-operator"
 _APP = "app.kubernetes.io/name"

@@ -11,7 +11,8 @@ import yaml
 from compiler.inventory import canonical_form
 from compiler.kube import reader
 from tests import builders, project
-from tests.cli import apiserver, fleet
+from tests.cli import fleet
+from tests.kube import apiserver
 
 
 def piped(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

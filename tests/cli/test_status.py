@@ -11,8 +11,9 @@ from syrupy.assertion import SnapshotAssertion
 
 from compiler.status import cluster_status
 from tests import builders, project
-from tests.cli import apiserver, fleet, livecluster
+from tests.cli import fleet, livecluster
 from tests.golden import trees
+from tests.kube import apiserver
 
 DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
 

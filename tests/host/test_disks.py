@@ -10,7 +10,8 @@ import pytest
 
 from installer import paths
 from tests.cluster.local import machine as mounts
-from tests.installer import apiservers, incidents, machines, podresources, settings
+from tests.installer import incidents, machines, podresources, settings
+from tests.kube import apiserver
 
 MIB = 1 << 20
 BACK = "The host has again what it had before."
@@ -132,7 +133,7 @@ def test_a_disk_that_is_too_small_for_the_modules_is_refused_before_anybody_is_e
 ) -> None:
     with (
         disk(machine, MODULES, 20) as folder,
-        apiservers.serving(tmp_path) as server,
+        apiserver.serving(tmp_path) as server,
         podresources.serving(machine.root) as kubelet,
         incidents.Crew(machine, server) as crew,
     ):
@@ -169,7 +170,7 @@ def test_read_only_modules_are_refused_before_anybody_is_evicted(
 ) -> None:
     with (
         disk(machine, "/usr/lib/modules", 40) as folder,
-        apiservers.serving(tmp_path) as server,
+        apiserver.serving(tmp_path) as server,
         podresources.serving(machine.root) as kubelet,
         incidents.Crew(machine, server) as crew,
         read_only(folder),

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from installer.drain import eviction
-from tests.installer import apiservers, incidents, machines, podresources, settings
+from tests.installer import incidents, machines, podresources, settings
+from tests.kube import apiserver
 
 
 @pytest.fixture(autouse=True)
@@ -49,9 +50,9 @@ def newer(machine: machines.Machine, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
+def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
     """An API server, to which its `kubeconfig` leads."""
-    with apiservers.serving(tmp_path) as serving:
+    with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
@@ -74,7 +75,7 @@ def crew(machine: machines.Machine, request: pytest.FixtureRequest) -> Iterator[
 
 @pytest.fixture
 def users(
-    machine: machines.Machine, server: apiservers.ApiServer, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[incidents.Users]:
     """Pods of the host, which a drain looks at more often than it does by itself."""
     monkeypatch.setattr(eviction, "POLL_S", 0.04)

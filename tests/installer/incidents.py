@@ -9,7 +9,8 @@ from typing import Any
 from installer import loop, paths
 from installer.report import driver_state
 from installer.store import record
-from tests.installer import apiservers, layouts, machines, podresources, settings
+from tests.installer import layouts, machines, podresources, settings
+from tests.kube import apiserver
 
 POD = "shop/checkout"
 HPRE = "0000:79:00.0"
@@ -53,7 +54,7 @@ class Job(settings.Installer):
 class Crew:
     """The installers of a host, one after the other; all end with the block."""
 
-    def __init__(self, machine: machines.Machine, server: apiservers.ApiServer | None = None) -> None:
+    def __init__(self, machine: machines.Machine, server: apiserver.ApiServer | None = None) -> None:
         """Nobody works yet."""
         self._machine = machine
         self._server = server
@@ -89,7 +90,7 @@ class Crew:
 class Users:
     """Pods with a device, as the kubelet and the API server know them; who is evicted goes at once."""
 
-    def __init__(self, kubelet: podresources.Kubelet, server: apiservers.ApiServer) -> None:
+    def __init__(self, kubelet: podresources.Kubelet, server: apiserver.ApiServer) -> None:
         """There are none yet."""
         self.kubelet = kubelet
         self._server = server
@@ -99,7 +100,7 @@ class Users:
         """Pods are given a device."""
         for pod in pods:
             self.kubelet.give(pod, "nginx", settings.kind("hpre").resource, device)
-            self._server.state.pods.add(pod)
+            self._server.put_pods(pod)
 
     @property
     def evicted(self) -> list[str]:
@@ -121,7 +122,7 @@ def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
     )
 
 
-def holder(server: apiservers.ApiServer) -> str:
+def holder(server: apiserver.ApiServer) -> str:
     """Who holds the Lease; empty where nobody does."""
     held = server.lease(settings.MINE)
     return str(held.get("holderIdentity", ""))

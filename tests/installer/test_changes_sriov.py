@@ -7,7 +7,8 @@ import pytest
 
 from installer.report import report
 from tests.device_plugin import machines as racks
-from tests.installer import apiservers, incidents, machines, settings
+from tests.installer import incidents, machines, settings
+from tests.kube import apiserver
 
 HPRES = (incidents.HPRE, "0000:b9:00.0")
 ZIP = "0000:75:00.0"
@@ -93,7 +94,7 @@ def test_virtual_functions_that_were_asked_for_are_there_again_after_a_boot(
 
 
 def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes(
-    machine: machines.Machine, image: Path, server: apiservers.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     del server
     set_vfs(machine, HPRES[0], 1)
@@ -139,7 +140,7 @@ def test_more_than_a_device_can_have_is_refused_before_anybody_is_disturbed(  # 
     why: str,
     machine: machines.Machine,
     newer: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
 ) -> None:
@@ -255,7 +256,7 @@ def test_where_the_number_is_right_those_of_a_guest_and_of_nobody_stay_as_they_a
 
 
 def test_one_of_a_guest_blocks_another_number_and_is_named(
-    machine: machines.Machine, image: Path, server: apiservers.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     set_vfs(machine, HPRES[0], 2)
     lent, _ = machine.vfs(HPRES[0])
@@ -269,7 +270,7 @@ def test_one_of_a_guest_blocks_another_number_and_is_named(
 
 
 def test_one_of_a_guest_blocks_also_where_the_driver_serves_nobody_else(
-    image: Path, server: apiservers.ApiServer, tmp_path: Path
+    image: Path, server: apiserver.ApiServer, tmp_path: Path
 ) -> None:
     machine = machines.Machine(tmp_path / "dead")
     machine.load()
@@ -317,7 +318,7 @@ def test_nothing_is_unloaded_to_go_back_while_a_guest_has_one(
 
 
 def test_a_function_that_a_guest_hands_on_itself_keeps_no_driver_away(
-    image: Path, server: apiservers.ApiServer, tmp_path: Path
+    image: Path, server: apiserver.ApiServer, tmp_path: Path
 ) -> None:
     given = racks.virtual_machine(tmp_path / "rack").states()
     machine = machines.Machine(tmp_path / "guest", functions=[state.function for state in given.values()])

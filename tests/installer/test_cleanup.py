@@ -10,8 +10,9 @@ import pytest
 from installer import cli, config, paths
 from installer.host import chroot
 from runtime import logs, signals
-from tests.installer import apiservers, machines, settings
 from tests.installer import kernel as behind
+from tests.installer import machines, settings
+from tests.kube import apiserver
 
 DAEMON_SET = "kae-operator/kae-driver-tls"
 DEADLINE_S = 20
@@ -65,11 +66,11 @@ def pod(machine: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("daemon_set", [None, {"deletionTimestamp": "2026-01-02T03:04:05Z"}], ids=["gone", "going"])
 def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
-    daemon_set: dict[str, str] | None, pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+    daemon_set: dict[str, str] | None, pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
 ) -> None:
     def end() -> None:
         if daemon_set is not None:
-            server.state.daemon_sets[DAEMON_SET] = daemon_set
+            server.put_daemon_set(DAEMON_SET, **daemon_set)
         pod.host.stop.set()
 
     began = time.monotonic()
@@ -82,11 +83,11 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
 def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
-    why: str, pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+    why: str, pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
 ) -> None:
     def end() -> None:
         if why == "it is wanted":
-            server.state.daemon_sets[DAEMON_SET] = {}
+            server.put_daemon_set(DAEMON_SET)
         elif why == "nobody may ask":
             server.state.forbidden.add(f"daemonsets/{DAEMON_SET}")
         elif why == "nobody answers":
@@ -103,7 +104,7 @@ def test_the_driver_stays_when_its_daemon_set_is_not_surely_going(
 
 
 def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
-    machine: machines.Machine, image: Path, server: apiservers.ApiServer, pod: Pod
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer, pod: Pod
 ) -> None:
     (image.parent / "config.json").write_text(settings.text(settings.config()))
 
@@ -113,7 +114,7 @@ def test_the_driver_stays_where_the_policy_does_not_ask_for_a_cleanup(
 
 
 def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
-    pod: Pod, machine: machines.Machine, server: apiservers.ApiServer
+    pod: Pod, machine: machines.Machine, server: apiserver.ApiServer
 ) -> None:
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from installer.drain import cluster
-from tests.installer import apiservers
+from tests.kube import apiserver
 
 NAMESPACE = "kae-operator"
 LEASE = cluster.Lease(name="kae-driver-tls-1", holder="node-1", renewed="2026-01-02T03:04:05.000006Z", duration_s=900)
@@ -19,20 +19,20 @@ needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="need
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
-    with apiservers.serving(tmp_path) as serving:
+def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
 @pytest.fixture
-def api(server: apiservers.ApiServer) -> Iterator[cluster.Cluster]:
+def api(server: apiserver.ApiServer) -> Iterator[cluster.Cluster]:
     found = cluster.Cluster(server.kubeconfig)
     yield found
     found.close()
 
 
 @pytest.fixture
-def impatient(server: apiservers.ApiServer) -> Iterator[cluster.Cluster]:
+def impatient(server: apiserver.ApiServer) -> Iterator[cluster.Cluster]:
     """As `api`; but it waits for no more than a third of a second."""
     found = cluster.Cluster(server.kubeconfig, timeout_s=0.3)
     yield found
@@ -46,8 +46,8 @@ def failure(question: Callable[[], object], kind: type[Exception] = cluster.Unre
     return str(raised.value)
 
 
-def test_an_eviction_is_accepted(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
-    server.state.pods = {"default/nginx-0"}
+def test_an_eviction_is_accepted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+    server.put_pods("default/nginx-0")
 
     answer = api.evict("default", "nginx-0")
 
@@ -61,8 +61,9 @@ def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
     assert answer == cluster.Answer(outcome=cluster.Outcome.GONE)
 
 
-def test_a_budget_that_forbids_an_eviction_is_named(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
-    server.state.pods, server.state.budgets = {"default/nginx-0"}, {"default/nginx-0": "web"}
+def test_a_budget_that_forbids_an_eviction_is_named(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+    server.put_pods("default/nginx-0")
+    server.state.budgets = {"default/nginx-0": "web"}
 
     answer = api.evict("default", "nginx-0")
 
@@ -71,7 +72,7 @@ def test_a_budget_that_forbids_an_eviction_is_named(server: apiservers.ApiServer
 
 
 def test_an_api_server_under_load_says_not_now_in_its_own_words(
-    server: apiservers.ApiServer, api: cluster.Cluster
+    server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
     server.state.broken["pods/default/nginx-0"] = (429, {"message": "Too many requests, please try again later."})
 
@@ -81,7 +82,7 @@ def test_an_api_server_under_load_says_not_now_in_its_own_words(
     assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
 
 
-def test_an_eviction_that_is_not_allowed_says_why(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_an_eviction_that_is_not_allowed_says_why(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.state.forbidden = {"pods/default/nginx-0"}
 
     answer = api.evict("default", "nginx-0")
@@ -90,7 +91,7 @@ def test_an_eviction_that_is_not_allowed_says_why(server: apiservers.ApiServer, 
     assert answer == cluster.Answer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
 
 
-def test_a_created_answer_that_says_failure_is_no_eviction(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_a_created_answer_that_says_failure_is_no_eviction(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     said = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
     server.state.broken["pods/default/nginx-0"] = (201, {"status": "Failure", "message": said, "code": 500})
 
@@ -99,13 +100,13 @@ def test_a_created_answer_that_says_failure_is_no_eviction(server: apiservers.Ap
     assert sentence == f"The API server at {server.address} did not evict the pod default/nginx-0 (500): {said}"
 
 
-def test_names_are_quoted_in_paths(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_names_are_quoted_in_paths(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     api.evict("default", "../../secrets?a=b")
 
     assert server.state.requests == ["POST /api/v1/namespaces/default/pods/..%2F..%2Fsecrets%3Fa%3Db/eviction"]
 
 
-def test_a_lease_is_read_as_it_was_written(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_a_lease_is_read_as_it_was_written(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     written = api.create_lease(NAMESPACE, LEASE)
 
     assert api.lease(NAMESPACE, LEASE.name) == written == replace(LEASE, version=written.version)
@@ -120,7 +121,7 @@ def test_there_may_be_no_lease(api: cluster.Cluster) -> None:
     assert api.lease(NAMESPACE, LEASE.name) is None
 
 
-def test_an_update_leaves_what_others_wrote(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_an_update_leaves_what_others_wrote(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.put_lease(LEASE.name, holderIdentity="node-2", strategy="OldestEmulationVersion")
     found = api.lease(NAMESPACE, LEASE.name)
     assert found is not None
@@ -128,11 +129,14 @@ def test_an_update_leaves_what_others_wrote(server: apiservers.ApiServer, api: c
     api.update_lease(NAMESPACE, replace(found, holder="", transitions=3))
 
     assert server.lease(LEASE.name) == {"strategy": "OldestEmulationVersion", "leaseTransitions": 3}
-    assert server.state.leases[f"{NAMESPACE}/{LEASE.name}"]["metadata"]["uid"] == f"uid-of-{LEASE.name}"
+    assert (
+        server.get("coordination.k8s.io/v1", "Lease", LEASE.name, NAMESPACE)["metadata"]["uid"]
+        == f"uid-of-{LEASE.name}"
+    )
 
 
 def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
-    server: apiservers.ApiServer, api: cluster.Cluster
+    server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
     read = api.create_lease(NAMESPACE, LEASE)
     server.put_lease(LEASE.name, holderIdentity="node-2")
@@ -143,7 +147,7 @@ def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
     assert server.lease(LEASE.name)["holderIdentity"] == "node-2"
 
 
-def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.put_lease(LEASE.name, holderIdentity="node-2")
 
     failure(lambda: api.create_lease(NAMESPACE, LEASE), cluster.Conflict)
@@ -152,18 +156,18 @@ def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiservers.Api
 
 
 def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(
-    server: apiservers.ApiServer, api: cluster.Cluster
+    server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
     read = api.create_lease(NAMESPACE, LEASE)
-    server.state.leases.clear()
+    server.delete("coordination.k8s.io/v1", "Lease", LEASE.name, NAMESPACE)
 
     failure(lambda: api.update_lease(NAMESPACE, read), cluster.Conflict)
 
-    assert server.state.leases == {}
+    assert server.leases() == []
 
 
 def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(
-    server: apiservers.ApiServer, api: cluster.Cluster
+    server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
     server.state.forbidden = {f"leases/{NAMESPACE}/{LEASE.name}"}
 
@@ -180,15 +184,16 @@ def test_a_lease_that_may_not_be_seen_is_refused_in_a_sentence(
     ("metadata", "going"), [({}, False), ({"deletionTimestamp": "2026-01-02T03:04:05Z"}, True), (None, True)]
 )
 def test_a_daemon_set_goes_when_it_is_deleted_or_being_deleted(
-    server: apiservers.ApiServer, api: cluster.Cluster, metadata: dict[str, str] | None, going: bool
+    server: apiserver.ApiServer, api: cluster.Cluster, metadata: dict[str, str] | None, going: bool
 ) -> None:
-    server.state.daemon_sets = {} if metadata is None else {f"{NAMESPACE}/kae-driver-tls": metadata}
+    if metadata is not None:
+        server.put_daemon_set(f"{NAMESPACE}/kae-driver-tls", **metadata)
 
     assert api.daemon_set_is_going(NAMESPACE, "kae-driver-tls") is going
 
 
 def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
-    server: apiservers.ApiServer, api: cluster.Cluster
+    server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
     key = f"daemonsets/{NAMESPACE}/kae-driver-tls"
     answers = []
@@ -207,7 +212,7 @@ def test_nobody_knows_of_the_daemon_set_without_an_answer_of_kubernetes(
     assert answers == [None] * 8
 
 
-def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.down()
 
     sentence = failure(lambda: api.evict("default", "nginx-0"))
@@ -216,7 +221,7 @@ def test_an_api_server_that_is_gone_is_named_in_a_sentence(server: apiservers.Ap
     assert sentence == f"The API server at {server.address} cannot be reached: Connection refused."
 
 
-def test_an_api_server_that_comes_back_is_asked_again(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_an_api_server_that_comes_back_is_asked_again(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     api.evict("default", "nginx-0")
     server.down()
     failure(lambda: api.evict("default", "nginx-0"))
@@ -225,7 +230,7 @@ def test_an_api_server_that_comes_back_is_asked_again(server: apiservers.ApiServ
     assert api.evict("default", "nginx-0").outcome is cluster.Outcome.GONE
 
 
-def test_an_api_server_that_hangs_is_not_waited_for(server: apiservers.ApiServer, impatient: cluster.Cluster) -> None:
+def test_an_api_server_that_hangs_is_not_waited_for(server: apiserver.ApiServer, impatient: cluster.Cluster) -> None:
     server.state.deaf = True
 
     sentence = failure(lambda: impatient.evict("default", "nginx-0"))
@@ -233,7 +238,7 @@ def test_an_api_server_that_hangs_is_not_waited_for(server: apiservers.ApiServer
     assert sentence == f"The API server at {server.address} cannot be reached: it does not answer in time."
 
 
-def test_nothing_is_asked_twice(server: apiservers.ApiServer, impatient: cluster.Cluster) -> None:
+def test_nothing_is_asked_twice(server: apiserver.ApiServer, impatient: cluster.Cluster) -> None:
     server.state.deaf = True
     failure(lambda: impatient.lease(NAMESPACE, LEASE.name))
     failure(lambda: impatient.create_lease(NAMESPACE, LEASE))
@@ -244,7 +249,7 @@ def test_nothing_is_asked_twice(server: apiservers.ApiServer, impatient: cluster
     assert [request.partition(" ")[0] for request in server.state.requests] == ["GET", "POST", "GET"]
 
 
-def test_what_is_no_json_is_refused_with_its_first_words(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_what_is_no_json_is_refused_with_its_first_words(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.state.garbled = f"Bad\n gateway {'x' * 1000}"
     server.state.broken[f"leases/{NAMESPACE}/{LEASE.name}"] = (502, {})
 
@@ -254,11 +259,11 @@ def test_what_is_no_json_is_refused_with_its_first_words(server: apiservers.ApiS
     assert len(sentence) < 600
 
 
-def test_a_token_that_was_replaced_is_read_anew(server: apiservers.ApiServer, tmp_path: Path) -> None:
+def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("one")
     server.state.token = "one"  # noqa: S105 - of a stand-in
-    server.write_kubeconfig(None, tokenFile=str(token))
+    server.write_kubeconfig(tokenFile=str(token))
     api = cluster.Cluster(server.kubeconfig)
     api.evict("default", "nginx-0")
     token.write_text("two")
@@ -270,7 +275,7 @@ def test_a_token_that_was_replaced_is_read_anew(server: apiservers.ApiServer, tm
     assert answer.outcome is cluster.Outcome.GONE
 
 
-def test_a_token_that_nobody_knows_is_refused(server: apiservers.ApiServer, api: cluster.Cluster) -> None:
+def test_a_token_that_nobody_knows_is_refused(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.state.token = "another"  # noqa: S105 - of a stand-in
 
     sentence = failure(lambda: api.evict("default", "nginx-0"), cluster.Refused)
@@ -283,7 +288,7 @@ def test_a_token_that_nobody_knows_is_refused(server: apiservers.ApiServer, api:
 
 
 def test_the_kubeconfig_of_the_environment_is_used(
-    server: apiservers.ApiServer, monkeypatch: pytest.MonkeyPatch
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(server.kubeconfig))
     api = cluster.Cluster()
@@ -295,10 +300,10 @@ def test_the_kubeconfig_of_the_environment_is_used(
 
 
 @pytest.fixture
-def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiservers.ApiServer]:
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiserver.ApiServer]:
     """A server, and the environment and files that the kubelet would give to a pod; the token is `first`."""
     monkeypatch.delenv("KUBECONFIG", raising=False)
-    with apiservers.serving(tmp_path, tls=True) as serving:
+    with apiserver.serving(tmp_path, tls=True) as serving:
         monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(serving.port))
         (tmp_path / "token").write_text("first")
@@ -308,7 +313,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[apiservers.
 
 
 @needs_openssl
-def test_in_a_pod_its_service_account_is_used(pod: apiservers.ApiServer, tmp_path: Path) -> None:
+def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path: Path) -> None:
     api = cluster.Cluster(service_account=tmp_path)
 
     answers = [api.evict("default", "nginx-0")]
@@ -322,7 +327,7 @@ def test_in_a_pod_its_service_account_is_used(pod: apiservers.ApiServer, tmp_pat
 
 @needs_openssl
 def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
-    pod: apiservers.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pod: apiserver.ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -338,7 +343,7 @@ def test_in_a_pod_the_proxy_for_mirrors_is_not_used(
 def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Path) -> None:
     others = tmp_path / "others"
     others.mkdir()
-    with apiservers.serving(tmp_path, tls=True) as server, apiservers.serving(others, tls=True) as other:
+    with apiserver.serving(tmp_path, tls=True) as server, apiserver.serving(others, tls=True) as other:
         server.write_kubeconfig(other.authority, token="secret")  # noqa: S106 - of a stand-in
         api = cluster.Cluster(server.kubeconfig)
 
@@ -350,7 +355,7 @@ def test_a_server_that_another_authority_vouches_for_is_not_trusted(tmp_path: Pa
 
 
 @needs_openssl
-def test_a_pod_whose_token_is_taken_away_says_so(pod: apiservers.ApiServer, tmp_path: Path) -> None:
+def test_a_pod_whose_token_is_taken_away_says_so(pod: apiserver.ApiServer, tmp_path: Path) -> None:
     (tmp_path / "token").unlink()
     api = cluster.Cluster(service_account=tmp_path)
 

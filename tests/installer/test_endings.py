@@ -11,8 +11,9 @@ import pytest
 from installer import config, loop, paths
 from installer.store import record
 from runtime import errors, state
-from tests.installer import apiservers, machines, settings
 from tests.installer import kernel as behind
+from tests.installer import machines, settings
+from tests.kube import apiserver
 
 HPRE = "hisi_hpre-0"
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
@@ -28,7 +29,7 @@ def until(happened: Callable[[], object]) -> None:
 
 
 def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
-    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     machine.hold(4711, HPRE)

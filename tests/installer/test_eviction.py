@@ -10,7 +10,8 @@ import pytest
 from installer.drain import cluster, device_holders, eviction
 from installer.host import chroot
 from runtime import errors, process
-from tests.installer import apiservers, podresources
+from tests.installer import podresources
+from tests.kube import apiserver
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
 STRANGER = device_holders.Process(pid=4711, name="openssl", devices=("hisi_hpre-2",))
@@ -318,13 +319,14 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
-    with apiservers.serving(tmp_path) as serving:
+def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
-def test_a_kubelet_and_an_api_server_are_drained_together(server: apiservers.ApiServer, tmp_path: Path) -> None:
-    server.state.pods, server.state.budgets = {NGINX, REDIS}, {REDIS: "cache"}
+def test_a_kubelet_and_an_api_server_are_drained_together(server: apiserver.ApiServer, tmp_path: Path) -> None:
+    server.put_pods(NGINX, REDIS)
+    server.state.budgets = {REDIS: "cache"}
     api, host = cluster.Cluster(server.kubeconfig), chroot.Host(tmp_path)
     now = itertools.count()
     with podresources.serving(tmp_path) as kubelet:

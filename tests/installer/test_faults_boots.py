@@ -6,7 +6,8 @@ import pytest
 
 from installer import paths
 from installer.store import record
-from tests.installer import apiservers, incidents, machines, settings
+from tests.installer import incidents, machines, settings
+from tests.kube import apiserver
 
 OTHER = settings.OTHER_KERNEL
 
@@ -50,7 +51,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
 
 
 def test_who_got_a_device_of_the_older_driver_after_a_boot_is_evicted(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, server: apiservers.ApiServer, users: incidents.Users
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, server: apiserver.ApiServer, users: incidents.Users
 ) -> None:
     machine.capture_initramfs()
     settings.installed(machine, newer, driver_version="2.0.2")

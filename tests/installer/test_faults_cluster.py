@@ -7,7 +7,8 @@ import pytest
 from installer import paths
 from installer.drain import leases
 from installer.store import record
-from tests.installer import apiservers, incidents, machines, settings
+from tests.installer import incidents, machines, settings
+from tests.kube import apiserver
 
 POD = incidents.POD
 
@@ -30,13 +31,13 @@ def lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "MARGIN_S", leases.DURATION_S)
 
 
-def stolen(server: apiservers.ApiServer) -> None:
+def stolen(server: apiserver.ApiServer) -> None:
     """Another host takes the Lease."""
     server.put_lease(settings.MINE, holderIdentity="kp920-2")
 
 
 def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     server.down()
     machine.calls()
@@ -51,7 +52,7 @@ def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
 
 
 def test_once_the_api_server_is_back_the_upgrade_is_made(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     server.down()
     job.loop.cycle()
@@ -64,7 +65,7 @@ def test_once_the_api_server_is_back_the_upgrade_is_made(
 
 
 def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_deadline(
-    machine: machines.Machine, server: apiservers.ApiServer, users: incidents.Users, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
 
@@ -80,7 +81,7 @@ def test_an_api_server_that_goes_before_the_evictions_is_waited_for_until_the_de
 
 
 def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_told(
-    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     job.at("drain-devices", server.down, event="begun")
     job.settle()
@@ -97,7 +98,7 @@ def test_the_lease_of_a_host_that_is_blocked_is_free_as_soon_as_somebody_can_be_
 
 
 def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     job.at("unload-modules", server.down)
 
@@ -108,7 +109,7 @@ def test_an_api_server_that_goes_after_the_unloading_keeps_no_driver_away(
 
 
 def test_a_lease_that_could_not_be_given_back_is_given_back_later(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     job.at("unload-modules", server.down)
     job.settle()
@@ -122,7 +123,7 @@ def test_a_lease_that_could_not_be_given_back_is_given_back_later(
 
 
 def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is_unloaded(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     job.at("drain-devices", lambda: stolen(server))
     machine.calls()
@@ -136,7 +137,7 @@ def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is
 
 
 def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job, monkeypatch: pytest.MonkeyPatch
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def outage() -> None:
         server.down()
@@ -153,7 +154,7 @@ def test_a_lease_that_could_not_be_renewed_for_long_is_not_relied_upon(
 
 
 def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
-    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
+    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     job.at("drain-devices", lambda: stolen(server))
     job.settle()
@@ -167,7 +168,7 @@ def test_who_has_evicted_in_vain_does_not_evict_again_within_ten_minutes(
 
 
 def test_the_lease_is_kept_while_the_host_is_failed(
-    machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
@@ -178,7 +179,7 @@ def test_the_lease_is_kept_while_the_host_is_failed(
 
 
 def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
-    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, job: incidents.Job
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, job: incidents.Job
 ) -> None:
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job.settle()
@@ -196,7 +197,7 @@ def test_a_repair_gives_the_lease_back(  # noqa: PLR0913 - a host, its images, i
     machine: machines.Machine,
     image: Path,
     newer: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     crew: incidents.Crew,
     job: incidents.Job,
 ) -> None:
@@ -212,7 +213,7 @@ def test_a_repair_gives_the_lease_back(  # noqa: PLR0913 - a host, its images, i
 
 
 def test_a_record_that_cannot_be_written_keeps_no_lease(
-    machine: machines.Machine, server: apiservers.ApiServer, users: incidents.Users, job: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
 ) -> None:
     in_the_way = machine.root / "var/lib/kae/.driver.json.new"
     job.at("take-lease", lambda: (in_the_way / "in the way").mkdir(parents=True), event="begun")
@@ -226,7 +227,7 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
 
 @pytest.mark.parametrize("renewed", ["1970-01-01T00:00:00.000000Z", "2100-01-01T00:00:00.000000Z"])
 def test_a_clock_that_jumps_on_another_host_does_not_free_its_lease(
-    renewed: str, machine: machines.Machine, server: apiservers.ApiServer, job: incidents.Job
+    renewed: str, machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
 ) -> None:
     server.put_lease(settings.MINE, holderIdentity="kp920-2", leaseDurationSeconds=1, renewTime=renewed)
 

@@ -12,7 +12,8 @@ from installer import config, paths
 from installer.change import prepare
 from installer.drain import device_holders
 from installer.store import record
-from tests.installer import apiservers, incidents, machines, modulefiles, settings
+from tests.installer import incidents, machines, modulefiles, settings
+from tests.kube import apiserver
 
 POD = incidents.POD
 BUDGET = "shop/checkout-budget"
@@ -26,7 +27,7 @@ def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
 
 @pytest.fixture
 def blocked(
-    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
 ) -> incidents.Job:
     """An installer whose upgrade a disruption budget has kept from happening until the deadline."""
     del boot  # Time stands still.
@@ -51,7 +52,7 @@ def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
 
 
 def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_pod(
-    machine: machines.Machine, server: apiservers.ApiServer, blocked: incidents.Job
+    machine: machines.Machine, server: apiserver.ApiServer, blocked: incidents.Job
 ) -> None:
     assert blocked.shown.reason == (
         f"After 1 s a device is still held by pod {POD} (container nginx: 0000:79:00.0). The pod {POD} is not evicted:"
@@ -62,7 +63,7 @@ def test_a_budget_that_allows_no_eviction_until_the_deadline_is_named_with_its_p
 
 
 def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart(
-    newer: Path, server: apiservers.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
+    newer: Path, server: apiserver.ApiServer, crew: incidents.Crew, blocked: incidents.Job, boot: settings.Boot
 ) -> None:
     reason, asked = blocked.shown.reason, len(server.state.requests)
     boot.now_s += incidents.PACE_S - 1
@@ -75,7 +76,7 @@ def test_after_a_deadline_the_next_try_comes_in_ten_minutes_also_after_a_restart
 
 
 def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
-    machine: machines.Machine, server: apiservers.ApiServer, blocked: incidents.Job, boot: settings.Boot
+    machine: machines.Machine, server: apiserver.ApiServer, blocked: incidents.Job, boot: settings.Boot
 ) -> None:
     server.state.budgets.clear()
     boot.now_s += incidents.PACE_S
@@ -104,7 +105,7 @@ def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(
 
 
 def test_a_pod_that_the_installer_may_not_evict_is_named_with_the_api_servers_words(
-    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew
+    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     users.come(POD)
     server.state.forbidden.add(f"pods/{POD}")
@@ -141,7 +142,7 @@ def test_128_pods_that_share_a_device_are_all_told_to_go_once(
 
 
 def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
-    newer: Path, server: apiservers.ApiServer, users: incidents.Users, crew: incidents.Crew
+    newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     pods = [f"shop/checkout-{number:03}" for number in range(128)]
     users.come(*pods)
@@ -160,7 +161,7 @@ def test_of_128_pods_that_stay_eight_are_named_and_the_others_counted(
 def test_a_pod_that_gets_a_device_in_the_moment_before_the_announcement_is_evicted_too(
     machine: machines.Machine,
     newer: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
 ) -> None:
@@ -233,7 +234,7 @@ def test_a_kubelet_that_dies_while_holders_leave_blocks_and_nothing_is_unloaded(
 
 
 def test_a_virtual_function_of_a_virtual_machine_blocks_the_unloading_and_is_named(
-    machine: machines.Machine, newer: Path, server: apiservers.ApiServer, crew: incidents.Crew
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, crew: incidents.Crew
 ) -> None:
     machine.host.write_attribute(f"/sys/bus/pci/devices/{incidents.HPRE}/sriov_numvfs", "2")
     guest, other = machine.vfs(incidents.HPRE)
@@ -267,7 +268,7 @@ def test_a_host_that_waits_for_users_says_so_over_restarts_and_counts_its_tries(
 def test_who_ends_after_an_eviction_leaves_its_turn_to_its_successor(
     machine: machines.Machine,
     newer: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
 ) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from installer import config, paths
 from installer.store import record
-from tests.installer import apiservers, incidents, machines, settings
+from tests.installer import incidents, machines, settings
+from tests.kube import apiserver
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 30
@@ -70,7 +71,7 @@ class Pods:
 
 
 @pytest.fixture
-def pods(machine: machines.Machine, newer: Path, tmp_path: Path, server: apiservers.ApiServer) -> Iterator[Pods]:
+def pods(machine: machines.Machine, newer: Path, tmp_path: Path, server: apiserver.ApiServer) -> Iterator[Pods]:
     """Pods that find an API server."""
     del server  # Its kubeconfig lies in the folder.
     made = Pods(machine, newer, tmp_path)
@@ -143,7 +144,7 @@ def test_sigterm_before_anything_is_disturbed_lets_nothing_begin(
 
 
 def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_lease(
-    machine: machines.Machine, server: apiservers.ApiServer, pods: Pods
+    machine: machines.Machine, server: apiserver.ApiServer, pods: Pods
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     pod = pods.start("one")

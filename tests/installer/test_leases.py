@@ -9,7 +9,7 @@ import pytest
 
 from installer import config
 from installer.drain import cluster, leases
-from tests.installer import apiservers
+from tests.kube import apiserver
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
 FIRST, SECOND = NAMES
@@ -31,7 +31,7 @@ class Clock:
 class Hosts:
     """The installers of several hosts; every one has a connection of its own."""
 
-    def __init__(self, server: apiservers.ApiServer, clock: Clock) -> None:
+    def __init__(self, server: apiserver.ApiServer, clock: Clock) -> None:
         self._server = server
         self._clock = clock
         self._made: list[tuple[leases.Right, cluster.Cluster]] = []
@@ -51,8 +51,8 @@ class Hosts:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[apiservers.ApiServer]:
-    with apiservers.serving(tmp_path) as serving:
+def server(tmp_path: Path) -> Iterator[apiserver.ApiServer]:
+    with apiserver.serving(tmp_path) as serving:
         yield serving
 
 
@@ -62,7 +62,7 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def hosts(server: apiservers.ApiServer, clock: Clock) -> Iterator[Hosts]:
+def hosts(server: apiserver.ApiServer, clock: Clock) -> Iterator[Hosts]:
     made = Hosts(server, clock)
     yield made
     made.end()
@@ -85,7 +85,7 @@ def watch(right: leases.Right, clock: Clock, seconds: float) -> bool:
     return taken
 
 
-def test_the_first_one_to_need_a_lease_makes_it(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_the_first_one_to_need_a_lease_makes_it(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
 
     assert right.take()
@@ -93,10 +93,10 @@ def test_the_first_one_to_need_a_lease_makes_it(server: apiservers.ApiServer, ho
     spec = server.lease(FIRST)
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("node-1", 900)
     assert spec["renewTime"] == spec["acquireTime"]
-    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+    assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
-def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiserver.ApiServer, hosts: Hosts) -> None:
     rights = [hosts.right(f"node-{number}") for number in (1, 2, 3)]
 
     assert [right.take() for right in rights] == [True, True, False]
@@ -110,14 +110,14 @@ def test_the_first_free_lease_is_taken_and_none_is_left_over(server: apiservers.
     )
 
 
-def test_who_has_a_lease_takes_no_second_one(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_who_has_a_lease_takes_no_second_one(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
 
     assert [right.take(), right.take()] == [True, True]
-    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+    assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
-def test_the_own_lease_is_taken_before_a_free_one(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_the_own_lease_is_taken_before_a_free_one(server: apiserver.ApiServer, hosts: Hosts) -> None:
     server.put_lease(FIRST)
     server.put_lease(SECOND, holderIdentity="node-1", leaseTransitions=4)
     right = hosts.right("node-1")
@@ -127,7 +127,7 @@ def test_the_own_lease_is_taken_before_a_free_one(server: apiservers.ApiServer, 
     assert server.lease(SECOND)["leaseTransitions"] == 4
 
 
-def test_a_second_lease_in_the_own_name_is_given_back(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_second_lease_in_the_own_name_is_given_back(server: apiserver.ApiServer, hosts: Hosts) -> None:
     for name in NAMES:
         server.put_lease(name, holderIdentity="node-1")
     right = hosts.right("node-1")
@@ -137,7 +137,7 @@ def test_a_second_lease_in_the_own_name_is_given_back(server: apiservers.ApiServ
     assert "holderIdentity" not in server.lease(SECOND)
 
 
-def test_what_is_given_back_can_be_taken_by_another_host(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_what_is_given_back_can_be_taken_by_another_host(server: apiserver.ApiServer, hosts: Hosts) -> None:
     one, two = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     one.take()
 
@@ -147,7 +147,7 @@ def test_what_is_given_back_can_be_taken_by_another_host(server: apiservers.ApiS
     assert server.lease(FIRST)["leaseTransitions"] == 1
 
 
-def test_who_has_nothing_has_nothing_to_give_back(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_who_has_nothing_has_nothing_to_give_back(server: apiserver.ApiServer, hosts: Hosts) -> None:
     assert hosts.right("node-1").give_back()
     assert server.state.requests == []
 
@@ -176,7 +176,7 @@ def test_a_lease_that_is_renewed_is_never_free(hosts: Hosts, clock: Clock) -> No
 
 @pytest.mark.parametrize("moment", ["1970-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"])
 def test_the_times_in_a_lease_are_not_believed(
-    server: apiservers.ApiServer, hosts: Hosts, clock: Clock, moment: str
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock, moment: str
 ) -> None:
     server.put_lease(FIRST, holderIdentity="node-1", acquireTime=moment, renewTime=moment)
     right = hosts.right("node-2", FIRST)
@@ -186,7 +186,7 @@ def test_the_times_in_a_lease_are_not_believed(
     assert right.take()
 
 
-def test_another_duration_in_a_lease_is_not_believed(server: apiservers.ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_another_duration_in_a_lease_is_not_believed(server: apiserver.ApiServer, hosts: Hosts, clock: Clock) -> None:
     server.put_lease(FIRST, holderIdentity="node-1", leaseDurationSeconds=1)
     right = hosts.right("node-2", FIRST)
 
@@ -194,7 +194,7 @@ def test_another_duration_in_a_lease_is_not_believed(server: apiservers.ApiServe
 
 
 def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
-    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     server.put_lease(FIRST, holderIdentity="node-1")
     right = hosts.right("node-2", FIRST)
@@ -206,7 +206,7 @@ def test_a_clock_that_jumps_over_the_whole_duration_frees_nothing(
 
 
 def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(
-    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     alive, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
     alive.take()
@@ -224,7 +224,7 @@ def test_an_outage_of_the_api_server_makes_nobody_a_dead_host(
 
 
 def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
-    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     right = hosts.right("node-1")
     right.take()
@@ -242,7 +242,7 @@ def test_a_lease_is_safe_no_longer_than_others_leave_it_alone(
     assert right.is_safe()
 
 
-def test_a_renewal_counts_from_its_beginning(server: apiservers.ApiServer, hosts: Hosts, clock: Clock) -> None:
+def test_a_renewal_counts_from_its_beginning(server: apiserver.ApiServer, hosts: Hosts, clock: Clock) -> None:
     right = hosts.right("node-1")
     right.take()
     # Somebody has touched it, so the first write meets a conflict, and the clock goes on meanwhile.
@@ -258,7 +258,7 @@ def test_a_renewal_counts_from_its_beginning(server: apiservers.ApiServer, hosts
     assert not right.is_safe()
 
 
-def test_a_theft_is_noticed_at_the_next_renewal(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_theft_is_noticed_at_the_next_renewal(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", FIRST)
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -271,7 +271,7 @@ def test_a_theft_is_noticed_at_the_next_renewal(server: apiservers.ApiServer, ho
     assert not right.take()
 
 
-def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.put_lease(FIRST, holderIdentity=None)
@@ -283,7 +283,7 @@ def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiservers.ApiServe
     assert right.stolen == ""
 
 
-def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     before = server.lease(FIRST)["renewTime"]
@@ -296,10 +296,10 @@ def test_a_lease_that_somebody_else_touched_is_still_ours(server: apiservers.Api
     assert server.lease(FIRST)["strategy"] == "OldestEmulationVersion"
 
 
-def test_a_lease_that_was_deleted_is_made_anew(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_was_deleted_is_made_anew(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
-    server.state.leases.clear()
+    server.delete("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")
 
     right.renew()
 
@@ -307,7 +307,7 @@ def test_a_lease_that_was_deleted_is_made_anew(server: apiservers.ApiServer, hos
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiserver.ApiServer, hosts: Hosts) -> None:
     for name in NAMES:
         server.put_lease(name)
     right = hosts.right("node-1")
@@ -324,7 +324,7 @@ def test_who_is_second_in_the_same_moment_takes_the_next_lease(server: apiserver
     assert [request[:3] for request in server.state.requests] == ["GET", "GET", "PUT", "PUT"]
 
 
-def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", timeout_s=0.3)
 
     def do_not_answer_a_write(method: str) -> None:
@@ -337,11 +337,11 @@ def test_an_answer_that_got_lost_does_not_lead_to_two_leases(server: apiservers.
     assert right.held_s is None
     assert right.take()
     assert right.name == FIRST
-    assert list(server.state.leases) == [f"kae-operator/{FIRST}"]
+    assert server.leases() == [f"kae-operator/{FIRST}"]
 
 
 def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(
-    server: apiservers.ApiServer, hosts: Hosts
+    server: apiserver.ApiServer, hosts: Hosts
 ) -> None:
     server.put_lease(FIRST, holderIdentity="node-9")
     server.put_lease(SECOND)
@@ -362,7 +362,7 @@ def test_a_write_that_may_still_arrive_is_made_to_fail_by_a_second_one(
     assert "holderIdentity" not in server.lease(FIRST)
 
 
-def test_an_api_server_that_is_gone_gives_no_right(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_an_api_server_that_is_gone_gives_no_right(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     server.down()
 
@@ -374,7 +374,7 @@ def test_an_api_server_that_is_gone_gives_no_right(server: apiservers.ApiServer,
     assert right.take()
 
 
-def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiserver.ApiServer, hosts: Hosts) -> None:
     server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
     one, two = hosts.right("node-1"), hosts.right("node-2")
 
@@ -384,7 +384,7 @@ def test_a_lease_that_the_role_does_not_name_yet_is_passed_over(server: apiserve
     assert f"did not show the Lease kae-operator/{FIRST}, as the credentials do not allow it (403): " in two.others[0]
 
 
-def test_leases_that_are_all_refused_are_a_failure(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_leases_that_are_all_refused_are_a_failure(server: apiserver.ApiServer, hosts: Hosts) -> None:
     server.state.forbidden = {f"leases/kae-operator/{name}" for name in NAMES}
 
     with pytest.raises(cluster.Refused, match=r"\(403\)"):
@@ -392,7 +392,7 @@ def test_leases_that_are_all_refused_are_a_failure(server: apiservers.ApiServer,
 
 
 def test_a_restarted_installer_goes_on_holding_its_lease(
-    server: apiservers.ApiServer, hosts: Hosts, clock: Clock
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
 ) -> None:
     hosts.right("node-1").take()
     transitions = server.lease(FIRST).get("leaseTransitions", 0)
@@ -404,7 +404,7 @@ def test_a_restarted_installer_goes_on_holding_its_lease(
     assert server.lease(FIRST).get("leaseTransitions", 0) == transitions
 
 
-def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiserver.ApiServer, hosts: Hosts) -> None:
     server.put_lease(FIRST, holderIdentity="node-2")
     right = hosts.right("node-1")
 
@@ -413,7 +413,7 @@ def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiservers.
     assert right.stolen == f"The Lease {FIRST} is held by node-2 now."
 
 
-def test_a_restarted_installer_asks_until_somebody_answers(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_restarted_installer_asks_until_somebody_answers(server: apiserver.ApiServer, hosts: Hosts) -> None:
     hosts.right("node-1").take()
     server.down()
     right = hosts.right("node-1", renew_s=0.06)
@@ -424,7 +424,7 @@ def test_a_restarted_installer_asks_until_somebody_answers(server: apiservers.Ap
     until(right.is_safe)
 
 
-def test_what_cannot_be_given_back_now_is_given_back_later(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_what_cannot_be_given_back_now_is_given_back_later(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.06)
     right.take()
     server.down()
@@ -437,7 +437,7 @@ def test_what_cannot_be_given_back_now_is_given_back_later(server: apiservers.Ap
     assert right.stolen == ""
 
 
-def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.down()
@@ -449,7 +449,7 @@ def test_what_is_still_to_be_given_back_can_be_taken_again(server: apiservers.Ap
     assert server.lease(FIRST)["holderIdentity"] == "node-1"
 
 
-def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1")
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -460,7 +460,7 @@ def test_who_gives_back_what_another_one_has_meanwhile_leaves_it(server: apiserv
 
 
 def test_a_thread_renews_through_an_outage(
-    server: apiservers.ApiServer, hosts: Hosts, caplog: pytest.LogCaptureFixture
+    server: apiserver.ApiServer, hosts: Hosts, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     right = hosts.right("node-1", renew_s=0.03)
@@ -477,7 +477,7 @@ def test_a_thread_renews_through_an_outage(
     assert caplog.text.count("cannot be written now") == 1
 
 
-def test_a_thread_notices_a_theft_and_ends(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_thread_notices_a_theft_and_ends(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
     server.put_lease(FIRST, holderIdentity="node-2")
@@ -487,7 +487,7 @@ def test_a_thread_notices_a_theft_and_ends(server: apiservers.ApiServer, hosts: 
     assert server.lease(FIRST)["holderIdentity"] == "node-2"
 
 
-def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiservers.ApiServer, hosts: Hosts) -> None:
+def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiserver.ApiServer, hosts: Hosts) -> None:
     right = hosts.right("node-1", renew_s=0.03)
     right.take()
 
@@ -498,7 +498,7 @@ def test_a_closed_right_renews_no_more_and_keeps_its_lease(server: apiservers.Ap
 
 
 def test_never_more_hosts_than_leases_have_the_right_and_everybody_has_it_once(
-    server: apiservers.ApiServer, hosts: Hosts
+    server: apiserver.ApiServer, hosts: Hosts
 ) -> None:
     swapping: set[str] = set()
     most: list[int] = []

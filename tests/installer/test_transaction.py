@@ -7,7 +7,8 @@ import pytest
 
 from installer import paths
 from installer.store import record
-from tests.installer import apiservers, incidents, machines, modulefiles, settings
+from tests.installer import incidents, machines, modulefiles, settings
+from tests.kube import apiserver
 
 POD = incidents.POD
 BACK = "The host has again what it had before."
@@ -179,7 +180,7 @@ def test_absent_unloads_a_driver_of_others_under_always_and_keeps_its_modules_on
 def test_absent_evicts_with_the_same_care(
     machine: machines.Machine,
     image: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
 ) -> None:
@@ -194,7 +195,7 @@ def test_absent_evicts_with_the_same_care(
 def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
     machine: machines.Machine,
     image: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     users: incidents.Users,
     crew: incidents.Crew,
 ) -> None:

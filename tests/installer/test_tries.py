@@ -11,7 +11,8 @@ import pytest
 
 from installer.change import prepare
 from installer.store import record
-from tests.installer import apiservers, machines, settings
+from tests.installer import machines, settings
+from tests.kube import apiserver
 
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
 NO_MODULES = f"The image holds no modules for the running kernel {machines.KERNEL}; it has: none."
@@ -81,7 +82,7 @@ def test_the_first_pause_is_a_minute_and_each_further_one_is_twice_as_long(
 
 
 def test_after_a_failure_that_took_users_their_devices_the_first_pause_is_ten_minutes(
-    machine: machines.Machine, image: Path, newer: Path, boot: settings.Boot, server: apiservers.ApiServer
+    machine: machines.Machine, image: Path, newer: Path, boot: settings.Boot, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     record.update(machine.host, lease=settings.MINE)

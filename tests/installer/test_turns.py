@@ -7,17 +7,18 @@ import pytest
 from installer import config, paths
 from installer.drain import eviction
 from installer.store import record
-from tests.installer import apiservers, machines, podresources, settings
+from tests.installer import machines, podresources, settings
+from tests.kube import apiserver
 
 HPRE = "hisi_hpre-0"
 POD = "shop/checkout"
 
 
 def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
-    machine: machines.Machine, image: Path, boot: settings.Boot, server: apiservers.ApiServer
+    machine: machines.Machine, image: Path, boot: settings.Boot, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
-    server.state.pods.add(POD)
+    server.put_pods(POD)
     settings.break_parameter(machine)
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
@@ -38,7 +39,7 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
 
 @pytest.mark.parametrize("since", ["a harmless change of the config", "a boot"])
 def test_users_are_spared_also_after_a_look_that_found_everything_right(
-    since: str, machine: machines.Machine, image: Path, server: apiservers.ApiServer
+    since: str, machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     changes = {"drain": config.Drain(timeout_seconds=7)} if since != "a boot" else {}
@@ -58,11 +59,11 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
     machine: machines.Machine,
     image: Path,
     newer: Path,
-    server: apiservers.ApiServer,
+    server: apiserver.ApiServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     settings.installed(machine, image)
-    server.state.pods.add(POD)
+    server.put_pods(POD)
     with podresources.serving(machine.root) as kubelet:
         kubelet.give(POD, "nginx", settings.kind("hpre").resource, "0000:79:00.0")
         server.state.when_evicted = kubelet.remove
@@ -78,7 +79,7 @@ def test_an_upgrade_evicts_the_holders_once_and_gives_the_lease_back(
 
 
 def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old_driver(
-    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     machine.hold(4711, HPRE)
@@ -122,7 +123,7 @@ def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
 
 
 def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
-    machine: machines.Machine, image: Path, newer: Path, server: apiservers.ApiServer
+    machine: machines.Machine, image: Path, newer: Path, server: apiserver.ApiServer
 ) -> None:
     settings.installed(machine, image)
     machine.hold(4711, HPRE)

@@ -17,7 +17,7 @@ import pytest
 
 from runtime import logs, signals
 from tests import builders
-from tests.cli import apiserver
+from tests.kube import apiserver
 from tests.watcher import remotes, servers, settings
 from watcher import cli
 

@@ -12,7 +12,7 @@ import pytest
 from compiler import errors
 from compiler.kube import client, credentials, reader
 from tests import builders
-from tests.cli import apiserver
+from tests.kube import apiserver
 
 FIRST, SECOND = "first", "second"
 """Tokens."""

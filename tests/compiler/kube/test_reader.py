@@ -10,7 +10,7 @@ import pytest
 
 from compiler.kube import client, node_watch, reader
 from tests import builders
-from tests.cli import apiserver
+from tests.kube import apiserver
 
 
 @pytest.fixture

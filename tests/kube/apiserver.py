@@ -1,14 +1,12 @@
-"""A stand-in API server that is read from: real HTTP, and what the real one answers to gets, lists and watches.
+"""A stand-in API server over real HTTP, which answers gets, lists, watches, writes and evictions as the real one does.
 
-What there is, what it refuses and how it fails, a test says by its state, also while it serves.
+A test sets its objects, refusals and failures in `ApiServer.state`, also while it serves.
 """
 
 import contextlib
 import copy
 import http.server
 import json
-import socket
-import socketserver
 import ssl
 import subprocess
 import threading
@@ -18,15 +16,17 @@ from pathlib import Path
 from typing import Any
 from urllib import parse
 
-from tests.cli import apistate
+from tests.kube import objects, transport
+
+_LEASES = "coordination.k8s.io/v1"
 
 
 class ApiServer:
-    """A server on an address of the machine itself; after `down` nobody answers there until `up`."""
+    """A server on the loopback address; `down` stops it and `up` starts it again at the same address."""
 
     def __init__(self, folder: Path, *, tls: bool = False) -> None:
-        """Serves at once."""
-        self.state = apistate.State()
+        """Start to serve."""
+        self.state = objects.State()
         self.kubeconfig = folder / "kubeconfig"
         self.authority: Path | None = _certificate(folder) if tls else None
         self._server = self._serve(0)
@@ -35,13 +35,15 @@ class ApiServer:
 
     @property
     def address(self) -> str:
-        """Its URL."""
+        """The server's URL."""
         return f"{'https' if self.authority else 'http'}://127.0.0.1:{self.port}"
 
-    def write_kubeconfig(self, **user: str) -> None:
-        """Names this server to clients, with fields of the user such as tokenFile."""
+    def write_kubeconfig(self, authority: Path | None = None, **user: str) -> None:
+        """Write a kubeconfig for this server, with fields of the user such as tokenFile."""
         cluster = {"server": self.address}
-        if self.authority is not None:
+        if authority is not None:
+            cluster["certificate-authority"] = str(authority)
+        elif self.authority is not None:
             cluster["certificate-authority"] = self.authority.name  # beside the kubeconfig
         document = {
             "apiVersion": "v1",
@@ -56,40 +58,67 @@ class ApiServer:
         }
         self.kubeconfig.write_text(json.dumps(document))
 
-    def put(self, *objects: Mapping[str, Any]) -> None:
-        """Makes objects, or changes them to this."""
+    def put(self, *items: Mapping[str, Any]) -> None:
+        """Create or replace objects."""
         with self.state.condition:
-            for item in objects:
-                made = copy.deepcopy(dict(item))
-                known = self.state.objects.get(apistate.key_of(made))
-                self.state.objects[apistate.key_of(made)] = made
-                self._happened("MODIFIED" if known else "ADDED", made)
+            for item in items:
+                objects.put(self.state, item)
+
+    def put_pods(self, *keys: str) -> None:
+        """Create pods, named namespace/name."""
+        for namespace, _, name in (key.partition("/") for key in keys):
+            self.put({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": name}})
+
+    def put_daemon_set(self, key: str, **metadata: str) -> None:
+        """Create a DaemonSet, named namespace/name, with more metadata."""
+        namespace, _, name = key.partition("/")
+        metadata |= {"namespace": namespace, "name": name}
+        self.put({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
+
+    def put_lease(self, name: str, namespace: str = "kae-operator", **spec: object) -> None:
+        """Create or change a Lease as another client would; None removes a field."""
+        with self.state.condition:
+            metadata = {"namespace": namespace, "name": name, "uid": f"uid-of-{name}"}
+            fresh = {"apiVersion": _LEASES, "kind": "Lease", "metadata": metadata, "spec": {}}
+            known = self.state.objects.get((_LEASES, "Lease", namespace, name), fresh)
+            merged = known["spec"] | spec
+            self.put(known | {"spec": {key: value for key, value in merged.items() if value is not None}})
+
+    def lease(self, name: str, namespace: str = "kae-operator") -> dict[str, Any]:
+        """Return the spec of a Lease."""
+        spec: dict[str, Any] = self.get(_LEASES, "Lease", name, namespace)["spec"]
+        return spec
+
+    def leases(self) -> list[str]:
+        """Return the namespace/name of each Lease."""
+        with self.state.condition:
+            return [f"{key[2]}/{key[3]}" for key in self.state.objects if key[1] == "Lease"]
 
     def delete(self, api_version: str, kind: str, name: str, namespace: str = "") -> None:
-        """Removes an object."""
+        """Remove an object."""
         with self.state.condition:
-            self._happened("DELETED", self.state.objects.pop((api_version, kind, namespace, name)))
+            objects.happened(self.state, "DELETED", self.state.objects.pop((api_version, kind, namespace, name)))
 
     def get(self, api_version: str, kind: str, name: str, namespace: str = "") -> dict[str, Any]:
-        """An object, to be changed and put."""
+        """Return a copy of an object."""
         with self.state.condition:
             return copy.deepcopy(self.state.objects[(api_version, kind, namespace, name)])
 
     def tick(self) -> None:
-        """Time goes on without anything that happens to a node, of which bookmarks tell."""
+        """Let the version grow without a change of a node, as bookmarks report it."""
         with self.state.condition:
             self.state.version += 1
             self.state.events.append((self.state.version, "BOOKMARK", {"metadata": {}}))
             self.state.condition.notify_all()
 
     def forget(self) -> None:
-        """Compacts: nobody can go on from what was."""
+        """Compact: versions before now are no longer available."""
         with self.state.condition:
             self.state.version += 1
             self.state.compacted = self.state.version
 
     def down(self) -> None:
-        """Ends, and drops whoever is connected."""
+        """Stop, and drop all connections."""
         self._released.set()
         with self.state.condition:
             self.state.condition.notify_all()
@@ -98,20 +127,12 @@ class ApiServer:
         self._server.server_close()
 
     def up(self) -> None:
-        """Serves again at the same address, with everything that it knew."""
+        """Serve again at the same address, with the same objects."""
         self._server = self._serve(self.port)
 
-    def _happened(self, kind: str, item: dict[str, Any]) -> None:
-        state = self.state
-        state.version += 1
-        item["metadata"]["resourceVersion"] = str(state.version)
-        if item["kind"] == "Node":
-            state.events.append((state.version, kind, copy.deepcopy(apistate.metadata_of(item))))
-        state.condition.notify_all()
-
-    def _serve(self, port: int) -> "_Server":
+    def _serve(self, port: int) -> transport.Server:
         self._released = threading.Event()
-        server = _Server(("127.0.0.1", port), _handler(self.state, self._released))
+        server = transport.Server(port, _handler(self.state, self._released))
         if self.authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.authority, self.authority.with_suffix(".key"))
@@ -120,36 +141,9 @@ class ApiServer:
         return server
 
 
-class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = False
-    block_on_close = True
-    request_queue_size = 128
-
-    def __init__(self, address: tuple[str, int], handler: type[http.server.BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self._open: set[socket.socket] = set()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self._open.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes in the middle of an answer is no error here."""
-
-    def drop(self) -> None:
-        """Ends all connections."""
-        for request in tuple(self._open):
-            with contextlib.suppress(OSError):
-                request.shutdown(socket.SHUT_RDWR)
-
-
 @contextlib.contextmanager
 def serving(folder: Path, *, tls: bool = False) -> Iterator[ApiServer]:
-    """A server until the end of the test."""
+    """Yield a server, and stop it at the end."""
     server = ApiServer(folder, tls=tls)
     try:
         yield server
@@ -158,33 +152,41 @@ def serving(folder: Path, *, tls: bool = False) -> Iterator[ApiServer]:
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    state: apistate.State
+    state: objects.State
     released: threading.Event
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
-    def do_GET(self) -> None:
-        target = parse.urlsplit(self.path)
-        query = dict(parse.parse_qsl(target.query))
-        with self.state.condition:
-            self.state.requests.append(f"GET {parse.unquote(self.path)}")
-        if self.state.when_asked is not None:
-            self.state.when_asked(target.path)
-        if self.state.deaf:
+    def _answer(self) -> None:
+        target, state = parse.urlsplit(self.path), self.state
+        length = int(self.headers.get("Content-Length") or 0)
+        request = objects.Request(
+            method=self.command,
+            path=target.path,
+            query=dict(parse.parse_qsl(target.query)),
+            headers=self.headers,
+            body=json.loads(self.rfile.read(length)) if length else {},
+        )
+        with state.condition:
+            state.requests.append(f"{self.command} {self.path}")
+            if state.when_asked is not None:
+                state.when_asked(self.command)
+            prepared = state.answers.get(target.path)
+            if prepared:
+                self._say(*prepared.pop(0))
+                return
+            status, body = objects.answered(state, request)
+            text = state.garbled or (body if isinstance(body, str) else json.dumps(body))
+            deaf = state.deaf
+        if deaf:
             self.released.wait()
             self.close_connection = True
-            return
-        with self.state.condition:
-            prepared = self.state.answers.get(target.path)
-            if prepared:
-                status, text, headers = prepared.pop(0)
-                self._say(status, text, headers)
-                return
-            status, body = apistate.answered(self.state, target.path, query, self.headers)
-        if status == 200 and query.get("watch") == "true":
-            self._watch(query)
+        elif status == 200 and request.query.get("watch") == "true":
+            self._watch(request.query)
         else:
-            self._say(status, body if isinstance(body, str) else json.dumps(body), {})
+            self._say(status, text, {"Content-Type": "text/plain"} if state.garbled else {})
+
+    do_GET = do_POST = do_PUT = _answer  # noqa: N815 - http.server looks for these names
 
     def _say(self, status: int, text: str, headers: Mapping[str, str]) -> None:
         self.send_response(status)
@@ -207,7 +209,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                     self.state.condition.wait(0.05)
             for version, kind, item in found:
                 seen = version
-                self._tell({"type": kind, "object": item | {"metadata": apistate.versioned(item, version)}})
+                self._tell({"type": kind, "object": item | {"metadata": objects.versioned(item, version)}})
         if not self.released.is_set():
             self.wfile.write(b"0\r\n\r\n")
 
@@ -215,7 +217,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         line = json.dumps(event).encode() + b"\n"
         if self.state.cut:
             line = line[: len(line) // 2]
-        # Parts of events, as they arrive from afar.
+        # Events arrive in parts over a slow network.
         for part in (line[:20], line[20:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.flush()
@@ -223,15 +225,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             raise ConnectionError
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing: the test reads `requests`."""
+        """Log nothing; tests read `requests`."""
 
 
-def _handler(state: apistate.State, released: threading.Event) -> type[http.server.BaseHTTPRequestHandler]:
+def _handler(state: objects.State, released: threading.Event) -> type[http.server.BaseHTTPRequestHandler]:
     return type("Handler", (_Handler,), {"state": state, "released": released})
 
 
 def _certificate(folder: Path) -> Path:
-    """A certificate that is its own authority, for the address of the machine itself."""
+    """Make a self-signed certificate for the loopback address."""
     path = folder / "server.crt"
     make = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=kae-test"
     names = ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "keyUsage=critical,keyCertSign,digitalSignature"]
