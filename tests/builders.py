@@ -23,7 +23,7 @@ HPRE = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "
 
 
 def document(data: Any, file: str = "policies/test.yaml") -> documents.Document:
-    """Data as it is read from a file that holds nothing else."""
+    """Return data as read from a file that holds nothing else."""
     text = canonical.dump_json(data) if file.endswith(".json") else canonical.dump_yaml(data)
     (found,), notes = decode.decode(file, text.encode())
     assert notes == []
@@ -31,22 +31,22 @@ def document(data: Any, file: str = "policies/test.yaml") -> documents.Document:
 
 
 def raw(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's data."""
+    """Return a document's data."""
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
 
 
 def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
-    """A policy; without a spec it governs every node."""
+    """Return a policy; without a spec it matches every node."""
     return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
 
 
 def selecting(name: str, **labels: str) -> definitions.Policy:
-    """A policy for nodes with these labels."""
+    """Return a policy for nodes with these labels."""
     return policy(name, nodeSelector={"matchLabels": labels})
 
 
 def cluster(name: str = "east", **spec: Any) -> definitions.Cluster:
-    """A cluster; without a spec it has every default."""
+    """Return a cluster; without a spec it has every default."""
     return parse.cluster_of(document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"))
 
 
@@ -58,7 +58,7 @@ def profile(
     os_image: str = "openEuler 22.03 (LTS-SP4)",
     kernel_version: str = "5.10.0-216.oe2203sp4.aarch64",
 ) -> snapshot.Profile:
-    """A machine that KAE's driver supports."""
+    """Return a machine that KAE's driver supports."""
     return snapshot.Profile(
         architecture="arm64",
         kernel_version=kernel_version,
@@ -73,26 +73,26 @@ def profile(
 def node(
     name: str = "kp920-01", labels: Mapping[str, str] | None = None, machine: snapshot.Profile | None = None
 ) -> snapshot.Node:
-    """A node with HPRE devices, if its profile says nothing else."""
+    """Return a node, by default one with HPRE devices."""
     return snapshot.Node(name=name, profile=machine or profile(), hostname=name, labels=labels or {})
 
 
 def taint(text: str) -> snapshot.Taint:
-    """A taint from kubectl's way of writing it: key=value:effect."""
+    """Return a taint from kubectl's way of writing it: key=value:effect."""
     rest, _, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
     return snapshot.Taint(key=key, value=value, effect=effect)
 
 
 def nodes_of(*nodes: snapshot.Node, name: str = "east") -> snapshot.Inventory:
-    """The inventory of a cluster."""
+    """Return the inventory of a cluster."""
     return snapshot.Inventory(cluster=snapshot.ClusterName(name), file=f"inventory/{name}.json", nodes=nodes)
 
 
 def kubernetes_node(
     name: str = "kp920-01", labels: Mapping[str, str] | None = None, taints: Sequence[Mapping[str, str]] = ()
 ) -> dict[str, Any]:
-    """A Node as the API server prints it, with the volatile facts that it always holds."""
+    """Return a Node as the API server prints it, volatile fields included."""
     return {
         "apiVersion": "v1",
         "kind": "Node",
@@ -118,19 +118,19 @@ def kubernetes_node(
 
 
 def reduced(*items: Mapping[str, Any], ignored: Sequence[str] = ()) -> snapshot.Inventory:
-    """The inventory of Nodes as the API server prints them."""
+    """Return the inventory of Nodes as the API server prints them."""
     return reduction.of_kubernetes(snapshot.ClusterName("east"), "inventory/east.json", items, ignored)
 
 
 @functools.cache
 def renderer() -> layout.Render:
-    """The templates, which render equal values once."""
+    """Return the templates, which render equal values once."""
     return templates.renderer(package_data.templates())
 
 
 @functools.cache
 def judge() -> schema.Judge:
-    """The schemas of the documents."""
+    """Return the schemas of the documents."""
     return schema.Judge(package_data.schemas())
 
 
@@ -139,7 +139,7 @@ def view(
     nodes: Sequence[snapshot.Node] = (),
     where: definitions.Cluster | None = None,
 ) -> tuple[plan.Plan, tuple[diagnostics.Diagnostic, ...]]:
-    """A cluster's policies on its nodes, and what is to be said of them."""
+    """Return the plan of policies on a cluster's nodes, and the findings."""
     place = where or cluster()
     fleet = definitions.Fleet(
         policies=tuple(policies),
@@ -154,14 +154,14 @@ def files(
     nodes: Sequence[snapshot.Node] = (),
     where: definitions.Cluster | None = None,
 ) -> dict[str, str]:
-    """The files that a cluster compiles to, by path."""
+    """Return the files that a cluster compiles to, by path."""
     seen, notes = view(policies, nodes, where)
     assert not diagnostics.has_errors(notes), notes
     return dict(compiled(seen).files)
 
 
 def compiled(planned: plan.Plan) -> tree.Tree:
-    """The tree that the plan of a cluster compiles to."""
+    """Return the tree that the plan of a cluster compiles to."""
     made = pipeline.cluster_plan(planned)
     return layout.tree(made, layout.objects(made, renderer()))
 
@@ -171,7 +171,7 @@ def objects(
     nodes: Sequence[snapshot.Node] = (),
     where: definitions.Cluster | None = None,
 ) -> dict[str, Any]:
-    """The objects that a cluster compiles to, by path, as PyYAML reads them."""
+    """Return the objects that a cluster compiles to, by path, as PyYAML reads them."""
     texts = files(policies, nodes, where)
     return {
         path: yaml.load(text, yaml.CSafeLoader)
@@ -181,10 +181,10 @@ def objects(
 
 
 def components(found: Mapping[str, Any]) -> set[str]:
-    """The components that these files belong to."""
+    """Return the components that these files belong to."""
     return {path.partition("/")[0] for path in found if "/" in path}
 
 
 def codes(found: Sequence[diagnostics.Diagnostic]) -> list[str]:
-    """The codes of findings, in their order."""
+    """Return the codes of findings, in their order."""
     return [diagnostic.code for diagnostic in found]

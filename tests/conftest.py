@@ -1,4 +1,4 @@
-"""What every test stands on: the same examples each time, folders in memory, and the folder of the repository."""
+"""Fixtures and settings of all tests: deterministic examples, temporary folders in memory, the repository's folder."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ _ROOM_BYTES = 2 << 30
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Lets temporary files lie in memory, where there is room and programs may stand there, unless TMPDIR says where.
+    """Put temporary files in memory if it has space and allows programs, unless TMPDIR is set.
 
     A disk takes twice as long for the small files of fake hosts, and waits where a program wants them to be safe. What
     is not run unless it is named makes device nodes and whole root file systems; it stays with the disk.
@@ -34,12 +34,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Half as many again as there are processors: a third of the time, tests wait for other programs and deadlines."""
+    """Return 1.5 workers a processor: tests wait a third of their time, for programs and deadlines."""
     return (os.cpu_count() or 1) * 3 // 2
 
 
 def pytest_collection_finish() -> None:
-    """Spares the garbage collector what all tests share, and most of its turns: together a tenth of the time."""
+    """Freeze what all tests share and collect garbage rarely, which saves a tenth of the time."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

@@ -8,7 +8,7 @@ from tests import outside
 
 
 def kubectl(*arguments: str, text: str | None = None) -> str:
-    """What kubectl prints."""
+    """Return what kubectl prints."""
     command = [outside.kubectl(), *arguments]
     done = subprocess.run(command, input=text, capture_output=True, encoding="utf-8", check=False, timeout=60)
     assert done.returncode == 0, done.stderr[-1000:]
@@ -16,5 +16,5 @@ def kubectl(*arguments: str, text: str | None = None) -> str:
 
 
 def as_kubectl_reads(text: str) -> Any:
-    """The object as Go reads it, in JSON that leaves no room for opinions."""
+    """Return the object as Go reads it, through JSON."""
     return json.loads(kubectl("patch", "--local", "-f", "-", "--type=merge", "-p", "{}", "-o", "json", text=text))

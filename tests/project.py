@@ -12,7 +12,7 @@ from compiler import cli
 
 @dataclass(frozen=True)
 class Answer:
-    """What a call of `kae` gave."""
+    """The result of a call of `kae`."""
 
     code: int
     out: str
@@ -20,7 +20,7 @@ class Answer:
 
 
 def kae(folder: Path, *arguments: str) -> Answer:
-    """Runs `kae` in a folder, in this process."""
+    """Run `kae` in a folder, in this process."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -31,7 +31,7 @@ def kae(folder: Path, *arguments: str) -> Answer:
 
 
 def write(folder: Path, texts: dict[str, str]) -> Path:
-    """Writes files below a folder."""
+    """Write files below a folder."""
     for name, text in texts.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def write(folder: Path, texts: dict[str, str]) -> Path:
 
 
 def tree(folder: Path) -> dict[str, bytes]:
-    """Every file below a folder, by relative path."""
+    """Return the content of every file below a folder, by relative path."""
     return {
         str(Path(top, name).relative_to(folder)): Path(top, name).read_bytes()
         for top, _, names in os.walk(folder)
@@ -49,12 +49,12 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def cases(folder: Path, mark: str) -> Iterator[Path]:
-    """The folders of cases, each of which holds a file of this name."""
+    """Yield the folders that hold a file of this name."""
     return (path.parent for path in sorted(folder.glob(f"*/{mark}")))
 
 
 def accepting() -> bool:
-    """Whether expectations are to be written anew, for a person to read: ACCEPT=1 make test."""
+    """Return whether tests write their expectations anew (ACCEPT=1)."""
     return os.environ.get("ACCEPT") == "1"
 
 

@@ -16,7 +16,7 @@ from tests.cluster.nodes import node as nodes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Shows the end of the kubelet's log below a test that failed on the node."""
+    """Show the end of the kubelet's log below a test that failed on the node."""
     report = yield
     node = getattr(item, "funcargs", {}).get("node")
     if report.failed and isinstance(node, nodes.Node):
@@ -85,7 +85,7 @@ def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Names
 
 
 def _require_none(obstacles: Iterable[str]) -> None:
-    """Skips the test where something keeps it from running, or fails it where it has to run."""
+    """Skip the test where something keeps it from running, or fail it where it has to run."""
     reason = " ".join(obstacles)
     if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
         pytest.fail(reason, pytrace=False)

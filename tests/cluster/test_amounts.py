@@ -31,7 +31,7 @@ _AMOUNTS = (
 
 
 def found(resources: Amounts) -> list[str]:
-    """The codes of what the compiler says of a policy whose driver has these resources."""
+    """Return the codes of what the compiler says of a policy whose driver has these resources."""
     spec = {**builders.PINNED, "driver": {**builders.PINNED["driver"], "resources": resources}}
     document = builders.document(builders.raw("KAEPolicy", "tls", spec))
     _, notes = builders.judge().judge(document)
@@ -39,7 +39,7 @@ def found(resources: Amounts) -> list[str]:
 
 
 def complaint(plane: control_planes.ControlPlane, resources: Amounts) -> str:
-    """What the API server says of a DaemonSet with these resources, or how it changes them; nothing if neither."""
+    """Return the API server's complaints about a DaemonSet with these resources, and its changes to them."""
     texts = {side: {name: str(amount) for name, amount in given.items()} for side, given in resources.items()}
     labels = {"app": "amounts"}
     container = {"name": "main", "image": "registry.example.com/main:1", "resources": texts}
@@ -63,7 +63,7 @@ def complaint(plane: control_planes.ControlPlane, resources: Amounts) -> str:
 
 
 def _valued(resources: Amounts) -> Any:
-    """Resources with their amounts as numbers, read by Kubernetes' own client."""
+    """Return resources with their amounts as numbers, read by Kubernetes' own client."""
     return {
         side: {name: _worth(amount) for name, amount in given.items()} for side, given in resources.items() if given
     }
@@ -118,7 +118,7 @@ def test_the_compiler_and_the_api_server_take_the_same_amounts(control_plane: co
 
 
 def _resources(chance: random.Random) -> Amounts:
-    """Few resources, so that many of them are sound; a request is often its limit's."""
+    """Return few resources, so that many are valid; a request often equals its limit."""
     limits = {chance.choice(_NAMES): chance.choice(_AMOUNTS) for _ in range(chance.randrange(3))}
     kept = {name: amount for name, amount in limits.items() if chance.random() < 0.5}
     requests = kept or {chance.choice(_NAMES[:3]): chance.choice(_AMOUNTS) for _ in range(chance.randrange(2))}

@@ -27,7 +27,7 @@ def tree(
     objects: kinds.Objects,
     definitions: None,
 ) -> Iterator[Sequence[manifests.Manifest]]:
-    """The objects of a cluster, whose foreign namespaces are there; at the end what was applied is gone."""
+    """The objects of a cluster, with foreign namespaces made; at the end the applied objects are gone."""
     found = manifests.parsed(trees.files(request.param))
     make_namespaces(control_plane, found)
     yield found
@@ -37,14 +37,14 @@ def tree(
 
 
 def make_namespaces(plane: control_planes.ControlPlane, found: Sequence[manifests.Manifest]) -> None:
-    """Makes the namespaces that objects stand in and do not bring."""
+    """Make the namespaces of objects that are not among the objects."""
     for name in manifests.namespaces(found) - {item.data["metadata"]["name"] for item in found}:
         answer = plane.api.request("POST", "/api/v1/namespaces", {"metadata": {"name": name}})
         assert answer.status in (201, 409), answer
 
 
 def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
-    """The object, once it is applied and, if it is a definition, in force."""
+    """Return the object, once it is applied and, if it is a definition, in force."""
     live = objects.apply(item.data, item.text, MANAGER)
     if item.kind == "CustomResourceDefinition":
         objects.wait_until_established(item.data)
@@ -52,18 +52,18 @@ def applied(objects: kinds.Objects, item: manifests.Manifest) -> Any:
 
 
 def version(live: Any) -> str:
-    """The object's resourceVersion."""
+    """Return the object's resourceVersion."""
     return str(live["metadata"]["resourceVersion"])
 
 
 def owned(live: Any) -> Any:
-    """The fields of an object that the one who applied it owns."""
+    """Return the fields of an object that the one who applied it owns."""
     (own,) = (entry for entry in live["metadata"]["managedFields"] if entry["manager"] == MANAGER)
     return own["fieldsV1"]
 
 
 def applied_again(objects: kinds.Objects, item: manifests.Manifest) -> Any:
-    """The object, applied again without a change of its version.
+    """Return the object, applied again without a change of its version.
 
     A controller may write the status meanwhile; and where it does so by an apply of its own, as for a
     ValidatingAdmissionPolicy, the API server once puts its list of managers into another order. Neither lasts.
@@ -96,7 +96,7 @@ def test_what_is_applied_is_taken_as_it_is_and_a_second_time_changes_nothing(
 
 
 def compiled(folder: Path) -> Iterator[manifests.Manifest]:
-    """What policies and clusters compile to that are made of those of the examples by changes of a seed; each once."""
+    """Yield the objects of mutated example policies and clusters that compile, each once."""
     seen: set[str] = set()
     for number in range(MUTANTS):
         mutant = mutants.mutant(0, number)

@@ -1,4 +1,4 @@
-"""The cluster itself does what the tests that stand on it take for granted."""
+"""The cluster does what the other tests assume."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ SLEEP = ("sleep", "600")
 
 
 def budget(name: str, app: str) -> dict[str, object]:
-    """A disruption budget that forbids every eviction of these pods."""
+    """Return a disruption budget that forbids every eviction of these pods."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",

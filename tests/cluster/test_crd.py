@@ -54,7 +54,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
 
 
 def bad_documents() -> Iterator[str]:
-    """The documents of tests/failures with an error, which a definition could be asked about: code/file."""
+    """Yield the documents of tests/failures with an error, which a definition could be asked about: code/file."""
     for code in failures.CASES:
         if diagnostics.CODES[code].severity == "error" and code != "not-a-file":
             found = re.findall(r"^policies/(\S+?):[0-9:]+ error\[(.*?)\]", _expected(code), re.MULTILINE)
@@ -66,14 +66,14 @@ def _expected(code: str) -> str:
 
 
 def good_documents() -> Iterator[Path]:
-    """The documents of the example fleet and of the golden projects that a definition is for."""
+    """Yield the documents of the example fleet and of the golden projects that a definition is for."""
     yield from sorted((manifests.ROOT / "policies").rglob("*.yaml"))
     yield from sorted(manifests.ROOT.glob("tests/golden/*/policies/**/*.yaml"))
 
 
 @pytest.fixture(scope="module")
 def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """What the command prints, in force."""
+    """The CRDs that the command prints, established."""
     answer = project.kae(tmp_path_factory.mktemp("empty"), "schema", "--crd")
     found = [part for part in re.split(r"^---\n", answer.out, flags=re.MULTILINE) if part]
     assert len(found) == len(PLURALS)
@@ -86,13 +86,13 @@ def definitions_of_ours(objects: kinds.Objects, tmp_path_factory: pytest.TempPat
 
 
 def made(plane: control_planes.ControlPlane, content: bytes, kind: str, media: str = YAML) -> Any:
-    """The API server's answer to a document that is to be made, with unknown fields refused; nothing is kept."""
+    """Return the API server's answer to a document that is to be made, with unknown fields refused; nothing is kept."""
     path = f"/apis/device.openfuyao.com/v1alpha1/{PLURALS[kind]}?dryRun=All&fieldValidation=Strict"
     return plane.api.send("POST", path, content, media)
 
 
 def parts(content: bytes) -> Iterator[tuple[bytes, str]]:
-    """The documents of a file, and the kind that each is meant to be."""
+    """Yield the documents of a file, and the kind that each is meant to be."""
     for part in re.split(rb"(?m)^---\n", content):
         found = re.search(rb"(?m)^kind: *(KAECluster)$", part)
         yield part, found[1].decode() if found else "KAEPolicy"
@@ -152,7 +152,7 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
 
 
 def _faults(document: documents.Document, kind: str) -> bool:
-    """Whether a document that its schema accepts is wrong by itself."""
+    """Return whether a document that its schema accepts is wrong by itself."""
     if kind == "KAEPolicy":
         found = policy.findings(parse.policy_of(document))
     else:
@@ -161,14 +161,14 @@ def _faults(document: documents.Document, kind: str) -> bool:
 
 
 def _mutant(number: int, good: list[Any]) -> bytes:
-    """A document with changes, as JSON."""
+    """Return a document with changes, as JSON."""
     chance = random.Random(number)  # noqa: S311 - It is to be the same each time.
     act = chance.choice((structure.near, structure.far))
     return json.dumps(act(chance, copy.deepcopy(chance.choice(good)))).encode()
 
 
 def _has_blind_spot(data: Any, found: Sequence[str]) -> bool:
-    """Whether there is a null, which the API server drops, or a mistake in a key, which a definition cannot see."""
+    """Return whether data holds a null, which the API server drops, or a bad key, which a CRD cannot check."""
     return _has_null(data) or any(words in message for message in found for words in _ABOUT_KEYS)
 
 

@@ -37,16 +37,16 @@ class Deployed:
     devices: plugin_node.Devices
 
     def plugin(self) -> Any:
-        """The plugin's pod; the newest where one is ending."""
+        """Return the plugin's pod; the newest where one is ending."""
         found = [pod for pod in self.namespace.pods(SELECTOR) if "deletionTimestamp" not in pod["metadata"]]
         return found[-1] if found else None
 
     def run(self, *command: str) -> str:
-        """What a command prints in the plugin's container."""
+        """Return what a command prints in the plugin's container."""
         return self.namespace.run(self.plugin()["metadata"]["name"], *command)
 
     def wait_for(self, **counts: int) -> None:
-        """Waits until so many devices are allocatable, by kind."""
+        """Wait until so many devices are allocatable, by kind."""
         for kind, count in counts.items():
             self.node.wait_for_allocatable(f"openfuyao.com/kae.{kind}", count)
 
@@ -74,7 +74,7 @@ def deployed(
 
 
 def user(name: str, image: str, deployed: Deployed, **resources: int) -> dict[str, Any]:
-    """A pod that uses devices, with the fake sysfs in place of the kernel's; it ends when /end appears."""
+    """Return a pod that uses devices, with the fake sysfs in place of the kernel's; it ends when /end appears."""
     limits = {f"openfuyao.com/kae.{kind}": count for kind, count in resources.items()}
     sysfs = {"name": "sysfs", "hostPath": {"path": str(deployed.devices.host.sysfs)}}
     return pods.pod(
@@ -91,7 +91,7 @@ def user(name: str, image: str, deployed: Deployed, **resources: int) -> dict[st
 
 
 def seen(namespace: pods.Namespace, name: str) -> dict[str, tuple[str, str]]:
-    """The entries that a pod can use, with the real entry behind each and the numbers of its device node."""
+    """Return the entries that a pod can use, with the real entry behind each and the numbers of its device node."""
     script = (
         "import json, os\n"
         "found = {}\n"
@@ -108,14 +108,14 @@ def seen(namespace: pods.Namespace, name: str) -> dict[str, tuple[str, str]]:
 
 
 def expected(deployed: Deployed, address: str) -> tuple[str, str]:
-    """The entry of a device on the host, and its numbers there."""
+    """Return the entry of a device on the host, and its numbers there."""
     state = deployed.devices.host.states()[address]
     folder = deployed.devices.host.sysfs / "bus/pci/devices" / address / "uacce" / str(state.entry)
     return str(state.entry), (folder / "dev").read_text().strip()
 
 
 def address_of(entry: str) -> str:
-    """The PCI address in the name of an entry as containers see it."""
+    """Return the PCI address in the name of an entry as containers see it."""
     number = int(entry.rpartition("-")[2])
     return f"{number >> 16:04x}:{number >> 8 & 0xFF:02x}:{number >> 3 & 0x1F:02x}.{number & 7}"
 
@@ -134,7 +134,7 @@ def test_the_plugin_runs_without_any_privilege(deployed: Deployed) -> None:
 
 
 def failure(deployed: Deployed, *command: str) -> str:
-    """What a command that fails in the plugin's container says."""
+    """Return what a command that fails in the plugin's container says."""
     script = "import subprocess, sys; print(subprocess.run(sys.argv[1:], capture_output=True, text=True).stderr)"
     return deployed.run("python", "-c", script, *command)
 
@@ -181,7 +181,7 @@ def test_a_container_that_restarts_after_a_renumbering_gets_its_own_device(
 
 
 def restarts(namespace: pods.Namespace, name: str) -> int:
-    """How often a pod's container was started again, and runs."""
+    """Return how often a pod's container was started again, and runs."""
     (status,) = namespace.pod(name)["status"]["containerStatuses"]
     return int(status["restartCount"]) if status["ready"] else -1
 
@@ -246,7 +246,7 @@ def test_an_update_of_the_plugin_leaves_users_alone_and_a_short_gap(
 
 
 def longest_gap_s(deployed: Deployed, old: str) -> float:
-    """For how long no HPRE device was allocatable, until the successor of a plugin is Ready and all are again."""
+    """Return the longest time without an allocatable HPRE device, until the plugin's successor is Ready."""
     deadline = time.monotonic() + 60
     since: float | None = None
     longest = 0.0
@@ -265,7 +265,7 @@ def longest_gap_s(deployed: Deployed, old: str) -> float:
 
 
 def is_ready(pod: Any) -> bool:
-    """Whether a pod is Ready."""
+    """Return whether a pod is Ready."""
     return any(found["type"] == "Ready" and found["status"] == "True" for found in pod["status"]["conditions"])
 
 

@@ -45,14 +45,14 @@ _LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{driver_node.NAMESPACE}/leas
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """What was so at one moment."""
+    """The state of the fleet at one moment."""
 
     announced: frozenset[str]
-    """Nodes on which nobody gets a device."""
+    """The nodes whose devices are withdrawn."""
     swapping: frozenset[str]
     """Nodes between begin-change and end-change."""
     lent: frozenset[str]
-    """Nodes that have a Lease."""
+    """Return the nodes that hold a Lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +68,7 @@ class Policy:
     """The driver's version in each wave."""
 
     def compiled(self) -> dict[str, dict[str, Any]]:
-        """The objects that it is compiled to, each by its kind and name."""
+        """Return the objects that it is compiled to, each by its kind and name."""
         waves = [{"name": name, "nodes": self._nodes(name), "version": self.versions[name]} for name in self.versions]
         # All installers may go at once: nothing but Leases keeps hosts from swapping together.
         pace = {"maxUnavailable": "100%", "minReadySeconds": 0}
@@ -78,12 +78,12 @@ class Policy:
         return {f"{item['kind']} {item['metadata']['name']}": item for item in found}
 
     def rules(self) -> list[Any]:
-        """The NodeFeatureRules that it was compiled to."""
+        """Return the NodeFeatureRules that it was compiled to."""
         paths = sorted(self.folder.glob("output/test/node-feature-rule/*.yaml"))
         return [yaml.safe_load(path.read_text()) for path in paths]
 
     def _nodes(self, wave: str) -> list[str]:
-        """The nodes of a wave; one that is not there yet stands for none."""
+        """Return the nodes of a wave; one that is not there yet stands for none."""
         return [node for node, name in self.waves.items() if name == wave] or [f"none-in-{wave}"]
 
 
@@ -93,13 +93,13 @@ class Fleet:
 
     policy: Policy
     objects: Mapping[str, Mapping[str, Any]]
-    """What the policy was compiled to."""
+    """The objects that the policy was compiled to."""
     nodes: Mapping[str, hollow_kubelet.Node]
     kubelet: hollow_kubelet.Kubelet
     users: pods.Namespace
 
     def merge(self, policy: Policy) -> list[str]:
-        """Compiles a policy, has NFD label the nodes by it, and applies the objects that have changed: which ones."""
+        """Compile a policy, label the nodes as NFD would, and apply the changed objects; return them."""
         before, self.policy, self.objects = self.objects, policy, policy.compiled()
         self.label()
         changed = {title: item for title, item in self.objects.items() if before.get(title) != item}
@@ -109,7 +109,7 @@ class Fleet:
         return list(changed)
 
     def let_swap(self, parallel: int) -> None:
-        """Has the policy let so many hosts swap at a time, and waits until all installers know; no host moves."""
+        """Make the policy let so many hosts swap at a time, and wait until all installers know; no host moves."""
         self.merge(dataclasses.replace(self.policy, parallel=parallel))
 
         def is_known() -> bool:
@@ -120,7 +120,7 @@ class Fleet:
         self.wait_until(f"installers for {parallel} at a time", is_known)
 
     def label(self) -> None:
-        """Gives the nodes the labels that the policy's rules say, and the one that it selects by."""
+        """Give the nodes the labels that the policy's rules say, and the one that it selects by."""
         rules = self.policy.rules()
         for name, node in self.nodes.items():
             attributes = {"kernel.version": {"full": node.machine.kernel}, "system.name": {"nodename": name}}
@@ -131,17 +131,17 @@ class Fleet:
             assert answer.status == 200, answer
 
     def pools(self) -> dict[str, str]:
-        """The pool whose installer is on each node."""
+        """Return the pool whose installer is on each node."""
         return {pod["spec"]["nodeName"]: pod["metadata"]["labels"][_POOL] for pod in self._installers()}
 
     def hold(self, nodes: Collection[str]) -> None:
-        """Has a pod use a device on each of these nodes."""
+        """Make a pod use a device on each of these nodes."""
         made = [pods.pod(f"on-{node}", "localhost/none", ["none"], nodeName=node) for node in nodes]
         self.users.apply(*made)
         self.wait_until("users", lambda: all(self.nodes[node].resources.pods for node in nodes))
 
     def spare(self, node: str, budget: str) -> None:
-        """Has a disruption budget forbid that the user of a node's device is evicted."""
+        """Make a disruption budget forbid that the user of a node's device is evicted."""
         spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": f"on-{node}"}}}
         document = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": budget}}
         self.users.apply({**document, "spec": spec})
@@ -149,15 +149,15 @@ class Fleet:
         self.wait_until(budget, lambda: self.users.plane.api.get(path).get("status", {}).get("currentHealthy") == 1)
 
     def used(self) -> frozenset[str]:
-        """Nodes on which somebody has a device."""
+        """Return the nodes on which a pod has a device."""
         return frozenset(name for name, node in self.nodes.items() if node.resources.pods)
 
     def versions(self, nodes: Collection[str]) -> set[str | None]:
-        """Of the modules that are loaded on these nodes."""
+        """Return the versions of the modules that are loaded on these nodes."""
         return {version for name in nodes for version, _ in self.nodes[name].machine.loaded().values()}
 
     def told(self, nodes: Collection[str]) -> dict[str, tuple[str, str]]:
-        """The condition Ready of the installers that are to stay, and its words, by node."""
+        """Return the condition Ready of the installers that are to stay, and its words, by node."""
         return {
             pod["spec"]["nodeName"]: (entry["status"], entry.get("message", ""))
             for pod in self._installers()
@@ -166,13 +166,13 @@ class Fleet:
         }
 
     def saying(self, nodes: Collection[str], words: str) -> frozenset[str]:
-        """Nodes whose installer is not Ready, and says so with these words."""
+        """Return the nodes whose installer is not Ready, with this message."""
         return frozenset(
             node for node, (status, said) in self.told(nodes).items() if status != "True" and words in said
         )
 
     def wait_for(self, nodes: Collection[str], version: str) -> None:
-        """Waits until all these nodes have this driver, all is said and done, and the installers are Ready."""
+        """Wait until all these nodes have this driver, all is said and done, and the installers are Ready."""
 
         def settled() -> bool:
             if not all(self.versions([node]) == {version} for node in nodes) or self.changing():
@@ -183,23 +183,23 @@ class Fleet:
         self.wait_until(f"driver {version}", settled)
 
     def wait_until(self, what: str, probe: Callable[[], object]) -> None:
-        """Waits until something is so."""
+        """Wait until something is so."""
         waiting.until(what, probe, timeout_s=300, programs=(self.kubelet,), explain=self._explain)
 
     def changing(self) -> dict[str, bool]:
-        """Nodes on which nobody gets a device; true for those on which the change was begun."""
+        """Return the nodes whose devices are withdrawn; true where the change has begun."""
         hosts = {name: node.machine.host for name, node in self.nodes.items()}
         known = {name: record.read(host).change is not None for name, host in hosts.items()}
         announced = [name for name, host in hosts.items() if host.path(host_places.CHANGING).exists()]
         return {name: begun for name, begun in known.items() if begun or name in announced}
 
     def lent(self) -> frozenset[str]:
-        """Nodes that have a Lease."""
+        """Return the nodes that hold a Lease."""
         found = self.users.plane.api.get(_LEASES)["items"]
         return frozenset(item["spec"]["holderIdentity"] for item in found if item["spec"].get("holderIdentity"))
 
     def moment(self) -> Moment:
-        """This moment: what was read twice, before and after the Leases, was so while they were read."""
+        """Return the present moment: values that are equal before and after the Leases held while these were read."""
         while True:
             before, lent = self.changing(), self.lent()
             if self.changing() == before:
@@ -207,7 +207,7 @@ class Fleet:
                 return Moment(announced=frozenset(before), swapping=swapping, lent=lent)
 
     def _installers(self) -> list[Any]:
-        """The installers' pods that are to stay."""
+        """Return the installers' pods that are to stay."""
         found = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
         return [pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")]
 

@@ -39,7 +39,7 @@ class Deployed:
     kubelet: podresources.Kubelet
 
     def apply(self, version: str, **config: Any) -> str:
-        """Has the DaemonSet bring a driver, or changes it to that; the name of the pod that is to do so."""
+        """Make or change the DaemonSet so that it brings a driver; return the name of its pod."""
         changed = copy.deepcopy(self.daemon_set)
         driver_node.set_version(changed, version)
         driver_node.set_config(changed, **config)
@@ -53,22 +53,22 @@ class Deployed:
         return waiting.until(f"the pod of {version}", pod, timeout_s=60)
 
     def install(self, version: str, **config: Any) -> str:
-        """Has the host have a driver, and the DaemonSet's pod be Ready; the pod's name."""
+        """Install a driver on the host and wait until the DaemonSet's pod is Ready; return the pod's name."""
         name = self.apply(version, **config)
         self.namespace.wait_for_ready(name, timeout_s=60)
         return name
 
     def run(self, name: str, command: str) -> str:
-        """What a command of the installer prints in a pod."""
+        """Return what a command of the installer prints in a pod."""
         return self.namespace.run(name, "python", "-m", "installer", command)
 
     def delete(self) -> None:
-        """Deletes the DaemonSet, and waits until its pods have gone."""
+        """Delete the DaemonSet, and wait until its pods have gone."""
         self.namespace.kubectl("delete", "daemonset", "--all", "--wait=true")
         waiting.until("the end of the pods", lambda: not self.namespace.pods(), timeout_s=60, explain=self._logs)
 
     def versions(self) -> set[str | None]:
-        """Of the modules that are loaded."""
+        """Return the versions of the modules that are loaded."""
         return {version for version, _ in self.machine.loaded().values()}
 
     def _logs(self) -> str:
@@ -100,7 +100,7 @@ def deployed(
 
 
 def _make_images(images: image_store.Images, machine: machines.Machine, folder: Path) -> None:
-    """What `FROM` the installer's image and `COPY` make, for each version."""
+    """Build an image from the installer's for each version, as `FROM` and `COPY` do."""
     parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "built")
     for version in (OLD, NEW):
         machine.add_image(folder / version, version)

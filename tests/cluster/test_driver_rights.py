@@ -1,4 +1,4 @@
-"""What a driver installer may do, on the real API server: its own Leases, and evictions on its own node.
+"""A driver installer's rights on the real API server: its own Leases, and evictions on its own node.
 
 The objects are the compiler's. The nodes have no kubelet: rights and budgets need none.
 """
@@ -60,11 +60,11 @@ class Caller:
         self.http.close()
 
     def asks(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> int:
-        """The status of the answer."""
+        """Return the status of the answer."""
         return self.http.ask(client.Request(method=method, action="ask", path=path, body=body)).status
 
     def may(self, **attributes: str) -> bool:
-        """What the API server says of a right, as `kubectl auth can-i` asks for it."""
+        """Return what the API server says of a right, as `kubectl auth can-i` asks for it."""
         body = {"spec": {"resourceAttributes": attributes}}
         path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         reply = self.http.ask(client.Request(method="POST", action="review a right", path=path, body=body))
@@ -400,7 +400,7 @@ def _caller(namespace: pods.Namespace, path: Path, pod: str) -> Caller:
 
 
 def _tried(caller: Caller, namespace: str, pod: str) -> client.Answer:
-    """What would be answered to an eviction; nothing is done."""
+    """Return what would be answered to an eviction; nothing is done."""
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction?dryRun=All"
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}}
     return caller.http.ask(client.Request(method="POST", action="evict a pod", path=path, body=body))
@@ -438,7 +438,7 @@ def _apply_budget(namespace: pods.Namespace, name: str) -> None:
 
 
 def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) -> eviction.Drained | eviction.Stayed:
-    """Drains the pod on node A by a clock that goes a second a pause."""
+    """Drain the pod on node A by a clock that goes a second a pause."""
     now = itertools.count()
     pauses = itertools.count()
     pod = device_holders.Pod(namespace=namespace.name, name="on-a", devices=(("main", ("0000:79:00.0",)),))

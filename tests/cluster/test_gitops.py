@@ -23,7 +23,7 @@ RESYNCS = 20
 SYNC_S = 120
 BROKEN = "0.0.0-broken"
 NOWHERE = "https://git.example.com/fleet.git"
-"""Flux takes no path for the URL of a repository; nobody fetches from this one."""
+"""Flux takes no path for the URL of a repository; this one is never fetched."""
 
 NFD_IS_THERE = ("west",)
 """Clusters whose output does not bring NFD."""
@@ -32,13 +32,13 @@ PRUNED = {"east": "vm", "lab": "lab", "west": "vm"}
 """A policy that goes."""
 
 CHANGED = {"east": ("tls", "driver"), "lab": ("lab", "devicePlugin"), "west": ("tls", "driver")}
-"""A policy, and the component that gets other versions; the lab has no driver of ours."""
+"""A policy, and the component that gets other versions; the lab installs no driver."""
 
 DAEMON_SETS = {"driver": "kae-driver", "devicePlugin": "kae-device-plugin"}
 
 _KINDS = {f"openfuyao.com/kae.{kind}": "true" for kind in ("present", "hpre.present", "sec.present", "zip.present")}
 _POOLS = {"openfuyao.com/kae.pool.tls": "rest", "openfuyao.com/kae.pool.storage": "oe2203"}
-"""What NFD, which is not there, would make of the nodes by the rules for pools."""
+"""The labels that NFD, which does not run here, would set by the rules for pools."""
 
 _NODES = {
     f"hollow-{pool}": {**_KINDS, **_POOLS, "pool": pool, "kubernetes.io/os": "linux"}
@@ -60,11 +60,11 @@ class Followed:
 
     @property
     def manifests(self) -> Sequence[manifests.Manifest]:
-        """What the engine is to apply."""
+        """The objects that the engine has to apply."""
         return applied(self.repository, self.cluster)
 
     def apply(self, documents: Mapping[str, str | None]) -> None:
-        """Commits other documents, or none where there was one, with what they compile to; waits until it is synced.
+        """Commit other documents, or none where there was one, with what they compile to; wait until it is synced.
 
         Raises:
             TimedOut: It does not come about.
@@ -75,7 +75,7 @@ class Followed:
 
     @contextlib.contextmanager
     def changed(self, documents: Mapping[str, str | None]) -> Iterator[None]:
-        """Has other documents for a while."""
+        """Commit other documents for as long as the context lasts."""
         before = {path: (self.repository.folder / path).read_text() for path in documents}
         try:
             self.apply(documents)
@@ -85,7 +85,7 @@ class Followed:
             self.apply(before)
 
     def with_version(self, version: str) -> Mapping[str, str]:
-        """The policy of CHANGED with another version of its component."""
+        """Return the policy of CHANGED with another version of its component."""
         policy, component = CHANGED[self.cluster]
         path = f"policies/{policy}.yaml"
         data = yaml.safe_load((self.repository.folder / path).read_text())
@@ -93,14 +93,14 @@ class Followed:
         return {path: yaml.safe_dump(data)}
 
     def daemon_set(self, component: str, policy: str) -> Any:
-        """A DaemonSet as it is, or None."""
+        """Return a DaemonSet as it is, or None."""
         # In west the policy has groups, and its own version is that of the nodes in none of them.
         pool = "--rest" if (self.cluster, component, policy) == ("west", "driver", "tls") else ""
         metadata = {"namespace": "kae-operator", "name": f"{DAEMON_SETS[component]}-{policy}{pool}"}
         return self.objects.get({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata})
 
     def wait_until(self, what: str, probe: Any) -> None:
-        """Waits for what the engine, the controllers or the nodes are to do.
+        """Wait for what the engine, the controllers or the nodes are to do.
 
         Raises:
             TimedOut: With what the engine says.
@@ -108,14 +108,14 @@ class Followed:
         waiting.until(what, probe, timeout_s=SYNC_S, programs=(self.nodes,), explain=self.application.explain)
 
     def is_at_rest(self) -> bool:
-        """Whether every workload has all its pods, of its last template and available, and the engine agrees."""
+        """Return whether every workload has all its pods, of its last template and available, and the engine agrees."""
         workloads = [item for item in self.manifests if item.kind in ("DaemonSet", "Deployment")]
         live = [self.objects.get(item.data) for item in workloads]
         return all(item is not None and is_available(item) for item in live) and self.application.is_healthy()
 
 
 def is_available(workload: Any) -> bool:
-    """Whether a workload has all its pods, of its last template."""
+    """Return whether a workload has all its pods, of its last template."""
     status = workload["status"]
     if status.get("observedGeneration") != workload["metadata"]["generation"]:
         return False
@@ -127,13 +127,13 @@ def is_available(workload: Any) -> bool:
 
 
 def applied(repository: gitops.Repository, cluster: str) -> Sequence[manifests.Manifest]:
-    """What the kustomization lists."""
+    """Return what the kustomization lists."""
     found = manifests.of(repository.folder / "output" / cluster)
     return [item for item in found if not item.is_bootstrap]
 
 
 def committed(repository: gitops.Repository, cluster: str, documents: Mapping[str, str | None]) -> str:
-    """Commits other documents with what they compile to."""
+    """Commit other documents with what they compile to."""
     for path, text in documents.items():
         (repository.folder / path).unlink(missing_ok=True)
         if text is not None:
@@ -144,7 +144,7 @@ def committed(repository: gitops.Repository, cluster: str, documents: Mapping[st
 
 
 def example(folder: Path, cluster: str, engine: str) -> gitops.Repository:
-    """A repository with the example fleet, in which this engine is told to apply the cluster from there."""
+    """Return a repository with the example fleet, whose bootstrap is for this engine."""
     repository = gitops.Repository(folder)
     for name in ("policies", "inventory"):
         shutil.copytree(manifests.ROOT / name, folder / name)

@@ -60,7 +60,7 @@ def owner(program: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def keeper(process: subprocess.Popen[str]) -> int:
-    """The number of the process that watches over an owner."""
+    """Return the number of the process that watches over an owner."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     (found,) = (
         child for child in children if b"tests.cluster.local.keeper" in Path(f"/proc/{child}/cmdline").read_bytes()
@@ -69,7 +69,7 @@ def keeper(process: subprocess.Popen[str]) -> int:
 
 
 def traces(instance: instances.Instance) -> list[str]:
-    """What shows of a cluster on this machine."""
+    """Return what shows of a cluster on this machine."""
     network = subprocess.run(("ip", "-oneline", "address"), check=True, capture_output=True, text=True).stdout
     return [
         *(f"process {process}" for process in cgroups.processes(instance.cgroup)),
@@ -121,7 +121,7 @@ def test_a_second_owner_is_told_who_the_first_one_is(monkeypatch: pytest.MonkeyP
 
 
 def pytest_without_programs(**settings: str) -> subprocess.CompletedProcess[str]:
-    """A test run on a machine where nothing was built."""
+    """Return a test run on a machine where nothing was built."""
     kept = {name: value for name, value in os.environ.items() if name not in ("CI", "KAE_REQUIRE_CLUSTER")}
     first = "tests/cluster/test_cluster.py::test_the_node_is_ready_and_runs_the_pinned_kubelet"
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""The compiler's way to a live cluster, on a real API server: lists, watches, and how the cluster stands."""
+"""The compiler's access to a live cluster, on a real API server: lists, watches, and status."""
 
 import base64
 import contextlib
@@ -36,7 +36,7 @@ _READER = "kae-status"
 
 
 def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-    """The answer of the API server, which has to be yes."""
+    """Return the answer of the API server, which has to be yes."""
     answer = plane.api.request(method, path, body)
     assert answer.status in (200, 201), f"{method} {path}: {answer}"
     return answer.body
@@ -44,7 +44,7 @@ def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mappin
 
 @contextlib.contextmanager
 def registered(plane: control_planes.ControlPlane, nodes: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Has these nodes, as their kubelets would make them, and no others."""
+    """Make these nodes, as their kubelets would make them, and no others."""
     try:
         for node in nodes:
             metadata = {key: node["metadata"].get(key, {}) for key in ("name", "labels", "annotations")}
@@ -69,12 +69,12 @@ def nodes(control_plane: control_planes.ControlPlane) -> Iterator[None]:
 
 
 def start_of(cluster: reader_module.Cluster) -> str:
-    """The state of a list, from which to watch."""
+    """Return the state of a list, from which to watch."""
     return next(cluster.pages()).resource_version
 
 
 def label(plane: control_planes.ControlPlane, node: str, value: str | None) -> None:
-    """Gives a node another label, or none."""
+    """Give a node another label, or none."""
     ask(plane, "PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"pool": value}}})
 
 
@@ -198,7 +198,7 @@ def test_a_restart_of_the_api_server_is_survived(
 
 
 def compact(plane: control_planes.ControlPlane, revision: str) -> None:
-    """Has etcd forget everything before a revision, by its gateway for JSON."""
+    """Make etcd forget everything before a revision, by its gateway for JSON."""
     url = f"http://{plane.instance.address}:2379/v3/kv/compaction"
     body = json.dumps({"revision": revision, "physical": True}).encode()
     with urllib.request.urlopen(urllib.request.Request(url, data=body), timeout=30) as answer:
@@ -206,7 +206,7 @@ def compact(plane: control_planes.ControlPlane, revision: str) -> None:
 
 
 def restart(plane: control_planes.ControlPlane) -> None:
-    """Ends the API server and starts it again, and waits until it is ready."""
+    """End the API server and start it again, and wait until it is ready."""
     (server,) = (program for program in plane.programs if program.name == "kube-apiserver")
     server.__exit__(None, None, None)
     server.start()
@@ -217,7 +217,7 @@ def restart(plane: control_planes.ControlPlane) -> None:
 
 
 def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
-    """Leads to the cluster, as this user."""
+    """Return a kubeconfig for the cluster with this user."""
     server = {
         "server": f"https://{plane.instance.address}",
         "certificate-authority": str(plane.instance.state / "pki/ca.crt"),
@@ -236,7 +236,7 @@ def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) ->
 
 
 def token_of(plane: control_planes.ControlPlane, account: str) -> str:
-    """A token of a service account of the namespace `default`."""
+    """Return a token of a service account of the namespace `default`."""
     path = f"/api/v1/namespaces/default/serviceaccounts/{account}/token"
     token = ask(plane, "POST", path, {"spec": {}})["status"]["token"]
     assert isinstance(token, str)
@@ -337,25 +337,25 @@ def lab(reader: Path, applied: control_planes.ControlPlane) -> Iterator[control_
 
 
 def apply(plane: control_planes.ControlPlane) -> None:
-    """Applies the output, as Argo CD and Flux would."""
+    """Apply the output, as Argo CD and Flux would."""
     plane.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(LAB))
 
 
 def without_pods(plane: control_planes.ControlPlane) -> bool:
-    """Whether no pod is there, nor anything that makes one; no kubelet ends them."""
+    """Return whether no pod is there, nor anything that makes one; no kubelet ends them."""
     plane.api.request("DELETE", f"{_PODS}?gracePeriodSeconds=0")
     return not any(plane.api.get(path)["items"] for path in (f"{_APPS}/daemonsets", f"{_APPS}/replicasets", _PODS))
 
 
 def established(plane: control_planes.ControlPlane) -> bool:
-    """Whether objects of all definitions can be made."""
+    """Return whether objects of all definitions can be made."""
     definitions = plane.api.get("/apis/apiextensions.k8s.io/v1/customresourcedefinitions")["items"]
     conditions = [item.get("status", {}).get("conditions") or [] for item in definitions]
     return all(("Established", "True") in [(c["type"], c["status"]) for c in found] for found in conditions)
 
 
 def run_pods(plane: control_planes.ControlPlane) -> None:
-    """What kubelets would do: nodes live, pods that have a node become ready, those that are to go are gone."""
+    """Act as the kubelets: renew nodes, make bound pods ready, and remove deleted pods."""
     now = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     for item in plane.api.get("/api/v1/nodes")["items"]:
         alive = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
@@ -370,7 +370,7 @@ def run_pods(plane: control_planes.ControlPlane) -> None:
 
 
 def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
-    """What `kae status` says of cluster lab."""
+    """Return what `kae status` says of cluster lab."""
     asked = ("status", "--cluster", "lab", "--kubeconfig", str(kubeconfig), "--format", "json")
     answer = project.kae(ROOT, *asked)
     assert (answer.code in (0, 4), answer.err) == (True, ""), answer
@@ -379,7 +379,7 @@ def status(kubeconfig: Path) -> tuple[int, dict[str, Any]]:
 
 
 def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
-    """Waits until all is as planned."""
+    """Wait until all is as planned."""
 
     def as_planned() -> bool:
         run_pods(plane)
@@ -389,7 +389,7 @@ def settled(plane: control_planes.ControlPlane, reader: Path) -> None:
 
 
 def problems(found: Mapping[str, Any], name: str) -> list[tuple[str, str]]:
-    """What is wrong with a DaemonSet: kinds, and nodes."""
+    """Return what is wrong with a DaemonSet: kinds, and nodes."""
     (item,) = (item for item in found["daemonSets"] if item["name"] == name)
     return [(problem["kind"], problem["node"]) for problem in item["problems"]]
 
@@ -437,7 +437,7 @@ def test_a_field_that_was_changed_by_hand_shows_as_such_and_as_a_rollout(
 
 
 def old_pods(reader: Path) -> dict[str, Any]:
-    """The status, once a pod of the worker is of an older template; empty before."""
+    """Return the status, once a pod of the worker is of an older template; empty before."""
     found = status(reader)[1]
     return found if "old" in [kind for kind, _ in problems(found, WORKER)] else {}
 

@@ -40,7 +40,7 @@ def stage(opened: stages.Stage) -> Iterator[stages.Stage]:
 
 
 def compiled(folder: Path, seed: int, stage: stages.Stage, hosts: Sequence[machines.Machine]) -> Path:
-    """The project with the first policies of the seed that compile and reach a node."""
+    """Return the project with the first policies of the seed that compile and reach a node."""
     draw = random.Random(seed)  # noqa: S311 - They are to be the same each time.
     for attempt in range(20):
         root = project.write(folder / str(attempt), stage.documents(*fleets.policies(draw, hosts)))

@@ -38,14 +38,14 @@ OPTED_OUT = "pool-00"
 
 
 def machine(name: str, kernel: str, labels: Mapping[str, str]) -> machines.Machine:
-    """A machine with two HPRE devices."""
+    """Return a machine with two HPRE devices."""
     return machines.Machine(
         name=name, kernel=kernel, labels=labels, taints=(), functions={"hpre": (2, 0)}, others=(), reported=True
     )
 
 
 def hosts() -> Iterator[machines.Machine]:
-    """The machines of both policies."""
+    """Yield the machines of both policies."""
     for name in NAMES:
         opted_out = {f"{machines.KAE}.deploy.driver": "false"} if name == OPTED_OUT else {}
         yield machine(name, KERNEL[name], {"fleet": "main", **opted_out})
@@ -54,7 +54,7 @@ def hosts() -> Iterator[machines.Machine]:
 
 
 def policy(canary: Mapping[str, Any] | None = None, *, is_frozen: bool = True) -> dict[str, Any]:
-    """The policy of the fleet, with other fields of the canary; of one mapping the images are named after kernels."""
+    """Return the policy of the fleet, with other fields of the canary. One mapping names its images after kernels."""
     driver = {
         "version": "2.2.0",
         "kernelMappings": [
@@ -97,13 +97,13 @@ class Fleet:
         self.generations = stage.generations()
 
     def apply(self, changed: Mapping[str, Any]) -> stages.Change:
-        """Compiles the policy on the nodes as they are now, and applies what that changes."""
+        """Compile the policy on the nodes as they are now, and apply what that changes."""
         spec = {"default": True, "driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
         others = stages.document("KAEPolicy", "others", spec)
         return self.stage.apply(stages.compiled(self._root, self.stage.documents(changed, others)))
 
     def merge(self, changed: Mapping[str, Any]) -> stages.Change:
-        """As `apply`, and waits for the pods of the plan."""
+        """Do as `apply`, and wait for the pods of the plan."""
         began_s = time.monotonic()
         change = self.apply(changed)
         self.stage.wait_for(self.plan())
@@ -114,28 +114,28 @@ class Fleet:
         return change
 
     def wait_until_ready(self) -> None:
-        """Waits until every pod is."""
+        """Wait until every pod is."""
         waiting.until("Ready pods", lambda: all(pod.is_ready for pod in self.stage.pods()), timeout_s=30)
 
     def plan(self) -> list[placements.Place]:
-        """What the plan foretells now."""
+        """Return what the plan foretells now."""
         return placements.foretold(self._root)
 
     def identities(self) -> frozenset[tuple[placements.Place, str]]:
-        """Where each pod is, and its uid."""
+        """Return where each pod is, and its uid."""
         return frozenset((pod.place, pod.uid) for pod in self.stage.pods())
 
     def written(self) -> dict[str, bytes]:
-        """The objects that the policy is compiled to, by path."""
+        """Return the objects that the policy is compiled to, by path."""
         tree = project.tree(self._root / "output" / stages.CLUSTER)
         return {path: text for path, text in tree.items() if "/" in path}
 
     def rewritten(self) -> set[str]:
-        """The paths of objects that are not what they were."""
+        """Return the paths of objects that are not what they were."""
         return {path for path, _ in self.objects.items() ^ self.written().items()}
 
     def replaced(self) -> frozenset[placements.Place]:
-        """Where the pods were that are no more."""
+        """Return where the removed pods were."""
         return frozenset(place for place, _ in self.pods - self.identities())
 
 
@@ -148,13 +148,13 @@ def fleet(opened: stages.Stage, tmp_path: Path) -> Iterator[Fleet]:
 
 
 def pools(places: Collection[placements.Place]) -> dict[str, str]:
-    """The group and mapping of the installer on each node of a policy that has such."""
+    """Return the group and mapping of the installer on each node of a policy that has such."""
     found = ((node, daemon_set.split("--")) for node, daemon_set, _ in places)
     return {node: f"{parts[1]} {parts[2]}" for node, parts in found if len(parts) > 1}
 
 
 def expected(canary: float = 10, *, is_frozen: bool = True) -> dict[str, str]:
-    """The same, by the nodes' names and kernels alone, if the canary ends at so many per cent."""
+    """Return the same, by the nodes' names and kernels alone, if the canary ends at so many per cent."""
     bounds = {"canary": between(0, canary), "half": between(0, 50), "rest": set(NAMES)}
     groups = {"sick": set(SICK), **bounds} if is_frozen else bounds
     mappings = {OLD: "old", NEW: "new"}
@@ -163,17 +163,17 @@ def expected(canary: float = 10, *, is_frozen: bool = True) -> dict[str, str]:
 
 
 def between(low: float, high: float) -> set[str]:
-    """The nodes that stand at these places of the hash, in per cent."""
+    """Return the nodes whose hash is between these percentages."""
     return {name for name in NAMES if low * 100 <= matcher.bucket(name) < high * 100}
 
 
 def driven(names: Collection[str]) -> set[str]:
-    """Those of the nodes to which a driver comes."""
+    """Return those of the nodes to which a driver comes."""
     return {name for name in names if KERNEL[name] != UNCOVERED and name != OPTED_OUT}
 
 
 def is_driver(place: placements.Place) -> bool:
-    """Whether a pod there is a driver's installer."""
+    """Return whether a pod there is a driver's installer."""
     return place[1].startswith("kae-driver-")
 
 
@@ -218,7 +218,7 @@ def test_another_version_of_a_wave_replaces_its_pods_alone_and_as_many_at_a_time
 
 
 def rolled(fleet: Fleet) -> list[Counter[str]]:
-    """How many pods there are too few that are Ready, by DaemonSet, at each look until all are as the plan says."""
+    """Return the missing Ready pods of each DaemonSet at each look, until the pods are those of the plan."""
     wanted, began_s = fleet.plan(), time.monotonic()
     looks: list[Counter[str]] = []
 

@@ -154,7 +154,7 @@ def test_once_the_same_is_committed_without_waiting(
 
 
 def once(installed: watchers.Installed, folder: Path) -> str:
-    """What a run with --once has said at its end."""
+    """Return what a run with --once has said at its end."""
     command = [*watchers.command(installed, folder), "--once"]
     done = subprocess.run(command, cwd=watchers.ROOT, capture_output=True, text=True, timeout=_WAIT_S, check=False)
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
@@ -162,7 +162,7 @@ def once(installed: watchers.Installed, folder: Path) -> str:
 
 
 def inventory(installed: watchers.Installed) -> str:
-    """kubectl get nodes -o json | kae inventory."""
+    """Return the output of `kubectl get nodes -o json | kae inventory`."""
     listed = installed.plane.kubectl("get", "nodes", "-o", "json")
     command = [sys.executable, "-m", "compiler", "inventory", "--cluster", watchers.CLUSTER]
     return subprocess.run(
@@ -171,7 +171,7 @@ def inventory(installed: watchers.Installed) -> str:
 
 
 def subjects(remote: remotes.Remote) -> list[str]:
-    """What our commits say in their first line, the oldest first."""
+    """Return the subjects of the watcher's commits, the oldest first."""
     lines = remote("log", "--reverse", "--author=kae-watcher", "--format=%s", "main").splitlines()
     head = f"inventory({watchers.CLUSTER}): "
     assert all(line.startswith(head) for line in lines)
@@ -179,18 +179,18 @@ def subjects(remote: remotes.Remote) -> list[str]:
 
 
 def bodies(remote: remotes.Remote) -> list[str]:
-    """What they say below it; one line each."""
+    """Return the bodies of these commits, each on one line."""
     text = remote("log", "--reverse", "--author=kae-watcher", "--format=%b", "main")
     return [line for line in text.splitlines() if line]
 
 
 def held(remote: remotes.Remote) -> str:
-    """The tip of the branch for what waits for a person; empty where there is none."""
+    """Return the tip of the branch for what waits for a person; empty where there is none."""
     return remote.branches().get(f"kae/held-{watchers.CLUSTER}", "")
 
 
 def until_subject(watcher: watchers.Watcher, remote: remotes.Remote, subject: str, count: int = 1) -> None:
-    """Waits for a commit that says this, or for so many of them."""
+    """Wait for a commit that says this, or for so many of them."""
     waiting.until(
         f"the commit '{subject}'",
         lambda: subjects(remote).count(subject) >= count,

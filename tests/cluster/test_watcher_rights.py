@@ -1,4 +1,4 @@
-"""What the watcher's token may do on a real API server: read nodes, and nothing else."""
+"""The watcher's token on a real API server may read nodes, and nothing else."""
 
 import contextlib
 import itertools

@@ -16,7 +16,7 @@ from tests.cluster.local import programs
 
 
 def main() -> int:
-    """Makes what is missing and returns 1 where the machine still lacks something."""
+    """Make what is missing and return 1 where the machine still lacks something."""
     for wanted in (*programs.SETS, *programs.ENGINES):
         for name in wanted.lacking():
             make(wanted, name)
@@ -27,7 +27,7 @@ def main() -> int:
 
 
 def make(wanted: programs.ProgramSet, name: str) -> None:
-    """Makes one program or file aside and moves it in.
+    """Make one program or file aside and move it in.
 
     Raises:
         subprocess.CalledProcessError: Go has said why on standard error.
@@ -50,7 +50,7 @@ def make(wanted: programs.ProgramSet, name: str) -> None:
 
 
 def _go(wanted: programs.ProgramSet, *arguments: str) -> str:
-    """What a Go command prints in the folder of the set's go.mod."""
+    """Return what a Go command prints in the folder of the set's go.mod."""
     folder = programs.SOURCES / wanted.name
     done = subprocess.run(
         ("go", *arguments), cwd=folder, env=_environment(), check=True, stdout=subprocess.PIPE, text=True

@@ -1,4 +1,4 @@
-"""The watcher in a real cluster: its compiled rights and config, nodes for it, and somebody who has its token."""
+"""The watcher in a real cluster: its compiled rights and config, its nodes, and a client with its token."""
 
 import contextlib
 import http.client
@@ -72,7 +72,7 @@ class Installed:
 
     @property
     def remote(self) -> Path:
-        """Where the config's repository lies."""
+        """The folder of the config's repository."""
         return self.folder / "git/inventory.git"
 
 
@@ -106,12 +106,12 @@ def installed(plane: control_planes.ControlPlane, folder: Path) -> Iterator[Inst
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """What happens to nodes, as kubelets and NFD do it."""
+    """Changes of nodes, as kubelets and NFD make them."""
 
     plane: control_planes.ControlPlane
 
     def make(self, name: str) -> None:
-        """Registers a node with two devices, in one request, as a kubelet does."""
+        """Register a node with two devices, in one request, as a kubelet does."""
         node = builders.kubernetes_node(name, _DEVICES)
         metadata = {key: node["metadata"][key] for key in ("name", "labels")}
         self._ask("POST", NODES, {"metadata": metadata, "status": node["status"]})
@@ -120,11 +120,11 @@ class Nodes:
         self._ask("PATCH", f"{NODES}/{name}", {"metadata": {"labels": labels}})
 
     def devices(self, name: str, count: int) -> None:
-        """NFD finds so many of them."""
+        """Set the number of devices that NFD finds."""
         self.label(name, **{"openfuyao.com/kae.hpre.pf": str(count)})
 
     def boot(self, name: str, kernel: str) -> None:
-        """The node comes back with another kernel."""
+        """Boot the node with another kernel."""
         self._ask("PATCH", f"{NODES}/{name}/status", {"status": {"nodeInfo": {"kernelVersion": kernel}}})
 
     def beat(self, name: str, moment: int) -> None:
@@ -158,7 +158,7 @@ class Watcher:
     name = "the watcher"
 
     def __init__(self, installed: Installed, folder: Path) -> None:
-        """Starts it; all that it writes is below the folder."""
+        """Start it; all that it writes is below the folder."""
         self._log = folder / "watcher.log"
         self._program = folder / "program"
         self._program.mkdir()
@@ -177,12 +177,12 @@ class Watcher:
 
     @property
     def errors(self) -> list[str]:
-        """What it has complained of, and every line that is no record."""
+        """Return the errors in the log, and every line that is no record."""
         records = [json.loads(line) for line in self._log.read_text().splitlines()]
         return [record["message"] for record in records if record["level"] != "info"]
 
     def stop(self) -> int:
-        """SIGTERM; the exit code."""
+        """Send SIGTERM; return the exit code."""
         self._process.send_signal(signal.SIGTERM)
         return self._process.wait(timeout=_END_S)
 
@@ -204,7 +204,7 @@ class Caller:
         self._connection.close()
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, bytes]:
-        """Status and text of the answer."""
+        """Return status and text of the answer."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind, "Accept": "application/json"}
         self._connection.request(method, path, body=None if body is None else json.dumps(body), headers=headers)
@@ -212,17 +212,17 @@ class Caller:
         return answer.status, answer.read()
 
     def asks(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> int:
-        """The status of the answer."""
+        """Return the status of the answer."""
         return self.ask(method, path, body)[0]
 
     def reviews(self, sort: str, spec: Mapping[str, Any]) -> Any:
-        """What the API server says of the caller's own rights."""
+        """Return what the API server says of the caller's own rights."""
         status, text = self.ask("POST", f"/apis/authorization.k8s.io/v1/{sort}", {"spec": spec})
         assert status == 201, text
         return json.loads(text)["status"]
 
     def may(self, **attributes: str) -> bool:
-        """As `kubectl auth can-i` asks for it."""
+        """Return the answer to `kubectl auth can-i`."""
         return bool(self.reviews("selfsubjectaccessreviews", {"resourceAttributes": attributes})["allowed"])
 
 

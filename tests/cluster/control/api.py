@@ -14,13 +14,13 @@ _APPLY = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What the API server said."""
+    """An answer of the API server."""
 
     status: int
     body: Any
     """Parsed JSON; the text itself where it is none, as of /readyz."""
     warnings: tuple[str, ...] = ()
-    """What it warned of beside."""
+    """The warnings in the answer's headers."""
 
 
 class Api:
@@ -32,7 +32,7 @@ class Api:
         self._tls.load_cert_chain(pki / "admin.crt", pki / "admin.key")
 
     def request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Answer:
-        """Asks, without judging the status. A PATCH is a merge patch (RFC 7396).
+        """Send a request; return any status. A PATCH is a merge patch (RFC 7396).
 
         Raises:
             OSError: There is no API server.
@@ -41,7 +41,7 @@ class Api:
         return self.send(method, path, None if body is None else json.dumps(body).encode(), kind)
 
     def apply(self, path: str, text: str, manager: str, *, dry_run: bool = False) -> Answer:
-        """Server-side apply of an object in YAML, which the API server reads by itself; unknown fields are refused.
+        """Apply an object server-side, as YAML that the API server parses; it refuses unknown fields.
 
         A dry run does everything but to keep the object, and takes what another manager owns.
 
@@ -52,7 +52,7 @@ class Api:
         return self.send("PATCH", f"{path}?{query}", text.encode(), _APPLY)
 
     def send(self, method: str, path: str, content: bytes | None, kind: str) -> Answer:
-        """Sends bytes of this media type, without judging the status.
+        """Send bytes of this media type; return any status.
 
         Raises:
             OSError: There is no API server.
@@ -69,7 +69,7 @@ class Api:
         return Answer(status=answer.status, body=json.loads(text) if is_json else text, warnings=warnings)
 
     def get(self, path: str) -> Any:
-        """The object at this path, or None where there is none.
+        """Return the object at this path, or None where there is none.
 
         Raises:
             AssertionError: The API server answers neither 200 nor 404.
@@ -79,7 +79,7 @@ class Api:
         return answer.body if answer.status == 200 else None
 
     def is_ready(self) -> bool:
-        """Whether the API server answers, and says that it is ready."""
+        """Return whether the API server answers, and says that it is ready."""
         try:
             return self.request("GET", "/readyz").status == 200
         except OSError:

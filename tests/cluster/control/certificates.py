@@ -15,7 +15,7 @@ _DAYS = ("-days", "2")
 
 
 def write(instance: instances.Instance) -> Path:
-    """Writes the authority, all certificates and all kubeconfigs, and returns the folder of the certificates."""
+    """Write the authority, all certificates and all kubeconfigs, and return the folder of the certificates."""
     folder = instance.state / "pki"
     folder.mkdir(mode=0o700)
     _make_authority(folder)

@@ -30,7 +30,7 @@ class ControlPlane:
         return self.instance.kubeconfig
 
     def kubectl(self, *arguments: str, text: str | None = None, timeout_s: float = 60) -> str:
-        """What kubectl prints, given this text as its standard input.
+        """Return what kubectl prints, given this text as its standard input.
 
         Raises:
             KubectlFailed: With what it printed to standard error.

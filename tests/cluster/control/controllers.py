@@ -1,4 +1,4 @@
-"""Controllers for nodes that have no kubelet: nobody minds their silence, and no pod is bound."""
+"""Controllers for nodes without a kubelet: no node counts as lost, and no pod is bound."""
 
 import contextlib
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _ALL_BUT = "--controllers=*,-node-lifecycle-controller"
 
 @contextlib.contextmanager
 def without_kubelets(plane: control_planes.ControlPlane) -> Iterator[processes.Program]:
-    """Exchanges the controller manager for one that leaves nodes alone, and stops the scheduler, for a while.
+    """Exchange the controller manager for one that leaves nodes alone, and stop the scheduler, for a while.
 
     Raises:
         TimedOut: One of them does not end.

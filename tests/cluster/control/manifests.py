@@ -1,4 +1,4 @@
-"""What the compiler has written: the objects of a folder of a cluster, in the order in which they can be made."""
+"""The objects that the compiler wrote for a cluster, in an order in which they can be made."""
 
 import fnmatch
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,18 +20,18 @@ class Manifest:
     """An object, and the very text that the compiler wrote."""
 
     component: str
-    """The folder that it stands in."""
+    """The folder of the object."""
     data: Mapping[str, Any]
     text: str
 
     @property
     def is_bootstrap(self) -> bool:
-        """Whether it points an engine at the others."""
+        """Return whether the object points a GitOps engine at the others."""
         return self.component == "bootstrap"
 
     @property
     def kind(self) -> str:
-        """As in DaemonSet."""
+        """The kind, as in DaemonSet."""
         return str(self.data["kind"])
 
     def __str__(self) -> str:
@@ -50,17 +50,17 @@ def parsed(files: trees.Files) -> Sequence[Manifest]:
 
 
 def definitions_of_nfd() -> Sequence[Manifest]:
-    """The definitions of NFD's kinds, as the lab has them."""
+    """Return the definitions of NFD's kinds, as the lab has them."""
     return [item for item in of(ROOT / "output" / "lab") if item.component == "crds"]
 
 
 def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:
-    """The namespaces that objects stand in, whether they are among them or not."""
+    """Return the namespaces of objects, whether or not the objects include them."""
     return frozenset(item.data["metadata"]["namespace"] for item in manifests if "namespace" in item.data["metadata"])
 
 
 def differences(rendered: Any, live: Any, path: str = "") -> Iterator[str]:
-    """Where a live object is not what was rendered; what the API server adds to a mapping is none of ours.
+    """Yield where a live object differs from the rendered one; keys that the API server adds are ignored.
 
     A list is compared as a whole: an element more is a difference.
     """

@@ -18,7 +18,7 @@ class Objects:
         self._resource = functools.cache(self._discovered)
 
     def path(self, item: Mapping[str, Any]) -> str:
-        """Where the object is served.
+        """Return the path of the object on the API server.
 
         Raises:
             TimedOut: The API server does not come to serve its kind.
@@ -29,11 +29,11 @@ class Objects:
         return f"{_root(version)}/{scope}{resource}/{meta['name']}"
 
     def get(self, item: Mapping[str, Any]) -> Any:
-        """The object as it is now, or None."""
+        """Return the object as it is now, or None."""
         return self._client.get(self.path(item))
 
     def apply(self, item: Mapping[str, Any], text: str, manager: str) -> Any:
-        """Applies an object by its text, and returns what became of it.
+        """Apply the text of an object; return the live object.
 
         Raises:
             AssertionError: It was refused, or warned of.
@@ -44,7 +44,7 @@ class Objects:
         return answer.body
 
     def merge(self, item: Mapping[str, Any], change: Mapping[str, Any], part: str = "") -> None:
-        """Merges a change into an object, or into a part of it, as in /status.
+        """Merge a change into an object, or into a part of it, as in /status.
 
         Raises:
             AssertionError: It was refused.
@@ -53,7 +53,7 @@ class Objects:
         assert answer.status == 200, answer
 
     def delete(self, item: Mapping[str, Any]) -> None:
-        """Removes an object, and what it owns later on.
+        """Delete an object; the garbage collector deletes its dependents later.
 
         Raises:
             AssertionError: The API server would not.
@@ -62,7 +62,7 @@ class Objects:
         assert answer.status in (200, 202, 404), answer
 
     def wait_until_established(self, definition: Mapping[str, Any]) -> None:
-        """Waits until the objects that a CustomResourceDefinition defines can be made.
+        """Wait until the objects that a CustomResourceDefinition defines can be made.
 
         Raises:
             TimedOut: They cannot.

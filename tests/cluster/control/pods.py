@@ -12,7 +12,7 @@ from tests.cluster.local import waiting
 
 
 def pod(name: str, image: str, command: Sequence[str], **spec: object) -> dict[str, Any]:
-    """A pod of one container, `main`, that runs a command once; `spec` holds further fields of the pod's spec.
+    """Return a pod of one container, `main`, that runs a command once; `spec` holds further fields of the pod's spec.
 
     A field `container` holds further fields of the container instead.
     """
@@ -41,7 +41,7 @@ class Namespace:
     plane: control_plane.ControlPlane
 
     def kubectl(self, *arguments: str, text: str | None = None) -> str:
-        """What kubectl prints in this namespace.
+        """Return what kubectl prints in this namespace.
 
         Raises:
             KubectlFailed: With what it printed to standard error.
@@ -49,7 +49,7 @@ class Namespace:
         return self.plane.kubectl("--namespace", self.name, *arguments, text=text)
 
     def apply(self, *objects: Mapping[str, Any]) -> None:
-        """Applies objects; those without a namespace get this one.
+        """Apply objects; those without a namespace get this one.
 
         Raises:
             KubectlFailed: An object was refused.
@@ -57,16 +57,16 @@ class Namespace:
         self.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
     def pod(self, name: str) -> Any:
-        """The pod as the API server has it, or None."""
+        """Return the pod as the API server has it, or None."""
         return self.plane.api.get(f"{self._pods}/{name}")
 
     def pods(self, selector: str = "") -> Sequence[Any]:
-        """The pods that a label selector matches, by name."""
+        """Return the pods that a label selector matches, by name."""
         found: list[Any] = json.loads(self.kubectl("get", "pods", f"--selector={selector}", "-o", "json"))["items"]
         return sorted(found, key=lambda item: str(item["metadata"]["name"]))
 
     def wait_for_phase(self, name: str, phase: str, timeout_s: float = 30) -> Any:
-        """Waits until the pod is in this phase; returns the pod.
+        """Wait until the pod is in this phase; return the pod.
 
         Raises:
             TimedOut: With the pod's status and events.
@@ -74,7 +74,7 @@ class Namespace:
         return self._wait_for_pod(name, phase, lambda status: status.get("phase") == phase, timeout_s)
 
     def wait_for_ready(self, name: str, timeout_s: float = 30) -> Any:
-        """Waits until the pod is Ready; returns the pod.
+        """Wait until the pod is Ready; return the pod.
 
         Raises:
             TimedOut: With the pod's status and events.
@@ -82,11 +82,11 @@ class Namespace:
         return self._wait_for_pod(name, "Ready", _is_ready, timeout_s)
 
     def logs(self, name: str) -> str:
-        """What the pod's container has written."""
+        """Return what the pod's container has written."""
         return self.kubectl("logs", name)
 
     def run(self, name: str, *command: str) -> str:
-        """What a command prints that runs in the pod's container.
+        """Return what a command prints that runs in the pod's container.
 
         Raises:
             KubectlFailed: It ended with an error.
@@ -94,14 +94,14 @@ class Namespace:
         return self.kubectl("exec", name, "--", *command)
 
     def events(self, name: str = "") -> Sequence[str]:
-        """The events of one object, or of all: reason and message, oldest first."""
+        """Return the events of one object, or of all: reason and message, oldest first."""
         found = self.plane.api.get(f"/api/v1/namespaces/{self.name}/events")["items"]
         found = [event for event in found if name in ("", event["involvedObject"]["name"])]
         found.sort(key=lambda event: str(event["metadata"]["creationTimestamp"]))
         return [f"{event['reason']}: {event['message']}" for event in found]
 
     def evict(self, name: str) -> int:
-        """Asks for the pod's eviction; the status of the answer, 429 where a disruption budget forbids it."""
+        """Request the pod's eviction; return the status, which is 429 where a disruption budget forbids it."""
         body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.name}}
         return self.plane.api.request("POST", f"{self._pods}/{name}/eviction", body).status
 

@@ -28,7 +28,7 @@ class ArgoCd:
         self._objects = objects
 
     def follow(self, bootstrap: Sequence[manifests.Manifest], _: gitops.Repository) -> "Application":
-        """Has it follow what the compiled bootstrap says, the repository too."""
+        """Make it follow what the compiled bootstrap says, the repository too."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
         (found,) = (item for item in bootstrap if item.kind == "Application")
@@ -47,11 +47,11 @@ class Application:
         return (self._objects.get(self._manifest.data) or {}).get("status", {})
 
     def notice(self) -> None:
-        """Tells Argo CD that there is a new commit, as a webhook would."""
+        """Tell Argo CD that there is a new commit, as a webhook would."""
         self._refresh("normal")
 
     def is_synced(self, commit: str) -> bool:
-        """Whether nothing is OutOfSync, and the last sync was of this commit and has ended well."""
+        """Return whether nothing is OutOfSync, and the last sync was of this commit and has ended well."""
         status = self._status
         compared, operation = status.get("sync", {}), status.get("operationState", {})
         return (
@@ -62,11 +62,11 @@ class Application:
         )
 
     def is_healthy(self) -> bool:
-        """Whether Argo CD calls it Healthy."""
+        """Return whether Argo CD calls it Healthy."""
         return bool(self._status.get("health", {}).get("status") == "Healthy")
 
     def resync(self) -> None:
-        """Has it render and compare everything anew.
+        """Make it render and compare everything anew.
 
         Raises:
             TimedOut: It does not.
@@ -80,7 +80,7 @@ class Application:
         waiting.until("a resync", is_done, timeout_s=_RESYNC_S, explain=self.explain)
 
     def explain(self) -> str:
-        """What Argo CD says of it and of each object that is not as it should be."""
+        """Return what Argo CD says of it and of each object that is not as it should be."""
         status = self._status
         operation = status.get("operationState", {})
         said = [f"{key}: {status.get(key)}" for key in ("conditions", "health", "sync")]
@@ -89,7 +89,7 @@ class Application:
         return "\n".join((*said, *map(json.dumps, odd)))
 
     def end(self) -> None:
-        """Deletes it; what it has applied stays."""
+        """Delete it; what it has applied stays."""
         self._objects.delete(self._manifest.data)
 
     def _refresh(self, kind: str) -> None:

@@ -36,7 +36,7 @@ class Flux:
         self._address = address
 
     def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Repository) -> "Application":
-        """Has it follow what the compiled bootstrap says."""
+        """Make it follow what the compiled bootstrap says."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
         (source,) = (item for item in bootstrap if item.kind == "GitRepository")
@@ -46,7 +46,7 @@ class Flux:
         return Application(self._objects, found, publish)
 
     def _publish(self, source: manifests.Manifest, repository: gitops.Repository) -> None:
-        """Serves the repository's last commit, and tells of it as source-controller would."""
+        """Serve the repository's last commit, and tell of it as source-controller would."""
         commit = repository.head()
         packed = repository.archive(commit)
         name = f"{commit}.tar.gz"
@@ -85,20 +85,20 @@ class Application:
         return (self._objects.get(self._manifest.data) or {}).get("status", {})
 
     def notice(self) -> None:
-        """Has the source tell of its last commit."""
+        """Make the source tell of its last commit."""
         self._publish()
 
     def is_synced(self, commit: str) -> bool:
-        """Whether the last commit that was applied is this one, and all went well."""
+        """Return whether the last commit that was applied is this one, and all went well."""
         return self._status.get("lastAppliedRevision") == f"main@sha1:{commit}" and self.is_healthy()
 
     def is_healthy(self) -> bool:
-        """Whether Flux calls it Ready; it waits for no workload."""
+        """Return whether Flux calls it Ready; it waits for no workload."""
         conditions = {entry["type"]: entry["status"] for entry in self._status.get("conditions", ())}
         return conditions.get("Ready") == "True" and "Stalled" not in conditions
 
     def resync(self) -> None:
-        """Has it apply everything anew.
+        """Make it apply everything anew.
 
         Raises:
             TimedOut: It does not.
@@ -116,7 +116,7 @@ class Application:
         return json.dumps({**self._status, "inventory": None, "history": None}, indent=1)
 
     def end(self) -> None:
-        """Deletes it, and with it all that may be pruned."""
+        """Delete it, and with it all that may be pruned."""
         self._objects.delete(self._manifest.data)
         waiting.until("its end", lambda: not self._status, timeout_s=_WAIT_S, explain=self.explain)
 
@@ -141,12 +141,12 @@ def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Itera
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Say nothing."""
 
 
 @contextlib.contextmanager
 def _serving(folder: Path, instance: instances.Instance) -> Iterator[str]:
-    """Serves the files of a folder; gives host and port."""
+    """Serve the files of a folder; give host and port."""
     handler = functools.partial(_Quiet, directory=str(folder))
     with http.server.ThreadingHTTPServer((instance.address, 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)

@@ -1,4 +1,4 @@
-"""What a GitOps engine is to a test: it follows a repository, and says how far it has come."""
+"""The interface of a GitOps engine for tests: it follows a repository, and reports its progress."""
 
 import subprocess
 from pathlib import Path
@@ -11,26 +11,26 @@ class Application(Protocol):
     """A folder of a repository, as the engine applies it."""
 
     def notice(self) -> None:
-        """Tells the engine that there is a new commit, as a webhook would."""
+        """Tell the engine that there is a new commit, as a webhook would."""
 
     def is_synced(self, commit: str) -> bool:
-        """Whether the engine says that what this commit holds is applied, and that nothing differs."""
+        """Return whether the engine reports this commit as applied, without differences."""
 
     def is_healthy(self) -> bool:
-        """Whether the engine says that all is well."""
+        """Return whether the engine says that all is well."""
 
     def resync(self) -> None:
-        """Has the engine compare everything anew, and waits until it has.
+        """Make the engine compare everything anew, and wait until it has.
 
         Raises:
             TimedOut: It does not.
         """
 
     def explain(self) -> str:
-        """What the engine says of it."""
+        """Return the engine's account of the application."""
 
     def end(self) -> None:
-        """Has the engine forget it."""
+        """Make the engine forget it."""
 
 
 class Repository:
@@ -43,21 +43,21 @@ class Repository:
 
     @property
     def url(self) -> str:
-        """Where it is fetched from."""
+        """The URL of the repository."""
         return f"file://{self.folder}"
 
     def commit(self, subject: str) -> str:
-        """Commits the whole work tree, and returns the commit."""
+        """Commit the whole work tree, and return the commit."""
         self._git("add", "--all")
         self._git("commit", "--quiet", f"--message={subject}")
         return self.head()
 
     def head(self) -> str:
-        """The last commit."""
+        """Return the last commit."""
         return self._git("rev-parse", "HEAD").decode().strip()
 
     def archive(self, commit: str) -> bytes:
-        """The files of a commit, as a gzipped tar."""
+        """Return the files of a commit, as a gzipped tar."""
         return self._git("archive", "--format=tar.gz", commit)
 
     def _git(self, *arguments: str) -> bytes:

@@ -17,7 +17,7 @@ _PROGRAMS = "programs"
 
 
 def make(name: str) -> None:
-    """Makes the cgroup in every tree, as the kubelet demands of its `cgroupRoot`."""
+    """Make the cgroup in every tree, as the kubelet demands of its `cgroupRoot`."""
     for tree in _trees():
         _hand_down_controllers(tree)
         group = tree / name
@@ -31,12 +31,12 @@ def make(name: str) -> None:
 
 
 def entrance(name: str) -> Path:
-    """A process that writes its number into this file belongs to the cgroup, and so do its children."""
+    """Return the file into which a process writes its number to join the cgroup with its children."""
     return _members() / name / _PROGRAMS / "cgroup.procs"
 
 
 def processes(name: str) -> tuple[int, ...]:
-    """The numbers of the processes in the cgroup and below."""
+    """Return the numbers of the processes in the cgroup and below."""
     found: set[int] = set()
     for folder, _, _ in os.walk(_members() / name):
         # A cgroup below may go away while it is read.
@@ -46,7 +46,7 @@ def processes(name: str) -> tuple[int, ...]:
 
 
 def destroy(name: str, timeout_s: float) -> None:
-    """Kills every process in the cgroup and below, also those that appear meanwhile, and removes it in every tree.
+    """Kill every process in the cgroup and below, also those that appear meanwhile, and remove it in every tree.
 
     Raises:
         TimedOut: A process does not end.
@@ -70,7 +70,7 @@ def _is_removed(group: Path) -> bool:
 
 
 def _hand_down_controllers(group: Path) -> None:
-    """Version 2 gives a child only the controllers that its parent hands down."""
+    """Enable the controllers for children: version 2 gives a child only those that its parent hands down."""
     if _is_version_2():
         for controller in (group / "cgroup.controllers").read_text().split():
             (group / "cgroup.subtree_control").write_text(f"+{controller}")

@@ -24,7 +24,7 @@ class Instance:
 
     @property
     def lock(self) -> Path:
-        """Locked by the process that owns the cluster, and by its keeper."""
+        """The file that the owner of the cluster and its keeper lock."""
         return _folder() / f"{self.number}.lock"
 
     @property
@@ -57,12 +57,12 @@ class Instance:
         return self.state / "admin.kubeconfig"
 
     def log(self, program: str) -> Path:
-        """What a program has written. The node sees this folder as its /var/log."""
+        """Return what a program has written. The node sees this folder as its /var/log."""
         return self.state / "log" / f"{program}.log"
 
 
 def configured() -> Instance:
-    """The cluster that KAE_CLUSTER_NUMBER names (0 to 255), 0 without it."""
+    """Return the cluster that KAE_CLUSTER_NUMBER names (0 to 255), 0 without it."""
     return Instance(number=int(os.environ.get("KAE_CLUSTER_NUMBER") or 0))
 
 

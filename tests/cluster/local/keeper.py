@@ -6,7 +6,7 @@ from tests.cluster.local import instances, ownership
 
 
 def main() -> None:
-    """Waits, and clears up the cluster of the number that the first argument gives."""
+    """Wait for the end of standard input, then clear up the cluster of the number in the first argument."""
     sys.stdin.read()
     ownership.clear(instances.Instance(number=int(sys.argv[1])))
 

@@ -1,4 +1,4 @@
-"""What a cluster changes of the machine itself, and how that is undone: one address, and a few kernel settings."""
+"""The changes that a cluster makes to the machine, one address and a few kernel settings, and their undoing."""
 
 import json
 import subprocess
@@ -16,14 +16,14 @@ _SETTINGS = Path("/proc/sys")
 
 
 def prepare(instance: instances.Instance) -> None:
-    """Notes what is, then adds the cluster's address to the loopback interface."""
+    """Record the kernel settings, then add the cluster's address to the loopback interface."""
     values = {name: (_SETTINGS / name).read_text() for name in _CHANGED if (_SETTINGS / name).exists()}
     (instance.state / "settings.json").write_text(json.dumps(values))
     _ip("address", "add", f"{instance.address}/32", "dev", "lo")
 
 
 def restore(instance: instances.Instance) -> None:
-    """Undoes `prepare`, and what happened since. Does nothing where nothing was done."""
+    """Undo `prepare` and later changes; do nothing where nothing was done."""
     if instance.address in _ip("-oneline", "address", "show", "dev", "lo"):
         _ip("address", "delete", f"{instance.address}/32", "dev", "lo")
     notes = instance.state / "settings.json"
@@ -34,14 +34,14 @@ def restore(instance: instances.Instance) -> None:
 
 
 def mounts(folder: Path) -> tuple[str, ...]:
-    """The mount points at or below this folder, innermost first."""
+    """Return the mount points at or below this folder, innermost first."""
     # The fifth field is the mount point, see proc_pid_mountinfo(5).
     points = (line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines())
     return tuple(sorted((point for point in points if Path(point).is_relative_to(folder)), reverse=True))
 
 
 def unmount(folder: Path) -> None:
-    """Unmounts everything at or below this folder, so that its deletion touches nothing else."""
+    """Unmount everything at or below this folder, so that its deletion touches nothing else."""
     for point in mounts(folder):
         subprocess.run(("umount", "--lazy", point), check=True, capture_output=True, timeout=30)
 

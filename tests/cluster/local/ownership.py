@@ -43,7 +43,7 @@ def of(instance: instances.Instance) -> Iterator[None]:
 
 
 def clear(instance: instances.Instance) -> None:
-    """Ends and removes whatever there is of a cluster. Its mounts are in a namespace that goes with the processes.
+    """End and remove whatever there is of a cluster. Its mounts are in a namespace that goes with the processes.
 
     Raises:
         TimedOut: Something does not end.
@@ -74,7 +74,7 @@ def _take(lock: IO[str]) -> None:
 
 
 def _keeper(instance: instances.Instance, lock: IO[str], complaints: IO[str]) -> subprocess.Popen[bytes]:
-    """A process that clears up once its standard input ends, which it does however this process ends.
+    """Return a process that clears up once its standard input ends, which it does however this process ends.
 
     It inherits the lock, and so holds it until it is done.
     """

@@ -9,7 +9,7 @@ from typing import Self
 from tests.cluster.local import cgroups, instances, programs, waiting
 
 _JOIN = 'echo $$ > "$0" && exec "$@"'
-"""Enters the cgroup before the program's first instruction, so that no child of it can stand outside."""
+"""A shell that enters the cgroup before it runs the program, so that no child is outside."""
 
 
 class Program:
@@ -26,7 +26,7 @@ class Program:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Kills: the state is thrown away, and a polite end takes the API server seconds."""
+        """Kill the process: the state is thrown away, and a polite end takes the API server seconds."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(timeout=10)
@@ -38,7 +38,7 @@ class Program:
         return self._process.pid
 
     def start(self) -> None:
-        """Starts the process, with the same words each time. The log goes on."""
+        """Start the process, with the same words each time. The log goes on."""
         entrance = str(cgroups.entrance(self._instance.cgroup))
         with self._instance.log(self.name).open("ab") as log:
             self._process = subprocess.Popen(
@@ -52,7 +52,7 @@ class Program:
             )
 
     def stop(self, timeout_s: float) -> None:
-        """Asks the process to end (SIGTERM) and waits for it.
+        """Ask the process to end (SIGTERM) and wait for it.
 
         Raises:
             TimedOut: It goes on.
@@ -65,17 +65,17 @@ class Program:
             raise waiting.TimedOut(f"{self.name} goes on {timeout_s:g} s after SIGTERM.\n{self.log_tail()}") from error
 
     def ended(self) -> int | None:
-        """The exit code, or None while it runs."""
+        """Return the exit code, or None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines that it has written."""
+        """Return the last lines that it has written."""
         text = self._instance.log(self.name).read_text(encoding="utf-8", errors="replace")
         return "\n".join(text.splitlines()[-lines:])
 
 
 def environment(instance: instances.Instance) -> dict[str, str]:
-    """What the programs see of ours: no proxies, no one's configuration, and our programs first."""
+    """Return the environment of the programs: no proxies, no user's configuration, and the built programs first."""
     return {
         "HOME": str(instance.state / "home"),
         "KUBECONFIG": str(instance.kubeconfig),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SOURCES = Path(__file__).resolve().parents[1] / "go"
-"""One Go module a program set: the versions stand in its go.mod, the digests of all that is built in its go.sum."""
+"""One Go module for each program set: versions in its go.mod, digests of all that is built in its go.sum."""
 
 DEBIAN: Mapping[str, str] = {
     "containerd": "containerd",
@@ -42,7 +42,7 @@ class ProgramSet:
     """The module whose version, as go.mod requires it, is that of the programs and the files."""
 
     files: Mapping[str, str] = field(default_factory=dict)
-    """Files that are copied beside the programs, and where each stands in the module."""
+    """Files that are copied beside the programs, by their paths in the module."""
 
     stamps: tuple[str, ...] = ()
     """The Go packages with variables for that version: unstamped, a program calls itself v0.0.0-master, and clients
@@ -54,12 +54,12 @@ class ProgramSet:
         return (*self.packages, *self.files)
 
     def version(self) -> str:
-        """The version that go.mod pins, as in v1.36.3."""
+        """Return the version that go.mod pins, as in v1.36.3."""
         words = (line.partition("//")[0].split() for line in self._go_mod().splitlines())
         return next((entry[-1] for entry in words if entry[-2:-1] == [self.module] and "=>" not in entry), "")
 
     def linker_flags(self) -> str:
-        """What the linker is told: no symbol tables, and the version."""
+        """Return the linker's flags: no symbol tables, and the version."""
         version = self.version()
         major, _, rest = version.removeprefix("v").partition(".")
         minor = rest.partition(".")[0]
@@ -68,12 +68,12 @@ class ProgramSet:
         return " ".join(("-s", "-w", *variables))
 
     def stamp(self) -> str:
-        """Stands beside what was made of exactly this; another go.mod, or another source of ours, gives another one."""
+        """Return the hash of go.mod, linker flags and sources."""
         sources = "".join(path.read_text() for path in sorted((SOURCES / self.name).glob("*.go")))
         return hashlib.sha256(f"{self._go_mod()}\n{self.linker_flags()}\n{sources}".encode()).hexdigest()
 
     def lacking(self) -> tuple[str, ...]:
-        """The programs and files that are not there, or not at this version."""
+        """Return the programs and files that are not there, or not at this version."""
         return tuple(name for name in self.names if not self._is_built(name) and not _from_assets(name))
 
     def _is_built(self, name: str) -> bool:
@@ -96,7 +96,7 @@ SETS = (
     ),
     ProgramSet(name="pause", packages={"pause": "."}),
 )
-"""What every test of the cluster needs. A further program is a folder with a go.mod, and an entry here."""
+"""The programs that every cluster test needs. For a further program, add a folder with a go.mod, and an entry here."""
 
 _FLUX = "config/crd/bases/source.toolkit.fluxcd.io"
 _MONITORING = "example/prometheus-operator-crd/monitoring.coreos.com"
@@ -140,26 +140,26 @@ ENGINES = (
         },
     ),
 )
-"""What the tests of manifests need beside: the GitOps engines, and the definitions of the kinds of others."""
+"""The programs that tests of manifests need in addition: the GitOps engines, and the CRDs of other projects."""
 
 
 def folder() -> Path:
-    """Where built programs lie, outside of the repository: KAE_CLUSTER_BIN."""
+    """Return where built programs lie, outside of the repository: KAE_CLUSTER_BIN."""
     return Path(os.environ.get("KAE_CLUSTER_BIN") or Path.home() / ".cache/kae-cluster/bin")
 
 
 def stamp_file(name: str) -> Path:
-    """What tells which source a program was built from."""
+    """Return the file that records the source a program was built from."""
     return folder() / f".{name}.stamp"
 
 
 def path(name: str) -> str:
-    """The program of this name: of KUBEBUILDER_ASSETS for what it holds, else ours, else the machine's."""
+    """Return the program of this name: from KUBEBUILDER_ASSETS, else the one built here, else the machine's."""
     return _from_assets(name) or shutil.which(name, path=os.pathsep.join((str(folder()), os.environ["PATH"]))) or name
 
 
 def obstacles() -> Iterator[str]:
-    """What keeps the cluster from running here: sentences, each of which says what to do."""
+    """Yield what keeps the cluster from running here: sentences, each of which says what to do."""
     if os.geteuid() != 0:
         yield "The cluster's tests need root: its containers, mounts and cgroups are real."
     else:
@@ -167,7 +167,7 @@ def obstacles() -> Iterator[str]:
 
 
 def missing_tools() -> Iterator[str]:
-    """What this machine lacks: sentences, each of which says what to do."""
+    """Yield what this machine lacks: sentences, each of which says what to do."""
     packages = sorted({package for command, package in DEBIAN.items() if shutil.which(path(command)) is None})
     if packages:
         yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(packages)}"
@@ -175,13 +175,13 @@ def missing_tools() -> Iterator[str]:
 
 
 def lacking(sets: Sequence[ProgramSet]) -> Iterator[str]:
-    """What is not there of these sets: a sentence that says what to do, or none."""
+    """Yield what is not there of these sets: a sentence that says what to do, or none."""
     names = [name for programs in sets for name in programs.lacking()]
     if names:
         yield f"Missing in {folder()}, or of another version: {', '.join(names)}. Run: make cluster-tools"
 
 
 def _from_assets(name: str) -> str | None:
-    """The program as controller-runtime's envtest unpacks it: kube-apiserver, etcd and kubectl, in one folder."""
+    """Return the program from the folder that controller-runtime's envtest unpacks: kube-apiserver, etcd, kubectl."""
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     return shutil.which(name, path=assets) if assets else None

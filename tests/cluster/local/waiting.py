@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class TimedOut(Exception):  # noqa: N818 - It is named for what happened, as TimeoutError is.
-    """What was waited for did not come about in time, or never can."""
+    """A condition did not come true in time, or never can."""
 
 
 class Watched(Protocol):
@@ -19,10 +19,10 @@ class Watched(Protocol):
     name: str
 
     def ended(self) -> int | None:
-        """Its exit code, or None while it runs."""
+        """Return the exit code, or None while the program runs."""
 
     def log_tail(self) -> str:
-        """The last lines of its log."""
+        """Return the last lines of its log."""
 
 
 def until(
@@ -33,7 +33,7 @@ def until(
     programs: Sequence[Watched] = (),
     explain: Callable[[], str] = str,
 ) -> T:
-    """The first answer of the probe that is true.
+    """Return the first answer of the probe that is true.
 
     Raises:
         TimedOut: With the last lines of the programs' logs and the explanation. At once when a program has ended.

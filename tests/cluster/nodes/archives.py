@@ -12,7 +12,7 @@ _NAME = "example.com/other:1.0.0"
 
 
 def docker(folder: Path, root: Path) -> Path:
-    """Docker's archive, as `docker save` and `podman save` write it; written into the folder."""
+    """Write an archive as `docker save` and `podman save` do; return its path."""
     layer = _packed(root)
     manifest = [{"Config": "config.json", "RepoTags": [_NAME], "Layers": ["layer.tar"]}]
     files = {"config.json": _configuration(layer), "layer.tar": layer, "manifest.json": json.dumps(manifest).encode()}
@@ -20,7 +20,7 @@ def docker(folder: Path, root: Path) -> Path:
 
 
 def oci(folder: Path, root: Path) -> Path:
-    """The image layout of the OCI image specification 1.0, as a tar; written into the folder."""
+    """Return the image layout of the OCI image specification 1.0, as a tar; written into the folder."""
     files: dict[str, bytes] = {}
 
     def blob(content: bytes, kind: str) -> dict[str, object]:

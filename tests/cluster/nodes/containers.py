@@ -22,7 +22,7 @@ _ENTER = (
 
 
 def containerd(instance: instances.Instance) -> processes.Program:
-    """The program, not yet started, with its configuration written."""
+    """Return the program, not yet started, with its configuration written."""
     (instance.state / "cni").mkdir()
     (instance.state / "cni" / "10-kae.conflist").write_text(json.dumps(_network(instance)))
     configuration = instance.state / "containerd.toml"
@@ -38,17 +38,17 @@ def containerd(instance: instances.Instance) -> processes.Program:
 
 
 def socket(instance: instances.Instance) -> Path:
-    """Where containerd listens."""
+    """Return where containerd listens."""
     return instance.state / "containerd.sock"
 
 
 def ctr(instance: instances.Instance, *arguments: str) -> list[str]:
-    """The command of containerd's own client, for the images and containers of the kubelet."""
+    """Return the command of containerd's own client, for the images and containers of the kubelet."""
     return [programs.path("ctr"), "--address", str(socket(instance)), "--namespace", "k8s.io", *arguments]
 
 
 def answers(instance: instances.Instance) -> bool:
-    """Whether containerd takes commands."""
+    """Return whether containerd takes commands."""
     asked = subprocess.run(ctr(instance, "version"), capture_output=True, timeout=30, check=False)
     return asked.returncode == 0
 
@@ -73,7 +73,7 @@ state = "/run/containerd"
 
 
 def _network(instance: instances.Instance) -> dict[str, object]:
-    """A pair of interfaces a pod. It ends with the pod's network namespace, unlike a bridge."""
+    """Return a pair of interfaces a pod. It ends with the pod's network namespace, unlike a bridge."""
     addresses = {
         "type": "host-local",
         "dataDir": f"{instance.state}/addresses",

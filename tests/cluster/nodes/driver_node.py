@@ -23,7 +23,7 @@ _GUARD = ("validatingadmissionpolicybindings", "validatingadmissionpolicies", "c
 
 
 def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The objects of policies with these names and these fields of `driver`, the namespace first."""
+    """Return the objects of policies with these names and these fields of `driver`, the namespace first."""
     documents = {f"policies/{name}.yaml": _policy(name, driver) for name, driver in drivers.items()}
     documents["policies/test.yaml"] = _document("KAECluster", "test", _CLUSTER)
     project.write(folder, {path: json.dumps(document) for path, document in documents.items()})
@@ -34,44 +34,44 @@ def compiled(folder: Path, **drivers: Mapping[str, Any]) -> list[dict[str, Any]]
 
 
 def daemon_set(objects: Sequence[dict[str, Any]], policy: str) -> dict[str, Any]:
-    """The DaemonSet of a policy."""
+    """Return the DaemonSet of a policy."""
     (found,) = (item for item in objects if _is_daemon_set(item) and item["metadata"]["name"] == f"kae-driver-{policy}")
     return found
 
 
 def pod_of(item: Mapping[str, Any]) -> dict[str, Any]:
-    """The template of a DaemonSet's pods."""
+    """Return the template of a DaemonSet's pods."""
     template: dict[str, Any] = item["spec"]["template"]
     return template
 
 
 def config_of(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """What a pod, or its template, tells the installer."""
+    """Return what a pod, or its template, tells the installer."""
     found: dict[str, Any] = json.loads(pod["metadata"]["annotations"][_CONFIG])
     return found
 
 
 def set_config(item: Mapping[str, Any], **fields: Any) -> None:
-    """Gives fields of the config in a DaemonSet's template other values."""
+    """Set fields of the config in a DaemonSet's template."""
     template = pod_of(item)
     template["metadata"]["annotations"][_CONFIG] = json.dumps({**config_of(template), **fields})
 
 
 def set_version(item: Mapping[str, Any], version: str) -> None:
-    """Has a DaemonSet bring another driver, by an image of its own."""
+    """Make a DaemonSet bring another driver, by an image of its own."""
     set_config(item, driverVersion=version)
     (container,) = pod_of(item)["spec"]["containers"]
     container["image"] = f"{IMAGE}:{version}"
 
 
 def apply(plane: control_planes.ControlPlane, *objects: Mapping[str, Any]) -> None:
-    """Makes objects, or changes them to this."""
+    """Make objects, or change them to this."""
     plane.kubectl("apply", "-f", "-", text=json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
 
 
 @contextlib.contextmanager
 def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, Any]]) -> Iterator[None]:
-    """Has the objects of `compiled` in the cluster; at the end they are gone, with all pods of their namespace."""
+    """Make the objects of `compiled` in the cluster; at the end they are gone, with all pods of their namespace."""
     try:
         apply(plane, *objects)
         yield
@@ -85,7 +85,7 @@ def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, A
 
 
 def layers(archive: Path, folder: Path) -> tuple[list[Path], dict[str, Any]]:
-    """The layers of an image, the lowest first, and its settings, out of Docker's archive; the folder is filled."""
+    """Unpack Docker's archive into the folder; return the layers of the image, lowest first, and its settings."""
     with tarfile.open(archive) as opened:
         opened.extractall(folder, filter="data")
     (image,) = json.loads((folder / "manifest.json").read_text())

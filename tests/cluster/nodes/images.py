@@ -32,7 +32,7 @@ class Images:
         self._instance = instance
 
     def build(self, name: str, *layers: Path, command: Sequence[str] = (), **config: object) -> str:
-        """Makes an image of root file systems, folders or tars, each lying upon those before; returns its name.
+        """Make an image of root file systems, folders or tars, each lying upon those before; return its name.
 
         `config` holds further fields of OCI's image configuration, as in WorkingDir="/srv". Env, where it is given,
         replaces the default, a PATH. Files of a folder become root's.
@@ -51,7 +51,7 @@ class Images:
         return name
 
     def load(self, name: str, archive: Path) -> str:
-        """Imports an archive of one image, of OCI's layout or Docker's, under this name; returns the name."""
+        """Import an archive of one image, of OCI's layout or Docker's, under this name; return the name."""
         with tempfile.TemporaryDirectory() as scratch:
             renamed = Path(scratch) / "image.tar"
             _rename(name, archive, renamed)
@@ -59,7 +59,7 @@ class Images:
         return name
 
     def debian(self, name: str = "localhost/debian:1", packages: Sequence[str] = ("kmod", "python3")) -> str:
-        """Loads a minimal Debian with these packages; returns its name.
+        """Load a minimal Debian with these packages; return its name.
 
         Its containers end at once: most commands, as the first process of a container, would ignore SIGTERM.
         """
@@ -92,19 +92,19 @@ class Images:
 
 
 def architecture() -> str:
-    """This machine's, as images call it."""
+    """Return the machine's architecture, as images call it."""
     return _ARCHITECTURES.get(platform.machine(), platform.machine())
 
 
 def pause_root(folder: Path) -> Path:
-    """A root file system, in this folder, that holds the program `pause` alone."""
+    """Return a root file system, in this folder, that holds the program `pause` alone."""
     folder.mkdir()
     shutil.copy2(programs.path("pause"), folder / "pause")
     return folder
 
 
 def debian_root(packages: tuple[str, ...]) -> Path:
-    """A tar of a minimal Debian of this machine's release and sources, with these packages; made once, then kept.
+    """Return a tar of a minimal Debian of this machine's release, with these packages; made once, then kept.
 
     Raises:
         subprocess.CalledProcessError: mmdebstrap has said why on standard error.
@@ -140,7 +140,7 @@ def _write_archive(target: Path, name: str, configuration: Mapping[str, object],
 
 
 def _rename(name: str, source: Path, target: Path) -> None:
-    """Copies an archive of one image and gives the image this name: OCI's in index.json, Docker's in manifest.json."""
+    """Copy an archive of one image and give the image this name: OCI's in index.json, Docker's in manifest.json."""
     with tarfile.open(source) as old, tarfile.open(target, "w") as new:
         for member in old:
             content = old.extractfile(member)
@@ -175,6 +175,6 @@ def _digest(path: Path) -> str:
 
 @functools.cache
 def _digest_of(path: Path, changed_ns: int) -> str:
-    """Remembers, as the hash of a Debian takes a while."""
+    """Return the digest of a file; remembered, as the hash of a Debian takes a while."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

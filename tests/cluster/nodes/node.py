@@ -22,7 +22,7 @@ _HEALTH_PORT = 10248
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """How long a restart of the kubelet took."""
+    """The duration of a restart of the kubelet."""
 
     stopped_s: float
     """From SIGTERM to the process's end."""
@@ -44,7 +44,7 @@ class Node:
     name: str = instances.NODE
 
     def restart_kubelet(self) -> Restart:
-        """Ends the kubelet politely and starts it again with the same flags; pods go on.
+        """End the kubelet politely and start it again with the same flags; pods go on.
 
         Raises:
             TimedOut: It does not end, or does not come back.
@@ -59,19 +59,19 @@ class Node:
         return Restart(stopped_s=stopped_s, healthy_s=healthy_s, settled_s=time.monotonic() - began_s)
 
     def describe(self) -> Any:
-        """The node's object, as the API server has it; None before the kubelet has made it."""
+        """Return the node's object, as the API server has it; None before the kubelet has made it."""
         return self.plane.api.get(f"/api/v1/nodes/{self.name}")
 
     def capacity(self, resource: str) -> int | None:
-        """How many devices of a resource the node has told of; None without such a resource."""
+        """Return how many devices of a resource the node has told of; None without such a resource."""
         return self._count("capacity", resource)
 
     def allocatable(self, resource: str) -> int | None:
-        """How many devices of a resource pods can have; None without such a resource."""
+        """Return how many devices of a resource pods can have; None without such a resource."""
         return self._count("allocatable", resource)
 
     def wait_for_allocatable(self, resource: str, count: int | None, timeout_s: float = 20) -> None:
-        """Waits until pods can have this many devices.
+        """Wait until pods can have this many devices.
 
         Raises:
             TimedOut: With the number that it is instead, and the end of the kubelet's log.
@@ -85,14 +85,14 @@ class Node:
         )
 
     def path(self, path: str) -> Path:
-        """Where this machine has what the node has at this absolute path."""
+        """Return where this machine has what the node has at this absolute path."""
         for folder, name in containers.HOST_FOLDERS.items():
             if Path(path).is_relative_to(folder):
                 return self.plane.instance.state / name / Path(path).relative_to(folder)
         return Path(path)
 
     def run(self, *command: str) -> str:
-        """What a command prints that runs as root in the node's mount namespace. Mounts that it makes pods can see.
+        """Run a command as root in the node's mount namespace; return its output. Pods see the mounts that it makes.
 
         Raises:
             AssertionError: With what it printed to standard error.
@@ -103,7 +103,7 @@ class Node:
         return done.stdout
 
     def is_ready(self) -> bool:
-        """Whether the node says that it is Ready, and repels no pods."""
+        """Return whether the node says that it is Ready, and repels no pods."""
         data = self.describe() or {"spec": {}, "status": {}}
         conditions = {entry["type"]: entry["status"] for entry in data["status"].get("conditions", ())}
         return conditions.get("Ready") == "True" and not data["spec"].get("taints")

@@ -85,7 +85,7 @@ class Devices:
 
 
 def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
-    """The compiled DaemonSet; its mounts of /dev and of sysfs are those of the fake host, and nothing else differs."""
+    """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
     project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": _CLUSTER})
     answer = project.kae(folder, "compile")
     assert answer.code == 0, answer.err
@@ -103,7 +103,7 @@ def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
 
 
 def others(folder: Path) -> list[Mapping[str, Any]]:
-    """What else the DaemonSet needs: its namespace and its ServiceAccount, as compiled."""
+    """Return what else the DaemonSet needs: its namespace and its ServiceAccount, as compiled."""
     paths = [
         *folder.glob("output/test/namespace/*.yaml"),
         *folder.glob("output/test/device-plugin/serviceaccount-*.yaml"),
@@ -112,5 +112,5 @@ def others(folder: Path) -> list[Mapping[str, Any]]:
 
 
 def text(*objects: Mapping[str, Any]) -> str:
-    """Objects as kubectl reads them."""
+    """Return objects as text for kubectl."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})

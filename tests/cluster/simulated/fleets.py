@@ -14,13 +14,13 @@ _KERNELS = 5
 
 
 def hosts(draw: random.Random, count: int) -> tuple[machines.Machine, ...]:
-    """Machines with a few kernels, of all sorts."""
+    """Return machines of all sorts with a few kernels."""
     kernels = draw.sample(machines.KERNELS, _KERNELS)
     return tuple(machines.machine(draw, f"plan-{number:03}", kernels, _POOLS) for number in range(count))
 
 
 def policies(draw: random.Random, members: Sequence[machines.Machine]) -> list[dict[str, Any]]:
-    """KAEPolicies for these machines; they may contradict one another, and then the compiler says so."""
+    """Return KAEPolicies for these machines; where they contradict each other, the compiler refuses them."""
     scene = documents.Scene(
         cluster=stages.CLUSTER,
         names=tuple(member.name for member in members),
@@ -40,7 +40,7 @@ def policies(draw: random.Random, members: Sequence[machines.Machine]) -> list[d
 
 
 def _policy(draw: random.Random, scene: documents.Scene, requirements: list[dict[str, Any]]) -> dict[str, Any]:
-    """A policy, mostly with mappings, waves or frozen groups."""
+    """Return a policy, mostly with mappings, waves or frozen groups."""
     spec = documents.spec(draw, scene)
     rollout = spec["driver"].get("rollout", {})
     for group in (*rollout.get("frozen", ()), *rollout.get("waves", ())):

@@ -24,7 +24,7 @@ from tests.cluster.nodes import driver_node
 from tests.installer import machines, podresources
 
 RESOURCE, DEVICE = "openfuyao.com/kae.hpre", "0000:79:00.0"
-"""What every pod has that is not an installer's."""
+"""The status of every pod that is not an installer's."""
 
 _SOURCES = Path(__file__).resolve().parents[3]
 _PAUSE_S = 0.25
@@ -39,7 +39,7 @@ _SIZE = {"cpu": "4", "memory": "8Gi", "pods": "110"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node's host, and what stands behind the pod-resources socket there."""
+    """A node's host, and the server of its pod-resources socket."""
 
     machine: machines.Machine
     resources: podresources.Kubelet
@@ -62,7 +62,7 @@ class Kubelet:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Registers the nodes, and serves their pods; at the end the nodes are gone, and so are all processes.
+        """Register the nodes, and serve their pods; at the end the nodes are gone, and so are all processes.
 
         Raises:
             AssertionError: An installer has ended by itself, or the API server has refused something.
@@ -83,15 +83,15 @@ class Kubelet:
             self._plane.kubectl("delete", "node", *self._nodes, "--ignore-not-found", "--wait=true")
 
     def ended(self) -> int | None:
-        """Not None once it does not work any more, so that nobody waits for what it would do."""
+        """Return 1 once the hollow kubelet has failed, None before: no test then waits for it."""
         return 1 if self._work.done() else None
 
     def log_tail(self) -> str:
-        """Why it does not work any more."""
+        """Return why the hollow kubelet has failed."""
         return str(self._work.exception()) if self._work.done() else ""
 
     def log(self, node: str) -> str:
-        """What the installers of a node have written, one after the other."""
+        """Return what the installers of a node have written, one after the other."""
         path = self._plane.instance.log(f"installer-{node}")
         return path.read_text() if path.exists() else ""
 
@@ -124,7 +124,7 @@ class Kubelet:
         return _ready("True", "It has its device.")
 
     def _readiness(self, pod: Any) -> dict[str, str]:
-        """What an installer says of itself; it is started when it was not."""
+        """Return what an installer says of itself; it is started when it was not."""
         uid = pod["metadata"]["uid"]
         if uid not in self._works:
             self._works[uid] = self._started(pod)
@@ -136,7 +136,7 @@ class Kubelet:
         return _ready("False", "")
 
     def _has_ended(self, pod: Any) -> bool:
-        """Whether an installer that is to go has gone; it is told once."""
+        """Return whether an installer that must end has ended; it gets one signal."""
         uid = pod["metadata"]["uid"]
         process = self._works.get(uid)
         if process is None or process.ended() is not None:
@@ -170,7 +170,7 @@ class Kubelet:
         return process
 
     def _kubeconfig(self, pod: Any) -> dict[str, Any]:
-        """With a token that is bound to the pod, as the kubelet projects it."""
+        """Return a kubeconfig with a token that is bound to the pod, as the kubelet projects it."""
         bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]}
         account = f"/api/v1/namespaces/{driver_node.NAMESPACE}/serviceaccounts/{pod['spec']['serviceAccountName']}"
         token = self._ask("POST", f"{account}/token", {"spec": {"boundObjectRef": bound}})["status"]["token"]

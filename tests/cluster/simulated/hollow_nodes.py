@@ -35,7 +35,7 @@ class Nodes:
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
-        """Registers the nodes, and answers for their pods; at the end the nodes are gone, and so are the pods.
+        """Register the nodes, and answer for their pods; at the end the nodes are gone, and so are the pods.
 
         Raises:
             AssertionError: The API server has refused something.
@@ -55,11 +55,11 @@ class Nodes:
                 self._ask("DELETE", _path(pod), {"gracePeriodSeconds": 0})
 
     def ended(self) -> int | None:
-        """Not None once nobody answers for the pods any more."""
+        """Return 1 once the thread that answers for the pods has failed, None before."""
         return 1 if self._work.done() else None
 
     def log_tail(self) -> str:
-        """Why nobody does."""
+        """Return why the thread has failed."""
         return str(self._work.exception()) if self._work.done() else ""
 
     def _serve(self) -> None:

@@ -1,4 +1,4 @@
-"""Where pods are: as `kae plan` foretells it, and as the DaemonSet controller has it."""
+"""The nodes of pods: those that `kae plan` expects, and those that the DaemonSet controller chooses."""
 
 import json
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class Pod:
 
 
 def foretold(root: Path) -> list[Place]:
-    """What `kae plan` says: the DaemonSets of pools and device plugins on each node, and their images, sorted."""
+    """Return the DaemonSets and images that `kae plan` expects on each node, sorted."""
     answer = project.kae(root, "plan", "--format", "json")
     assert answer.code == 0, answer.err
     (cluster,) = json.loads(answer.out)["clusters"]
@@ -48,7 +48,7 @@ def foretold(root: Path) -> list[Place]:
 
 
 def pod_of(item: Any) -> Pod:
-    """A pod of a DaemonSet, as the API server prints it."""
+    """Return a pod of a DaemonSet, as the API server prints it."""
     meta = item["metadata"]
     (owner,) = meta["ownerReferences"]
     (container,) = item["spec"]["containers"]
@@ -61,7 +61,7 @@ def pod_of(item: Any) -> Pod:
 
 
 def _node(item: Any) -> str:
-    """The only node that the pod may be bound to."""
+    """Return the only node that the pod may be bound to."""
     affinity = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     (name,) = {
         value

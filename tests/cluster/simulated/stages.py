@@ -43,7 +43,7 @@ _READY = {"type": "Ready", "status": "True", "reason": "Made", "message": "There
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What it took to bring a compile to the cluster."""
+    """The changes that brought a compile to the cluster."""
 
     applied: tuple[str, ...]
     """Objects that are new, or are not what they were, as in `DaemonSet kae-driver-tls`."""
@@ -71,12 +71,12 @@ class Stage:
         self._given: dict[str, dict[str, str]] = {host.name: {} for host in hosts}
 
     def register(self, *, are_ready: bool) -> None:
-        """Makes the nodes, without any label of NFD; if nobody else is there to say so, they are ready."""
+        """Make the nodes without labels of NFD; without a controller for them, they are ready."""
         for host in self._hosts:
             self._register(host, is_ready=are_ready)
 
     def start(self, folder: Path) -> None:
-        """Has NFD label the nodes by their devices, as before any policy was there. The folder is empty."""
+        """Make NFD label the nodes by their devices, as before any policy was there. The folder is empty."""
         for definition in manifests.definitions_of_nfd():
             self._objects.apply(definition.data, definition.text, _MANAGER)
             self._objects.wait_until_established(definition.data)
@@ -84,7 +84,7 @@ class Stage:
         self.clear()
 
     def documents(self, *policies: Mapping[str, Any]) -> dict[str, str]:
-        """The files of a project with these policies, and the inventory as the API server gives it now."""
+        """Return the files of a project with these policies, and the inventory as the API server gives it now."""
         spec = {"nfd": {"enabled": False, "nodefeaturerules": True}}
         files = {f"policies/{policy['metadata']['name']}.yaml": policy for policy in policies}
         files["policies/cluster.yaml"] = document("KAECluster", CLUSTER, spec)
@@ -92,7 +92,7 @@ class Stage:
         return {name: json.dumps(data) for name, data in files.items()}
 
     def apply(self, root: Path) -> Change:
-        """Brings what a project is compiled to into the cluster, as far as it is not there, and labels the nodes.
+        """Apply the objects of a project that the cluster lacks, and label the nodes.
 
         The rules come first, so that DaemonSets find the nodes labelled; what is compiled no more goes last.
 
@@ -109,7 +109,7 @@ class Stage:
         return Change(applied=tuple(sorted(changed)), removed=tuple(sorted(gone)), labelled=labelled)
 
     def wait_for(self, places: Sequence[placements.Place]) -> None:
-        """Waits until the controller has these pods, no others, and no more to do.
+        """Wait until the controller has these pods, no others, and no more to do.
 
         Raises:
             TimedOut: It comes to something else.
@@ -129,17 +129,17 @@ class Stage:
         )
 
     def places(self) -> list[placements.Place]:
-        """Where the pods are, sorted."""
+        """Return where the pods are, sorted."""
         return sorted(pod.place for pod in self.pods())
 
     def pods(self) -> list[placements.Pod]:
-        """The pods that are to run on the nodes."""
+        """Return the pods that are to run on the nodes."""
         staying = (item for item in self._api.get(_PODS)["items"] if "deletionTimestamp" not in item["metadata"])
         return [pod for pod in map(placements.pod_of, staying) if pod.node in self._given]
 
     @contextlib.contextmanager
     def joined(self, host: machines.Machine) -> Iterator[None]:
-        """Has one more node with a hollow kubelet, labelled by the rules that are there; at the end it is gone."""
+        """Make one more node with a hollow kubelet, labelled by the rules in the cluster; at the end it is gone."""
         before = self._hosts
         self._hosts = (*before, host)
         self._given[host.name] = {}
@@ -153,12 +153,12 @@ class Stage:
             del self._given[host.name]
 
     def generations(self) -> dict[str, int]:
-        """How often each DaemonSet's spec was changed, by name."""
+        """Return how often each DaemonSet's spec was changed, by name."""
         found = self._api.get(_DAEMON_SETS)["items"]
         return {item["metadata"]["name"]: item["metadata"]["generation"] for item in found}
 
     def clear(self) -> None:
-        """Removes everything that was applied, and all pods; the nodes stay, as they are labelled.
+        """Remove everything that was applied, and all pods; the nodes stay, as they are labelled.
 
         Raises:
             TimedOut: Some of it is there to stay.
@@ -190,7 +190,7 @@ class Stage:
             assert answer.status == 200, answer
 
     def _label(self) -> frozenset[str]:
-        """Gives the nodes the labels that the rules in the cluster say, as NFD's master would; which have changed."""
+        """Give the nodes the labels that the rules in the cluster say, as NFD's master would; which have changed."""
         rules = self._api.get(_RULES)["items"]
         changed = []
         for host in self._hosts:
@@ -204,7 +204,7 @@ class Stage:
         return frozenset(changed)
 
     def _is_settled(self, places: Sequence[placements.Place]) -> bool:
-        """Whether the controller knows the DaemonSets of these pods, and has done what it wants to do for each."""
+        """Return whether the controller knows the DaemonSets of these pods, and has finished each."""
         found = {item["metadata"]["name"]: item for item in self._api.get(_DAEMON_SETS)["items"]}
         return {daemon_set for _, daemon_set, _ in places} <= found.keys() and all(map(_is_done, found.values()))
 
@@ -241,7 +241,7 @@ def with_hollow_kubelets(
 
 
 def compiled(root: Path, texts: Mapping[str, str]) -> Path:
-    """A project's folder with these files, once it is compiled.
+    """Return a project's folder with these files, once it is compiled.
 
     Raises:
         AssertionError: It does not compile.
@@ -252,12 +252,12 @@ def compiled(root: Path, texts: Mapping[str, str]) -> Path:
 
 
 def document(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A document's data."""
+    """Return a document's data."""
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": dict(spec)}
 
 
 def _is_done(daemon_set: Any) -> bool:
-    """Whether the controller has looked at the DaemonSet as it is now, and has all pods that it wants."""
+    """Return whether the controller has looked at the DaemonSet as it is now, and has all pods that it wants."""
     # Some may be on nodes that are not of the stage.
     status = daemon_set["status"]
     numbers = {status[f"{which}NumberScheduled"] for which in ("desired", "current")}

@@ -21,7 +21,7 @@ _FEW = 5
 
 
 def main() -> int:
-    """Tries the fleets and returns 1 where one of them is disagreed about."""
+    """Try the fleets; return 1 where a judge disagrees with one."""
     parser = argparse.ArgumentParser(prog="python -m tests.property.fleets", description=__doc__)
     parser.add_argument("--count", type=int, default=2000, help="how many fleets")
     parser.add_argument("--seed", type=int, default=0, help="the seed of the first; each has the next one")

@@ -25,22 +25,22 @@ _SOURCES: Sequence[Raw] = ({"build": {}}, {"prebuilt": {}}, {"inTree": {}}, {"pa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What policies are written for."""
+    """The machines that policies are written for."""
 
     cluster: str
     names: tuple[str, ...]
     """Nodes that may be named; some join later, some never."""
     kernels: tuple[str, ...]
-    """What most of them run."""
+    """The kernels that most machines run."""
 
 
 def document(kind: str, name: str, spec: Raw) -> Raw:
-    """A document's data."""
+    """Return a document's data."""
     return {"apiVersion": API_VERSION, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
 def leaves(draw: random.Random, count: int) -> list[Term]:
-    """Conjunctions of requirements, no two of which a node can meet: the leaves of a random tree of questions."""
+    """Return the leaves of a random decision tree: conjunctions of requirements that exclude each other."""
     found: list[Term] = [()]
     while len(found) < count:
         chosen = found.pop(draw.randrange(len(found)) if draw.random() < 0.5 else 0)
@@ -54,7 +54,7 @@ def leaves(draw: random.Random, count: int) -> list[Term]:
 
 
 def _answers(draw: random.Random, key: str, count: int) -> list[Term]:
-    """Requirements on a key that exclude each other."""
+    """Return requirements on a key that exclude each other."""
     if key == machines.HOSTNAME or draw.random() < 0.15:
         return [({"key": key, "operator": "Exists"},), ({"key": key, "operator": "DoesNotExist"},)]
     if key == "gen" and draw.random() < 0.8:
@@ -81,7 +81,7 @@ def _answers(draw: random.Random, key: str, count: int) -> list[Term]:
 
 
 def selector(draw: random.Random, term: Sequence[Raw]) -> Raw:
-    """The requirements as a nodeSelector, some of them as matchLabels."""
+    """Return the requirements as a nodeSelector, some of them as matchLabels."""
     labels, expressions = {}, []
     for one in term:
         if one["operator"] == "In" and len(one["values"]) == 1 and draw.random() < 0.5:
@@ -94,7 +94,7 @@ def selector(draw: random.Random, term: Sequence[Raw]) -> Raw:
 
 
 def spec(draw: random.Random, scene: Scene) -> Raw:
-    """What a policy says beside its selector."""
+    """Return the spec of a policy without its selector."""
     kinds = [draw.random() < 0.75, draw.random() < 0.4, draw.random() < 0.4]
     if not any(kinds):
         kinds[draw.randrange(3)] = True
@@ -130,7 +130,7 @@ def _globs(draw: random.Random, cluster: str, *, held: bool = True) -> list[str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Style:
-    """How a policy writes its images."""
+    """The image references of a policy."""
 
     whole: bool
     """As a whole reference."""
@@ -205,7 +205,7 @@ def _overrides(draw: random.Random, style: _Style) -> Raw:
 
 
 def _mappings(draw: random.Random, kernels: Sequence[str], style: _Style) -> Iterator[Raw]:
-    """Mappings each of which is the first for some kernel, though perhaps for none that a node runs."""
+    """Return mappings, each the first match of some kernel, which perhaps no node runs."""
     left = {matcher.clean(kernel) for kernel in machines.KERNELS}
     for number in range(draw.randint(1, 4)):
         given: Raw = {"name": f"k{number}"}

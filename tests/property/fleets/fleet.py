@@ -18,7 +18,7 @@ _MIRRORS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:
-    """What a compile gets, and what follows it."""
+    """The input of a compile, and the nodes after it."""
 
     seed: int
     cluster: documents.Raw
@@ -32,7 +32,7 @@ class Fleet:
 
 
 def drawn(seed: int) -> Fleet:
-    """The fleet of a seed: up to 30 policies that hold in the cluster, and up to 200 nodes."""
+    """Return the fleet of a seed: up to 30 policies that hold in the cluster, and up to 200 nodes."""
     draw = random.Random(seed)  # noqa: S311 - a test's choice
     cluster = _cluster(draw)
     kernels = draw.sample(machines.KERNELS, draw.randint(1, 5))
@@ -87,7 +87,7 @@ def _policies(draw: random.Random, count: int, scene: documents.Scene) -> list[d
 
 
 def _stale(draw: random.Random, machine: machines.Machine) -> dict[str, str]:
-    """The label of a pool that an earlier compile's rules have left."""
+    """Return the label of a pool that an earlier compile's rules have left."""
     if not machine.device_labels or draw.random() < 0.7:
         return {}
     return {f"{machines.KAE}.pool.{draw.choice(('tls-00', 'others', 'forgotten'))}": draw.choice(("rest", "canary"))}

@@ -65,11 +65,11 @@ class Machine:
     others: tuple[Mapping[str, str], ...]
     """Other PCI devices."""
     reported: bool
-    """Whether NFD's worker has reported it."""
+    """True when NFD's worker has reported the machine."""
 
     @property
     def features(self) -> nfd_rules.Features:
-        """What NFD's worker reports."""
+        """Return the features that NFD's worker reports."""
         if not self.reported:
             return nfd_rules.UNREPORTED
         devices = [
@@ -98,7 +98,7 @@ class Machine:
         return found
 
     def node(self, labels: Mapping[str, str]) -> dict[str, Any]:
-        """The Node as the API server prints it, with these labels of our rules."""
+        """Return the Node as the API server prints it, with these labels of our rules."""
         own = {"feature.node.kubernetes.io/cpu-model.vendor_id": "HiSilicon"} if self.reported else {}
         return {
             "apiVersion": "v1",
@@ -117,7 +117,7 @@ class Machine:
 
 
 def machine(draw: random.Random, name: str, kernels: Sequence[str], pools: Sequence[str]) -> Machine:
-    """A machine of a fleet that runs these kernels, in these pools."""
+    """Return a machine of a fleet that runs these kernels, in these pools."""
     return Machine(
         name=name,
         kernel=draw.choice(kernels),

@@ -32,7 +32,7 @@ _NO_DEFAULT = ("default-too-complex", "selector-never-matches")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiled:
-    """What a fleet came to."""
+    """The plan and the objects of a compiled fleet."""
 
     view: plan.Plan
     rules: tuple[Object, ...]
@@ -42,7 +42,7 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """How a fleet fared: what was counted, and every disagreement."""
+    """The counts of a fleet, and every disagreement."""
 
     seed: int
     counts: Counter[str]
@@ -50,14 +50,14 @@ class Result:
 
 
 def batch(seeds: Sequence[int]) -> list[Result]:
-    """The fleets of some seeds, after which nothing of them is kept."""
+    """Try the fleets of some seeds, then empty the caches."""
     found = [tried(seed) for seed in seeds]
     builders.renderer.cache_clear()
     return found
 
 
 def tried(seed: int) -> Result:
-    """The fleet of a seed, compiled and judged; what has to be refused is refused, and taken out."""
+    """Compile the fleet of a seed and judge it; policies that must be refused are removed first."""
     fleet = fleets.drawn(seed)
     counts: Counter[str] = Counter(fleets=1)
     while True:
@@ -77,7 +77,7 @@ def tried(seed: int) -> Result:
 
 
 def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]]:
-    """The fleet's policies on its nodes, and the errors that stand against it."""
+    """Return the plan of a fleet, and the errors."""
     read = [
         builders.document(data, f"policies/{number}.yaml")
         for number, data in enumerate((fleet.cluster, *fleet.policies))
@@ -90,13 +90,13 @@ def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]
 
 
 def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
-    """The fleet without these policies."""
+    """Return the fleet without these policies."""
     left = tuple(policy for policy in fleet.policies if policy["metadata"]["name"] not in names)
     return dataclasses.replace(fleet, policies=left)
 
 
 def compiled(view: plan.Plan) -> Compiled:
-    """The objects of a view that decide what runs where."""
+    """Return the objects of a view that decide what runs where."""
     found: dict[str, list[Object]] = {"node-feature-rule": [], "driver": [], "device-plugin": []}
     for manifest in pipeline.cluster_plan(view).manifests:
         if manifest.component in found:
@@ -111,7 +111,7 @@ def compiled(view: plan.Plan) -> Compiled:
 
 
 def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
-    """The policies of the cluster, two by two, that some node could match."""
+    """Return the pairs of policies that one node could match."""
     found = matcher.specs(fleet.cluster, fleet.policies)
     chosen = sorted((name, spec.get("nodeSelector")) for name, spec in found.items() if not spec.get("default"))
     pairs = itertools.combinations(chosen, 2)
@@ -119,7 +119,7 @@ def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
 
 
 def refusals(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Iterator[str]:
-    """Overlaps that are not reported, and whatever is reported beside them."""
+    """Yield overlaps that are not reported, and errors that are not expected."""
     shapes = [(error, _OVERLAP.fullmatch(error.message)) for error in errors]
     reported = {shape.groups() for _, shape in shapes if shape}
     for pair in overlaps(fleet) ^ reported:
@@ -131,7 +131,7 @@ def refusals(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Itera
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expected:
-    """What the judge says, in the fleet's order."""
+    """The judge's answers, in the fleet's order."""
 
     nodes: tuple[matcher.Answer, ...]
     later: tuple[matcher.Answer, ...]
@@ -140,7 +140,7 @@ class Expected:
 
 
 def expected(fleet: fleets.Fleet) -> Expected:
-    """What the independent judge says of the nodes, and of what becomes of them."""
+    """Return the independent judge's answer for each node."""
     judge = matcher.Matcher(fleet.cluster, fleet.policies, fleet.nodes)
     later = [machine.node(machine.device_labels) for machine in fleet.later]
     return Expected(
@@ -151,7 +151,7 @@ def expected(fleet: fleets.Fleet) -> Expected:
 
 
 def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
-    """Whatever plan, rules and DaemonSets say otherwise than the judges."""
+    """Yield where plan, rules and DaemonSets disagree with the judges."""
     yield from (f"{name}: two policies match it" for name in answers.torn)
     yield from _plan(fleet, done, answers)
     yield from _groups(done)
@@ -160,7 +160,7 @@ def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Ite
 
 
 def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
-    """Each node has one verdict, and it is the judge's."""
+    """Yield nodes whose decision is not the judge's, or that do not have exactly one."""
     names = [node["metadata"]["name"] for node in fleet.nodes]
     judged = Counter(name for verdict in done.view.decisions for name in verdict.names)
     if judged != Counter(names):
@@ -182,7 +182,7 @@ def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[st
 
 
 def _groups(done: Compiled) -> Iterator[str]:
-    """No two groups of a policy list one node, and no two pools are one."""
+    """Yield groups of a policy that share a node, and objects that share a name."""
     for division in done.view.divisions:
         listed = Counter(name for group in division.groups for name in group.nodes)
         yield from (f"{division.policy.name}: two groups list {name}" for name, count in listed.items() if count > 1)
@@ -191,7 +191,7 @@ def _groups(done: Compiled) -> Iterator[str]:
 
 
 def _placement(done: Compiled, machine: machines.Machine, answer: matcher.Answer) -> Iterator[str]:
-    """NFD's labels bring to a machine the DaemonSets that the judge says, and no other."""
+    """Yield machines whose NFD labels bring other DaemonSets than the judge says."""
     given = nfd_rules.labels(done.rules, machine.features)
     about = {key: value for key, value in given.items() if not key.startswith(f"{machines.KAE}.pool.")}
     if about != machine.device_labels:
@@ -207,7 +207,7 @@ def _placement(done: Compiled, machine: machines.Machine, answer: matcher.Answer
 
 
 def installer(daemonset: Object, machine: machines.Machine) -> tuple[str | None, ...]:
-    """Policy, pool, image, state and source of an installer; no state where the kernel is another pool's to it."""
+    """Return policy, pool, image, state and source of an installer; no state where another pool has the kernel."""
     config = _config(daemonset["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"])
     labels = daemonset["spec"]["selector"]["matchLabels"]
     kernel = matcher.clean(machine.kernel)
@@ -229,7 +229,7 @@ def _image(daemonset: Object) -> str:
 
 
 def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[str]:
-    """How much of everything there was."""
+    """Return how often each thing occurred."""
     divisions = [division for division in done.view.divisions if division.policy.spec.driver.enabled]
     groups = [group for division in divisions for group in division.groups if group.declared is not None]
     listed = {(entry.policy.name, name) for entry in divisions for group in entry.groups for name in group.nodes}
