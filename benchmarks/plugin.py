@@ -48,7 +48,7 @@ class Times:
 @contextlib.asynccontextmanager
 async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
     """A host, a kubelet that has registered the plugin, and the plugin."""
-    running: list[loop.Program] = []
+    running: list[loop.Loop] = []
 
     def tell(_: kernel.Event) -> None:
         for each in running:
@@ -57,7 +57,7 @@ async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubel
     host = machines.bare_metal(root, tell=tell)
     (root / "program").mkdir()
     node = plugin.Plugin(faults.places_of(host), faults.settings())
-    made = loop.Program(node, state.ProgramDir(root / "program"), RESCAN_S)
+    made = loop.Loop(node, state.ProgramDir(root / "program"), RESCAN_S)
     running.append(made)
     async with kubelets.Kubelet(host.kubelet) as kubelet:
         task = asyncio.create_task(made.run())

@@ -1,4 +1,4 @@
-"""What the kubelet is told of one resource: a pure function of what was found."""
+"""The devices that the kubelet sees of one resource: a pure function of the functions found."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,20 +10,20 @@ _SEPARATOR = "::"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A function that is offered, and what is wrong with it."""
+    """An advertised function, and the reasons why it is unhealthy."""
 
     function: sysfs.Function
     reasons: tuple[health.Reason, ...]
 
     @property
     def healthy(self) -> bool:
-        """Whether the kubelet may give it to a container."""
+        """Return whether the kubelet may give it to a container."""
         return not self.reasons
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replica:
-    """One of the shares in which a device is offered."""
+    """One of the shares of a device."""
 
     id: str
     healthy: bool
@@ -31,10 +31,10 @@ class Replica:
 
 
 def replicas(devices: Iterable[Device], count: int, numa_nodes: frozenset[int]) -> tuple[Replica, ...]:
-    """The shares of devices, `count` each.
+    """Return the shares of devices, `count` each.
 
-    A NUMA node is told only if every device has one that the machine knows: the kubelet would never place a device
-    without one as soon as another has one, nor one on a node that it does not know (kubelet's topology manager).
+    They name a NUMA node only if every device has one that the machine knows: the kubelet's topology manager never
+    places a device without a node once another device has one, nor a device on a node that it does not know.
     """
     offered = tuple(devices)
     placed = all(device.function.numa_node in numa_nodes for device in offered)
@@ -50,19 +50,19 @@ def replicas(devices: Iterable[Device], count: int, numa_nodes: frozenset[int]) 
 
 
 def replica_id(address: str, index: int) -> str:
-    """The id of a share; the first one's is the bare address, so that raising the number leaves what is given alone."""
+    """Return the id of a share; the first is the bare address, so that a larger count leaves allocated shares alone."""
     return f"{address}{_SEPARATOR}{index}" if index else address
 
 
 def address_of(replica: str) -> str:
-    """The PCI address in the id of a share."""
+    """Return the PCI address in the id of a share."""
     return replica.partition(_SEPARATOR)[0]
 
 
 def by_resource(devices: Iterable[Device]) -> Mapping[str, tuple[Device, ...]]:
-    """The devices of each resource, in the order given."""
-    found: dict[str, tuple[Device, ...]] = {}
+    """Return the devices of each resource, in the order given."""
+    groups: dict[str, tuple[Device, ...]] = {}
     for device in devices:
         resource = device.function.kind.resource
-        found[resource] = (*found.get(resource, ()), device)
-    return found
+        groups[resource] = (*groups.get(resource, ()), device)
+    return groups

@@ -1,7 +1,7 @@
-"""What a container gets for the devices it was given: a pure function of their PCI addresses and the config.
+"""The answer to Allocate: a pure function of the devices' PCI addresses and the config.
 
-The same devices give the same answer: init containers make the kubelet ask twice, and it keeps the first answer for
-every restart. Several resources in one container give equal mounts where they name equal paths, so that none conflicts.
+The same devices give the same answer: the kubelet asks twice for a pod with init containers, and keeps the first answer
+for every restart. Several resources in one container give equal mounts for equal paths, so that none conflicts.
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 
 
 def answer(
-    where: paths.Places, inject: config.Inject, devices: Sequence[advertised.Device]
+    where: paths.Paths, inject: config.Inject, devices: Sequence[advertised.Device]
 ) -> api.ContainerAllocateResponse:
-    """The answer for one container; several shares of a device are one device."""
+    """Return the answer for one container; several shares of a device are one device."""
     distinct = {device.function.address: device for device in devices}
     response = api.ContainerAllocateResponse()
     for address in sorted(distinct):
@@ -31,7 +31,7 @@ def answer(
     return response
 
 
-def _node(where: paths.Places, inject: config.Inject, device: advertised.Device) -> api.DeviceSpec:
+def _node(where: paths.Paths, inject: config.Inject, device: advertised.Device) -> api.DeviceSpec:
     function = device.function
     if inject.mask_sysfs or function.entry is None:
         name = paths.published_name(function.kind.module, function.address)
@@ -41,12 +41,12 @@ def _node(where: paths.Places, inject: config.Inject, device: advertised.Device)
     return api.DeviceSpec(
         container_path=f"/dev/{name}",
         host_path=str(where.links / function.address),
-        # Reading and writing is what libwd opens it for; making nodes (m) is of no use.
+        # libwd opens it to read and to write; making nodes (m) is of no use.
         permissions="rw",
     )
 
 
-def _masks(where: paths.Places, devices: Sequence[advertised.Device]) -> list[api.Mount]:
+def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> list[api.Mount]:
     names = [paths.published_name(device.function.kind.module, device.function.address) for device in devices]
     return [
         _mount("/sys/class/uacce", str(where.shown)),

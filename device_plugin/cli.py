@@ -1,4 +1,4 @@
-"""The command line: `python -m device_plugin` works, `python -m device_plugin list` looks."""
+"""The command line: `python -m device_plugin` serves the kubelet, `python -m device_plugin list` shows the devices."""
 
 import argparse
 import asyncio
@@ -18,9 +18,9 @@ _MOUNTED_DEV = Path("/host/dev")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 after a signal or a list, 1 where config or world do not allow more, 2 for a wrong call."""
+    """Return the exit code: 0 after a signal or a list, 1 for a bad config or an I/O error, 2 for a wrong call."""
     options = _parser().parse_args(arguments)
-    where = paths.Places(sysfs=options.sysfs, dev=options.dev, run=options.run_dir, kubelet=options.kubelet_dir)
+    where = paths.Paths(sysfs=options.sysfs, dev=options.dev, run=options.run_dir, kubelet=options.kubelet_dir)
     if options.command == "list":
         return _list(options, where)
     logs.start("device-plugin")
@@ -35,28 +35,28 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-async def _serve(options: argparse.Namespace, where: paths.Places, settings: config.Config) -> None:
-    # gRPC's own remarks on connections are no lines of JSON, and what matters of them is logged here.
+async def _serve(options: argparse.Namespace, where: paths.Paths, settings: config.Config) -> None:
+    # gRPC writes its remarks on connections as plain text, not JSON; the plugin logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # `list` needs neither gRPC nor asyncio's machinery.
+    # `list` needs neither gRPC nor asyncio.
     from device_plugin import loop, plugin  # noqa: PLC0415 - see above
     from runtime import metrics, signals, state  # noqa: PLC0415 - see above
 
     stop = signals.stop_on_signals(asyncio.get_running_loop())
     node = plugin.Plugin(where, settings)
-    running = loop.Program(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
+    running = loop.Loop(node, state.ProgramDir(options.program_dir), options.rescan_seconds)
     with contextlib.ExitStack() as stack:
         if settings.metrics is not None:
-            # Five megabytes that a plugin without metrics does without.
+            # A plugin without metrics saves five megabytes.
             from device_plugin import plugin_metrics  # noqa: PLC0415 - see above
 
-            registry = plugin_metrics.registry_of(node, running.endpoints)
+            registry = plugin_metrics.registry_of(node, running.registrations)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
         await loop.first_of(running.run(), stop.wait())
 
 
-def _list(options: argparse.Namespace, where: paths.Places) -> int:
-    from device_plugin import list_report  # noqa: PLC0415 - a plugin at work needs none of it
+def _list(options: argparse.Namespace, where: paths.Paths) -> int:
+    from device_plugin import list_report  # noqa: PLC0415 - a serving plugin needs none of it
 
     try:
         settings = configfile.load(options.config, config.Config)
@@ -73,7 +73,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_places(parser, defaults=True)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
-    lister = commands.add_parser("list", help="show what would be reported, and why", allow_abbrev=False)
+    lister = commands.add_parser("list", help="show the devices that would be advertised, and why", allow_abbrev=False)
     _add_places(lister, defaults=False)
     lister.add_argument("-o", "--output", choices=("table", "json"), default="table", help="default: table")
     lister.set_defaults(command="list")
@@ -88,14 +88,14 @@ def _seconds(text: str) -> float:
 
 
 def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
-    # The same options before and after `list`; those after it must not bring back the defaults.
+    # The options may stand before or after `list`; those after it must not restore the defaults.
     folders = (
-        ("--config", Path("/etc/kae/config.json"), "FILE", "what the policy asks for"),
+        ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--sysfs", Path("/sys"), "DIR", "the host's sysfs"),
         ("--dev", _MOUNTED_DEV if _MOUNTED_DEV.is_dir() else Path("/dev"), "DIR", "the host's device nodes"),
-        ("--run-dir", Path("/run/kae"), "DIR", "what is kept on the host until it boots"),
+        ("--run-dir", Path("/run/kae"), "DIR", "files kept on the host until it boots"),
         ("--kubelet-dir", Path("/var/lib/kubelet"), "DIR", "the kubelet's root folder"),
-        ("--program-dir", Path("/run/program"), "DIR", "what the probes look at"),
+        ("--program-dir", Path("/run/program"), "DIR", "the files of the probes"),
     )
     for name, default, metavar, meaning in folders:
         parser.add_argument(
@@ -110,5 +110,5 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         type=_seconds,
         metavar="N",
         default=30.0 if defaults else argparse.SUPPRESS,
-        help="how often to look without any event (default: 30)",
+        help="how often to scan without any event (default: 30)",
     )

@@ -1,4 +1,4 @@
-"""What the device plugin is told: the shape of its config file, as schemas/device-plugin-config.json states it."""
+"""The config of the device plugin: the shape of its config file, as schemas/device-plugin-config.json states it."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from runtime import shapes
 
 
 class Inject(shapes.Shape, frozen=True, kw_only=True):
-    """What a container that asked for a device gets beside the device node."""
+    """The files and variables that a container with a device gets beside the device node."""
 
     mask_sysfs: bool = True
     """It sees its own devices only, below /sys/class/uacce."""
@@ -19,7 +19,7 @@ class Inject(shapes.Shape, frozen=True, kw_only=True):
 
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
-    """How the devices of the node are offered."""
+    """The kinds that the node advertises, and how it shares and allocates them."""
 
     version: Literal[1] = 1
     """The config's own format."""
@@ -28,10 +28,10 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     vendor: shapes.PciId
     """PCI vendor id of the devices."""
     kinds: Annotated[tuple[shapes.Kind, ...], msgspec.Meta(min_length=1)]
-    """The kinds that are served."""
+    """The kinds to advertise."""
     sharing: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=1, le=128)]]
-    """Kind and replicas of each device."""
+    """The number of shares of each device, by kind."""
     allocation_policy: Literal["Balanced", "Packed"]
     inject: Inject
     metrics: shapes.MetricsEndpoint | None = None
-    """Nothing is served without it."""
+    """Without it no metrics are served."""

@@ -1,4 +1,4 @@
-"""The current list of a resource, and those who watch it."""
+"""The advertised devices of a resource, and the streams that follow them."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -6,44 +6,44 @@ from collections.abc import AsyncGenerator, Callable
 from device_plugin import advertised
 
 
-class Board:
-    """What the kubelet is to see of one resource.
+class DeviceList:
+    """The shares of one resource, as the kubelet sees them.
 
-    Every watcher gets the newest list, and skips those for which it was too slow.
+    Every stream gets the newest list, and skips the lists for which it was too slow.
     """
 
     def __init__(self) -> None:
         self.replicas: tuple[advertised.Replica, ...] = ()
         self.watched: Callable[[], None] | None = None
-        """Called whenever a watcher came or went."""
-        self._watchers: set[asyncio.Event] = set()
+        """Called when a stream opens or closes."""
+        self._streams: set[asyncio.Event] = set()
 
     @property
-    def watchers(self) -> int:
-        """How many streams are open."""
-        return len(self._watchers)
+    def streams(self) -> int:
+        """Return the number of open streams."""
+        return len(self._streams)
 
     def show(self, replicas: tuple[advertised.Replica, ...]) -> None:
-        """Put up a list; watchers are woken only if it differs."""
+        """Replace the list; streams wake only if it differs."""
         if replicas != self.replicas:
             self.replicas = replicas
-            for watcher in self._watchers:
-                watcher.set()
+            for stream in self._streams:
+                stream.set()
 
     async def lists(self) -> AsyncGenerator[tuple[advertised.Replica, ...], None]:
-        """The list of now and every newer one, until the one who asks is gone."""
+        """Yield the current list and every newer one, until the caller closes the stream."""
         changed = asyncio.Event()
-        self._watchers.add(changed)
-        self._tell()
+        self._streams.add(changed)
+        self._streams_changed()
         try:
             while True:
                 changed.clear()
                 yield self.replicas
                 await changed.wait()
         finally:
-            self._watchers.discard(changed)
-            self._tell()
+            self._streams.discard(changed)
+            self._streams_changed()
 
-    def _tell(self) -> None:
+    def _streams_changed(self) -> None:
         if self.watched is not None:
             self.watched()

@@ -1,6 +1,6 @@
-"""What wakes the plugin: the kernel's uevents, and changes in the folders it watches.
+"""The events that wake the plugin: the kernel's uevents, and changes in watched folders.
 
-inotify sees nothing of sysfs, and uevents say nothing of files; a slow rescan stands behind both.
+inotify does not work on sysfs, and uevents say nothing of files; a slow rescan backs up both.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ _KOBJECT_UEVENT = 15
 """The netlink protocol of uevents (NETLINK_KOBJECT_UEVENT in linux/netlink.h)."""
 
 _KERNEL_GROUP = 1
-"""The multicast group to which the kernel sends; udev repeats the events on another."""
+"""The multicast group of the kernel; udev repeats the events on another."""
 
 _LONGEST = 64 * 1024
 
@@ -35,22 +35,22 @@ _FOLDER_CHANGES = (
 
 
 class KernelEvents:
-    """Calls back when the kernel tells of a device that may be ours.
+    """Call back when the kernel reports a change of a device that may be an accelerator.
 
-    Heard in every network namespace that the first user namespace owns, without any capability. There is no event for
-    an isolated device, which is what the rescan is for.
+    The kernel sends uevents to every network namespace that the first user namespace owns, and receiving them takes no
+    capability. It sends none for an isolated device: the rescan finds those.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, changed: Callable[[], None]) -> None:
         self._loop = loop
-        self._told = told
+        self._changed = changed
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC, _KOBJECT_UEVENT)
         self._socket.setblocking(False)
         self._socket.bind((0, _KERNEL_GROUP))
         loop.add_reader(self._socket, self._read)
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop calling back."""
         self._loop.remove_reader(self._socket)
         self._socket.close()
 
@@ -63,18 +63,18 @@ class KernelEvents:
                 except BlockingIOError:
                     raise
                 except OSError:
-                    # ENOBUFS: more came than the socket could hold, so anything may have happened.
+                    # ENOBUFS: the socket overflowed, so any event may be lost.
                     relevant = True
                     continue
                 relevant = relevant or concerns(message, sender[0])
         if relevant:
-            self._told()
+            self._changed()
 
 
 def concerns(message: bytes, sender: int) -> bool:
-    """Whether a message is a uevent that may change what is offered.
+    """Return whether a message is a uevent that may change the advertised devices.
 
-    The kernel sends as process 0; any process may send to the group too, and is not believed. A uevent is its header,
+    The kernel sends as process 0; messages of other processes to the group are ignored. A uevent is its header,
     action@path, and then KEY=value, each ended by a zero byte (lib/kobject_uevent.c).
     """
     if sender != 0:
@@ -87,24 +87,24 @@ def concerns(message: bytes, sender: int) -> bool:
 
 
 class FolderEvents:
-    """Calls back when a name appears in, or disappears from, one of a few folders."""
+    """Call back when a name appears in, or disappears from, a watched folder."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, told: Callable[[], None]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, changed: Callable[[], None]) -> None:
         self._loop = loop
-        self._told = told
+        self._changed = changed
         self._inotify = inotify_simple.INotify()
         self._watched: dict[Path, tuple[int, str]] = {}
         loop.add_reader(self._inotify.fileno(), self._read)
 
     def watch(self, folder: Path, prefix: str = "") -> None:
-        """Watch a folder for names that begin so, even if it was replaced; one that is not there is passed over."""
+        """Watch a folder for names with this prefix, even if it was replaced; a missing folder is skipped."""
         with contextlib.suppress(OSError):
-            # Asked for each time: nothing changes where it is watched already, and a new folder can have the number of
-            # the old one's inode.
+            # Repeating it changes nothing for a watched folder, and a new folder can have the inode number of the old
+            # one.
             self._watched[folder] = (self._inotify.add_watch(os.fspath(folder), _FOLDER_CHANGES), prefix)
 
     def close(self) -> None:
-        """Hear no more."""
+        """Stop calling back."""
         self._loop.remove_reader(self._inotify.fileno())
         self._inotify.close()
 
@@ -112,4 +112,4 @@ class FolderEvents:
         prefixes = dict(self._watched.values())
         events = self._inotify.read(timeout=0)
         if any(event.name.startswith(prefixes.get(event.wd, "")) for event in events):
-            self._told()
+            self._changed()

@@ -1,32 +1,32 @@
-"""Keep a device that fails again and again from being offered in between.
+"""Flap damping: keep a device unhealthy that fails again and again.
 
-Every change of a list reaches the scheduler, and a pod that gets such a device soon fails; so after a few faults the
-device has to be sound for a while. Only faults of the hardware count: an unbound driver or a driver change is wanted.
+Every change of a list reaches the scheduler, and a pod that gets such a device soon fails. So after a few faults the
+device must stay without fault for a while. Only hardware faults count: unbinding or changing a driver is intended.
 """
 
 from dataclasses import dataclass, replace
 
 FAULTS = 3
-"""As many faults within the window damp a device."""
+"""The number of faults within the window that damp a device."""
 
 WINDOW_S = 600.0
 CALM_S = 300.0
-"""For how long a damped device has to be sound."""
+"""The time that a damped device must stay without fault."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What a device did lately; times in seconds of a clock that never jumps."""
+    """The recent faults of a device; times in seconds of a monotonic clock."""
 
     faulty: bool = False
     began: tuple[float, ...] = ()
-    """When its latest faults began."""
+    """The times when its latest faults began."""
     damped: bool = False
     sound_since: float | None = None
 
 
 def step(history: History, *, faulty: bool, now: float) -> History:
-    """The history with what is seen now."""
+    """Return the history after one more look at the device."""
     began = tuple(time for time in history.began if now - time < WINDOW_S)
     if faulty:
         if not history.faulty:

@@ -1,4 +1,4 @@
-"""What a function is worth: offered or not, healthy or not, and why."""
+"""Judge a function: advertised or withheld, healthy or unhealthy, and why."""
 
 from dataclasses import dataclass
 
@@ -7,26 +7,23 @@ from device_plugin import sysfs
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""
 
-_STOPPED = ("stop", "stopped", "closed", "close")
-"""What debugfs calls a device whose queues are shut; newer drivers say stop, older ones stopped or closed."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """Why a device is not healthy: a stable code for metrics, and a sentence for people."""
+    """A reason why a device is unhealthy: a stable code for metrics, and a sentence for people."""
 
     code: str
     text: str
     fault: bool = False
-    """The hardware's fault, in contrast to what people or the installer do to it."""
+    """True for a hardware fault, in contrast to an action of people or of the installer."""
 
 
 CHANGING = Reason(code="DriverChanging", text="The driver of the node is being changed.")
-DAMPED = Reason(code="Damped", text="It failed again and again, and has not been sound for long enough since.")
+DAMPED = Reason(code="Damped", text="It failed again and again, and has not been without fault for long enough since.")
 
 
 def withheld(function: sysfs.Function) -> str | None:
-    """Why a function is not offered at all, in a sentence; None where it is."""
+    """Return why a function is not advertised, in a sentence; None when it is."""
     if function.vfs:
         return f"Its {function.vfs} virtual functions are offered in its place."
     if function.driver in _PASSED_ON:
@@ -35,23 +32,17 @@ def withheld(function: sysfs.Function) -> str | None:
 
 
 def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
-    """Why a function is not healthy; none where it is.
+    """Return the reasons why a function is unhealthy; none when it is healthy.
 
     A device whose queues are all in use is busy, not broken.
     """
-    found: list[Reason] = []
-    if function.entry is None:
-        found.append(_without_entry(function))
-    else:
-        found += _of_entry(function.entry)
-    if function.state in _STOPPED:
-        found.append(Reason(code="Stopped", text=f"The driver says '{function.state}' of it in debugfs.", fault=True))
-    # Last, as all devices share it, and it must not hide what one of them has.
+    found = [_without_entry(function)] if function.entry is None else _of_entry(function.entry)
+    # Last: all devices share it, and it must not hide a reason of one device.
     return (*found, CHANGING) if changing else tuple(found)
 
 
 def usable(function: sysfs.Function) -> bool:
-    """Whether a container can be started with the function: its entry is whole and its device node is there."""
+    """Return whether a container can start with the function: its entry is complete and its device node exists."""
     entry = function.entry
     return entry is not None and not entry.missing and entry.node_state == "there"
 

@@ -1,9 +1,8 @@
 """Keep the host paths that answers to the kubelet name.
 
-The runtime follows a link when it creates a container, and a container is created from a cached answer long after that
-was given. So the links are kept right at all times, and one that is not right is taken away: the container then waits,
-rather than getting another device. Folders that containers have mounted are changed in place and never replaced, as a
-replaced one would not reach them.
+The runtime follows a link when it creates a container, which may be long after the kubelet cached the answer. So the
+links are correct at all times, and a wrong link is removed: the container then waits instead of getting another device.
+Folders that containers have mounted are changed in place and never replaced: a new folder would not reach them.
 """
 
 import contextlib
@@ -16,14 +15,14 @@ from device_plugin import advertised, health, openssl, paths, sysfs
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """A symbolic link on the host, and what it leads to in a container or for the runtime."""
+    """A symbolic link on the host, and its target in a container or for the runtime."""
 
     path: Path
     target: str
 
 
-def prepare(where: paths.Places) -> None:
-    """Make the folders and the files that do not depend on devices."""
+def prepare(where: paths.Paths) -> None:
+    """Create the folders and the files that do not depend on devices."""
     for folder in (where.links, where.shown, where.given):
         folder.mkdir(parents=True, exist_ok=True)
     for variant in openssl.variants():
@@ -32,11 +31,11 @@ def prepare(where: paths.Places) -> None:
         _replace_text(folder / "openssl.cnf", openssl.text(variant))
 
 
-def publish(where: paths.Places, devices: Iterable[advertised.Device]) -> None:
-    """Make the links say what is there now.
+def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
+    """Bring the links up to date.
 
-    First what leads to a device node and is wrong goes, then what containers see is put right, and only then come new
-    links to device nodes: whatever container can start finds everything in place.
+    Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
+    nodes: a container that can start finds all of its links.
     """
     offered = tuple(devices)
     nodes = {link.path: link.target for device in offered for link in _node_link(where, device)}
@@ -47,17 +46,17 @@ def publish(where: paths.Places, devices: Iterable[advertised.Device]) -> None:
             link.unlink(missing_ok=True)
     for wanted in (entries, nodes):
         for path, target in wanted.items():
-            _lead(path, target)
+            _link(path, target)
 
 
-def _node_link(where: paths.Places, device: advertised.Device) -> Iterator[Link]:
+def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[Link]:
     entry = device.function.entry
-    # While the driver is being changed no container may open the device, not even one that has been given it.
+    # During a driver change no container may open the device, not even one that was allocated it.
     if entry is not None and health.usable(device.function) and health.CHANGING not in device.reasons:
         yield Link(path=where.links / device.function.address, target=f"/dev/{entry.node}")
 
 
-def _entry_links(where: paths.Places, function: sysfs.Function) -> Iterator[Link]:
+def _entry_links(where: paths.Paths, function: sysfs.Function) -> Iterator[Link]:
     if function.entry is None:
         return
     name = paths.published_name(function.kind.module, function.address)
@@ -71,7 +70,7 @@ def _remove_others(folder: Path, wanted: dict[Path, str]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _lead(path: Path, target: str) -> None:
+def _link(path: Path, target: str) -> None:
     if _target(path) == target:
         return
     path.parent.mkdir(exist_ok=True)

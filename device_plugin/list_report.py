@@ -1,4 +1,4 @@
-"""What the plugin would report, and why: for people, on a node that does not do what they expect."""
+"""The report of `list`: the devices that the plugin would advertise, and why, for people on the node."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ _NOTHING = "-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One function: offered (healthy or not) or withheld, and why."""
+    """One function: advertised (healthy or not) or withheld, and why."""
 
     function: sysfs.Function
     health: str
@@ -22,7 +22,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The functions of the node, the lists that the kubelet would be told, and what else is worth knowing."""
+    """The functions of the node, the lists that the kubelet would get, and notes on the node."""
 
     rows: tuple[Row, ...]
     offered: tuple[tuple[str, int, int, int, int], ...]
@@ -30,8 +30,8 @@ class Report:
     notes: tuple[str, ...]
 
 
-def report(where: paths.Places, settings: config.Config) -> Report:
-    """Look at the node; changes nothing."""
+def report(where: paths.Paths, settings: config.Config) -> Report:
+    """Scan the node; change nothing."""
     found = sysfs.scan(where, settings.vendor, settings.kinds)
     changing = where.changing.exists()
     rows = tuple(_row(function, changing=changing) for function in found.functions)
@@ -43,7 +43,7 @@ def report(where: paths.Places, settings: config.Config) -> Report:
 
 
 def as_json(made: Report) -> str:
-    """The report for programs."""
+    """Return the report as JSON, for programs."""
     data = {
         "version": 1,
         "resources": [
@@ -57,8 +57,8 @@ def as_json(made: Report) -> str:
 
 
 def as_table(made: Report) -> str:
-    """The report for people."""
-    # Only people at a terminal wait for it.
+    """Return the report as a table, for people."""
+    # Only the table needs it.
     from tabulate import tabulate  # noqa: PLC0415 - see above
 
     parts = []
@@ -93,7 +93,7 @@ def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) ->
     return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
 
 
-def _notes(where: paths.Places, settings: config.Config, found: sysfs.Scan) -> Iterator[str]:
+def _notes(where: paths.Paths, settings: config.Config, found: sysfs.Scan) -> Iterator[str]:
     if not found.functions:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."

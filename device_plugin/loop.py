@@ -1,4 +1,4 @@
-"""The running program: endpoints, events and looks, from the lock to the signal that ends it."""
+"""The running program: registrations, events and scans, from the lock to the signal that ends it."""
 
 import asyncio
 import contextlib
@@ -12,15 +12,15 @@ from runtime import errors, lock, shapes, state
 LOG = logging.getLogger(__name__)
 
 _TOGETHER_S = 0.02
-"""Events come in bursts; this long after the first one, all of a burst is looked at once."""
+"""Events come in bursts; one scan this long after the first event covers the burst."""
 
 _AFTERWARDS_S = (0.5, 2.0)
-"""After an event it is looked again: the kernel tells of a device before udev, or its driver, is done with it."""
+"""More scans follow an event: the kernel reports a device before udev, or its driver, has finished with it."""
 
 _BEAT_S = 10.0
 
 
-class Program:
+class Loop:
     """A device plugin at work."""
 
     def __init__(self, node: plugin.Plugin, directory: state.ProgramDir, rescan_s: float) -> None:
@@ -29,21 +29,21 @@ class Program:
         self._rescan_s = rescan_s
         self._woken = asyncio.Event()
         self._ready = False
-        self.endpoints: Sequence[registration.Endpoint] = tuple(map(self._endpoint, node.settings.kinds))
+        self.registrations: Sequence[registration.Registration] = tuple(map(self._registration, node.settings.kinds))
 
     def wake(self) -> None:
-        """Something happened: look soon."""
+        """Scan soon, because something happened."""
         self._woken.set()
 
     async def run(self) -> None:
-        """Work until cancelled; raises `errors.Failure` when the world leaves nothing to work with."""
+        """Work until cancelled; raises `errors.Failure` on an I/O error that a restart may mend."""
         async with _lock(self._node.where.lock, self._directory.beat):
             registration.clear(self._node.where)
-            # Host paths first: a container may start as soon as the kubelet knows of a device.
+            # Host paths first: a container may start as soon as the kubelet knows a device.
             self._node.look()
             with self._events() as folders:
                 try:
-                    await first_of(*(place.run() for place in self.endpoints), self._beat(), self._look_on(folders))
+                    await first_of(*(each.run() for each in self.registrations), self._beat(), self._look_on(folders))
                 finally:
                     self._directory.set_unready()
 
@@ -70,10 +70,10 @@ class Program:
         registry = self._node.where.registry
         with contextlib.suppress(FileNotFoundError):
             if registry.stat().st_nlink == 0:
-                # A mount keeps the folder of old; only a new container gets the one that stands in its place.
+                # A mount keeps the deleted folder; only a new container mounts the folder that replaced it.
                 raise errors.Failure(f"'{registry}' was deleted on the host; a restart mounts the new one.")
-        for place in self.endpoints:
-            place.check()
+        for each in self.registrations:
+            each.check()
         self._watch(folders)
 
     @contextlib.contextmanager
@@ -90,7 +90,7 @@ class Program:
 
     def _watch(self, folders: events.FolderEvents) -> None:
         where = self._node.where
-        for folder in (where.kubelet, where.registry, where.sockets):
+        for folder in (where.registry, where.sockets):
             folders.watch(folder)
         folders.watch(where.run, where.changing.name)
         # /dev is busy: terminals come and go.
@@ -101,15 +101,15 @@ class Program:
             self._directory.beat()
             await asyncio.sleep(_BEAT_S)
 
-    def _endpoint(self, kind: shapes.Kind) -> registration.Endpoint:
-        shown = self._node.boards[kind.resource]
+    def _registration(self, kind: shapes.Kind) -> registration.Registration:
+        shown = self._node.device_lists[kind.resource]
         answers = service.DevicePlugin(kind, self._node.settings, shown, self._node)
-        place = registration.Endpoint(self._node.where, kind.name, kind.resource, answers, shown)
-        place.changed = self._registration_changed
-        return place
+        each = registration.Registration(self._node.where, kind.name, kind.resource, answers, shown)
+        each.changed = self._registrations_changed
+        return each
 
-    def _registration_changed(self) -> None:
-        ready = all(place.registered for place in self.endpoints)
+    def _registrations_changed(self) -> None:
+        ready = all(each.registered for each in self.registrations)
         if ready and not self._ready:
             self._directory.set_ready("The kubelet watches every resource.")
         elif self._ready and not ready:
@@ -118,7 +118,7 @@ class Program:
 
 
 async def first_of(*work: Coroutine[object, object, object]) -> None:
-    """Do all until one is done, or fails; then end the others, and raise what it raised."""
+    """Run all until one ends or fails; then cancel the others, and raise its exception."""
     tasks = [asyncio.create_task(part) for part in work]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -132,7 +132,7 @@ async def first_of(*work: Coroutine[object, object, object]) -> None:
 
 @contextlib.asynccontextmanager
 async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[None]:
-    """Be the only device plugin of the node: a deletion by force starts the next one beside the one before."""
+    """Be the only device plugin of the node: after a forced deletion the next pod starts beside the old one."""
     with contextlib.closing(lock.Lock(path)) as own:
         warned = False
         while not own.acquire():

@@ -1,10 +1,10 @@
 """The openssl.cnf that loads the KAE engine on top of the distribution's own settings.
 
-A file of ours alone would lack what the distribution's has, such as [req], on which `openssl req` insists. The image's
-file is included, from wherever its distribution keeps it: OpenSSL passes over an include that is not there (config(5)).
-It names a section of modules to load, called differently from one distribution to the next. A section may be written in
-several places, and of a key that stands twice the last one holds; so ours is named before the includes, for images that
-name none, and the engine joins every section that a distribution is known to name.
+On its own it would lack sections such as [req], which `openssl req` needs. So it includes the image's file, from every
+place where a distribution keeps it: OpenSSL skips an include that does not exist (config(5)). The image's file names a
+section of modules to load, and each distribution calls it differently. A section may appear in several places, and the
+last value of a key holds. So this file names its section before the includes, for images that name none, and adds the
+engine to every section that a distribution is known to name.
 """
 
 from collections.abc import Iterator
@@ -24,30 +24,30 @@ _MODULE_SECTIONS = ("openssl_init", "default_modules", "default_conf", "openssl_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """What an openssl.cnf depends on."""
+    """The settings on which an openssl.cnf depends."""
 
     generation: Generation
     libraries: bool
-    """Whether the engine comes from the host, rather than with the image."""
+    """True when the engine comes from the host, false when the image has it."""
 
     @property
     def name(self) -> str:
-        """The variant's folder on the host."""
+        """Return the name of the variant's folder on the host."""
         return f"{self.generation}-{'host' if self.libraries else 'image'}"
 
     @property
     def engines(self) -> str:
-        """The folder of the engine, in a container; KAE's own packages install below /usr/local."""
+        """Return the folder of the engine in a container; KAE's own packages install below /usr/local."""
         root = paths.LIBRARIES if self.libraries else "/usr/local"
         return f"{root}/lib/engines-{self.generation}"
 
 
 FOLDER = f"{paths.CONTAINER_RUN}/openssl"
-"""Where a container finds its openssl.cnf; a folder, as in place of a missing file the runtime makes a folder."""
+"""The folder of openssl.cnf in a container. It is a folder because the runtime creates one for a missing file."""
 
 
 def variants() -> Iterator[Variant]:
-    """Every variant: answers of an earlier config are replayed too, so all are kept on the host."""
+    """Yield every variant: the kubelet also replays answers of an earlier config, so the host keeps them all."""
     generations: tuple[Generation, ...] = ("1.1", "3.0")
     for generation in generations:
         for libraries in (False, True):
@@ -55,17 +55,17 @@ def variants() -> Iterator[Variant]:
 
 
 def text(variant: Variant) -> str:
-    """The file's text; its settings are those of KAE's guide."""
+    """Return the file's text; the settings are those of KAE's guide."""
     lines = [
         "# Written by the KAE device plugin: the image's own settings, and the engine kae.",
         f"openssl_conf = {_MODULE_SECTIONS[0]}",
         "[ req ]",
         "distinguished_name = req_distinguished_name",
         "[ req_distinguished_name ]",
-        # What is included leaves its own last section open.
+        # An included file leaves its last section open.
         *(line for path in _DISTRIBUTIONS for line in ("[ default ]", f".include {path}")),
-        # The files of OpenSSL 3 set it, and then a missing or failing engine ends every program instead of being passed
-        # over (config(5)).
+        # The files of OpenSSL 3 set it, and then a missing or failing engine ends every program instead of being
+        # skipped (config(5)).
         "[ default ]",
         "config_diagnostics = 0",
     ]

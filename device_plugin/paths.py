@@ -1,4 +1,4 @@
-"""Where things are: on the host, and in the containers that get a device."""
+"""Paths on the host, and in the containers that get a device."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,15 +6,15 @@ from pathlib import Path
 from runtime import pci
 
 CONTAINER_RUN = "/run/kae"
-"""The folder below which a container finds what it was given, wherever --run-dir lies on the host."""
+"""The folder of all injected files in a container, wherever --run-dir lies on the host."""
 
 LIBRARIES = "/opt/kae"
-"""Where the driver installer puts libraries and engines, on the host and in containers alike."""
+"""The folder of the installer's libraries and engines, on the host and in containers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
-    """The folders of the host that the program works in; tests put them on a fake host."""
+class Paths:
+    """The folders of the host that the program uses; tests put them on a fake host."""
 
     sysfs: Path
     dev: Path
@@ -24,49 +24,49 @@ class Places:
 
     @property
     def registry(self) -> Path:
-        """The kubelet looks for plugins' sockets here and in folders below."""
+        """Return the folder where, and below which, the kubelet looks for sockets of plugins."""
         return self.kubelet / "plugins_registry"
 
     @property
     def sockets(self) -> Path:
-        """Our own folder of the registry; leftovers in it are ours to remove."""
+        """Return the plugin's own folder of the registry; it may remove every file in there."""
         return self.registry / "kae"
 
     @property
     def links(self) -> Path:
-        """Links to device nodes, named by PCI address."""
+        """Return the folder of the links to device nodes, named by PCI address."""
         return self.run / "dev"
 
     @property
     def shown(self) -> Path:
-        """Stands in for /sys/class/uacce in containers, the same for all of them."""
+        """Return the folder that all containers mount at /sys/class/uacce."""
         return self.run / "uacce" / "class"
 
     @property
     def given(self) -> Path:
-        """One folder for each device; a container sees the device whose folder it was given."""
+        """Return the folder of one folder for each device; a container sees the devices whose folders it mounts."""
         return self.run / "uacce" / "given"
 
     @property
     def openssl(self) -> Path:
-        """One folder for each rendered openssl.cnf."""
+        """Return the folder of one folder for each openssl.cnf."""
         return self.run / "openssl"
 
     @property
     def changing(self) -> Path:
-        """There while the driver installer changes the driver."""
+        """Return the file that exists while the driver installer changes the driver."""
         return self.run / "driver-changing"
 
     @property
     def lock(self) -> Path:
-        """Held by the one device plugin that works on this node."""
+        """Return the lock file of the one device plugin that works on this node."""
         return self.run / "device-plugin.lock"
 
 
 def number(address: str) -> int:
-    """The number that stands for a PCI address in names: its domain, bus, device and function in one.
+    """Return the number that stands for a PCI address in names: domain, bus, device and function in one.
 
-    A name of an entry ends in a number that the kernel counts up; this one stays the same when that one changes.
+    The kernel numbers entries in the order of their creation; this number stays the same across reboots.
     """
     match = pci.ADDRESS.fullmatch(address)
     if match is None:
@@ -76,5 +76,5 @@ def number(address: str) -> int:
 
 
 def published_name(module: str, address: str) -> str:
-    """The name under which containers see a device, below /dev and /sys/class/uacce."""
+    """Return the name of a device in containers, below /dev and /sys/class/uacce."""
     return f"{module}-{number(address)}"

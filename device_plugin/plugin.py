@@ -1,4 +1,4 @@
-"""The device plugin of a node: what is there, what the kubelet is told of it, and what answers."""
+"""The devices of a node: scan them, update the kubelet's lists and the host paths, answer Allocate."""
 
 import logging
 import time
@@ -25,21 +25,21 @@ LOG = logging.getLogger(__name__)
 
 
 class Plugin:
-    """The devices of the node, as they were at the last look.
+    """The devices of the node, as of the last scan.
 
-    `look` brings boards, host paths and log up to date; it is called for every event and from time to time.
+    `look` updates device lists, host paths and log; the loop calls it for every event and from time to time.
     """
 
     def __init__(
-        self, where: paths.Places, settings: config.Config, clock: Callable[[], float] = time.monotonic
+        self, where: paths.Paths, settings: config.Config, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.where = where
         self.settings = settings
-        self.boards: Mapping[str, device_list.Board] = MappingProxyType(
-            {kind.resource: device_list.Board() for kind in settings.kinds}
+        self.device_lists: Mapping[str, device_list.DeviceList] = MappingProxyType(
+            {kind.resource: device_list.DeviceList() for kind in settings.kinds}
         )
         self.allocations = {(kind.resource, result): 0 for kind in settings.kinds for result in ("succeeded", "failed")}
-        """How many containers were answered, by resource and result."""
+        """The number of answered containers, by resource and result."""
         self.devices: tuple[advertised.Device, ...] = ()
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
@@ -47,7 +47,7 @@ class Plugin:
         _written(host_links.prepare, where)
 
     def look(self) -> None:
-        """Look at everything anew, and tell those who watch."""
+        """Scan the devices, and update lists, host paths and log."""
         found = sysfs.scan(self.where, self.settings.vendor, self.settings.kinds)
         changing = self.where.changing.exists()
         withheld = {function.address: why for function in found.functions if (why := health.withheld(function))}
@@ -62,16 +62,16 @@ class Plugin:
         _written(host_links.publish, self.where, devices)
         offered = advertised.by_resource(devices)
         for kind in self.settings.kinds:
-            self.boards[kind.resource].show(
+            self.device_lists[kind.resource].show(
                 advertised.replicas(
                     offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), found.numa_nodes
                 )
             )
 
     def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
-        """The answer for one container; raises `Refusal` for a device that cannot be used right now.
+        """Return the answer for one container; raises `Refusal` for a device that cannot be used now.
 
-        What is answered was looked at this moment: an event may still be on its way.
+        The devices in question are read again, because an event may not have arrived yet.
         """
         try:
             answer = self._answer(resource, ids)
@@ -84,7 +84,7 @@ class Plugin:
         return answer
 
     def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
-        """Where each device of a resource is, and how much of it was free at the last look."""
+        """Return the NUMA node and the free queues of each device of a resource, as of the last scan."""
         return {
             device.function.address: preferred_allocation.Load(
                 numa_node=device.function.numa_node,
@@ -143,7 +143,7 @@ class Plugin:
             LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
 
 
-def _written(write: Callable[..., None], where: paths.Places, *what: object) -> None:
+def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> None:
     try:
         write(where, *what)
     except OSError as error:

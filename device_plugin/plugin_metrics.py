@@ -1,7 +1,6 @@
-"""The plugin's metrics, made at the moment they are asked for.
+"""The plugin's metrics, computed for each scrape.
 
-Names and labels are those that templates/monitoring/prometheusrule-kae.yaml alerts on. Node and policy are added by the
-PodMonitor.
+templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. The PodMonitor adds node and policy.
 """
 
 from collections import Counter
@@ -14,20 +13,20 @@ from device_plugin import advertised, plugin, registration
 
 
 class Collector(registry.Collector):
-    """Reads a plugin and its endpoints; called from the thread of the metrics server, so it changes nothing."""
+    """Read a plugin and its registrations; the thread of the metrics server calls it, so it changes nothing."""
 
-    def __init__(self, node: plugin.Plugin, endpoints: Sequence[registration.Endpoint]) -> None:
+    def __init__(self, node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> None:
         self._node = node
-        self._endpoints = endpoints
+        self._registrations = registrations
 
     def collect(self) -> Iterator[core.Metric]:
-        """One family after the other."""
+        """Yield the metric families."""
         devices = self._node.devices
         resources = [kind.resource for kind in self._node.settings.kinds]
         yield _devices(resources, devices)
         yield _reasons(devices)
         yield _free_queues(devices)
-        yield from self._registrations()
+        yield from self._results()
         allocations = core.CounterMetricFamily(
             "kae_device_plugin_allocations", "Answers to Allocate.", labels=["resource", "result"]
         )
@@ -35,17 +34,19 @@ class Collector(registry.Collector):
             allocations.add_metric(labels, count)
         yield allocations
 
-    def _registrations(self) -> Iterator[core.Metric]:
+    def _results(self) -> Iterator[core.Metric]:
         registered = core.GaugeMetricFamily(
             "kae_device_plugin_registered", "1 while the kubelet watches the resource.", labels=["resource"]
         )
         registrations = core.CounterMetricFamily(
-            "kae_device_plugin_registrations", "What the kubelet said to an offer.", labels=["resource", "result"]
+            "kae_device_plugin_registrations",
+            "Registrations, by result.",
+            labels=["resource", "result"],
         )
-        for place in self._endpoints:
-            registered.add_metric([place.resource], int(place.registered))
-            for result, count in place.registrations.items():
-                registrations.add_metric([place.resource, result], count)
+        for each in self._registrations:
+            registered.add_metric([each.resource], int(each.registered))
+            for result, count in each.results.items():
+                registrations.add_metric([each.resource, result], count)
         yield registered
         yield registrations
 
@@ -53,12 +54,12 @@ class Collector(registry.Collector):
 def _devices(resources: Sequence[str], devices: Sequence[advertised.Device]) -> core.Metric:
     family = core.GaugeMetricFamily(
         "kae_device_plugin_devices",
-        "Devices as the kubelet was told; one that is shared counts once.",
+        "Advertised devices; a shared device counts once.",
         labels=["resource", "health", "numa_node"],
     )
     counts: Counter[tuple[str, str, str]] = Counter()
     for resource in resources:
-        # A kind without any device is zero, not absent.
+        # A kind without devices is zero, not absent.
         if not any(device.function.kind.resource == resource for device in devices):
             counts[resource, "Healthy", ""] = 0
     for device in devices:
@@ -84,7 +85,7 @@ def _reasons(devices: Sequence[advertised.Device]) -> core.Metric:
 def _free_queues(devices: Sequence[advertised.Device]) -> core.Metric:
     family = core.GaugeMetricFamily(
         "kae_device_plugin_free_queues",
-        "Queues of a device that nobody uses, at the last look.",
+        "Unused queues of a device, at the last scan.",
         labels=["resource", "device"],
     )
     for device in devices:
@@ -99,9 +100,9 @@ def _node_name(device: advertised.Device) -> str:
     return "" if numa_node is None else str(numa_node)
 
 
-def registry_of(node: plugin.Plugin, endpoints: Sequence[registration.Endpoint]) -> registry.CollectorRegistry:
+def registry_of(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> registry.CollectorRegistry:
     """A registry of these metrics alone, and of the process' own."""
     made = registry.CollectorRegistry()
-    made.register(Collector(node, endpoints))
+    made.register(Collector(node, registrations))
     prometheus_client.ProcessCollector(registry=made)
     return made

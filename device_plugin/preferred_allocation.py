@@ -1,8 +1,8 @@
-"""Which of the devices that are left a container should get: GetPreferredAllocation.
+"""Choose the devices that a container should get: GetPreferredAllocation.
 
-The order of wishes: what the kubelet has given already; different devices rather than shares of one; one NUMA node
-rather than several; then devices that others use little (Balanced) or much (Packed). An answer that is an error would
-reject the pod, so there is none: an id that is not known is a device without a node and without free queues.
+The order of preference: the ids that the kubelet requires; different devices before shares of one; one NUMA node before
+several; then the devices that others use least (Balanced) or most (Packed). An error would make the kubelet reject the
+pod, so there is none: an unknown id counts as a device without NUMA node and free queues.
 """
 
 from collections import Counter
@@ -13,8 +13,8 @@ from device_plugin import advertised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What the kubelet asks: `size` of the available ids, the ones that it must have among them."""
+class Request:
+    """The kubelet's request: `size` of the available ids, including the required ones."""
 
     available: Sequence[str]
     required: Sequence[str]
@@ -23,20 +23,20 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """Where a device is, and how much of it is free."""
+    """The NUMA node and the free queues of a device."""
 
     numa_node: int | None = None
     free_queues: int = 0
 
 
-def preferred(wish: Wish, loads: Mapping[str, Load], *, packed: bool) -> tuple[str, ...]:
-    """The ids to give, at most `size`; `loads` by PCI address."""
-    chosen = list(dict.fromkeys(wish.required))[: max(wish.size, 0)]
+def preferred(request: Request, loads: Mapping[str, Load], *, packed: bool) -> tuple[str, ...]:
+    """Return the ids to allocate, at most `size`; `loads` is by PCI address."""
+    chosen = list(dict.fromkeys(request.required))[: max(request.size, 0)]
     shares: dict[str, list[str]] = {}
-    for replica in sorted(set(wish.available) - set(chosen), reverse=True):
+    for replica in sorted(set(request.available) - set(chosen), reverse=True):
         shares.setdefault(advertised.address_of(replica), []).append(replica)
-    while len(chosen) < wish.size and shares:
-        ranks = _Ranks(chosen=chosen, shares=shares, loads=loads, missing=wish.size - len(chosen), packed=packed)
+    while len(chosen) < request.size and shares:
+        ranks = _Ranks(chosen=chosen, shares=shares, loads=loads, missing=request.size - len(chosen), packed=packed)
         best = min(sorted(shares), key=ranks.of)
         chosen.append(shares[best].pop())
         if not shares[best]:
@@ -45,7 +45,7 @@ def preferred(wish: Wish, loads: Mapping[str, Load], *, packed: bool) -> tuple[s
 
 
 class _Ranks:
-    """The order of the devices that are left, at one step of the choice."""
+    """The order of the remaining devices, at one step of the choice."""
 
     def __init__(
         self,
@@ -65,16 +65,16 @@ class _Ranks:
         self._unused = Counter(self._load(address).numa_node for address in shares if not self._given[address])
 
     def of(self, address: str) -> tuple[int, ...]:
-        """Smaller is better."""
+        """Return the rank of a device; smaller is better."""
         load = self._load(address)
-        room = self._unused[load.numa_node]
+        unused = self._unused[load.numa_node]
         return (
             self._given[address],
-            # Stay where the first ones are; else begin where most of the rest has room, packed where it just fits.
+            # Stay on the nodes of the first ones; else begin where most of the rest fits, packed where it just fits.
             int(bool(self._nodes) and load.numa_node not in self._nodes),
-            -min(room, self._missing),
-            self._sign * room,
-            # Shares that are left: a device that others use little has many.
+            -min(unused, self._missing),
+            self._sign * unused,
+            # Remaining shares: a device that others use little has many.
             self._sign * len(self._shares[address]),
             self._sign * load.free_queues,
         )

@@ -1,9 +1,9 @@
-"""A resource's place in the kubelet's registry folder: a server on a socket, and a new one when the kubelet lost it.
+"""Register a resource with the kubelet: serve a socket in its registry folder, and a new one when the kubelet lost it.
 
-The kubelet dials every socket that appears in the folder, and every one that it finds there when it starts. It never
-dials one twice while it lives, even if the stream broke, so then a socket of a new name has to appear. A name is never
-used again: a gRPC server that ends removes whatever stands at its path, and a kubelet refuses a second registration at
-one (kubernetes/kubernetes#139338).
+The kubelet dials every socket that appears in the folder, and every socket that it finds there when it starts. It never
+dials a socket twice while it runs, even if the stream broke: then a socket of a new name must appear. Names are never
+reused: a gRPC server that ends removes the file at its path, and a kubelet refuses a second registration at one path
+(kubernetes/kubernetes#139338).
 """
 
 import asyncio
@@ -24,15 +24,15 @@ from runtime import errors
 LOG = logging.getLogger(__name__)
 
 _LONGEST_PATH = 107
-"""Bytes that the address of a Unix socket can have (unix(7))."""
+"""The longest address of a Unix socket, in bytes (unix(7))."""
 
 _APART_S = 0.1
-"""Between two sockets: a kubelet that keys by resource must have seen the end of the old one first."""
+"""Between two sockets: a kubelet that keys by resource must see the end of the old one first."""
 
 _STREAM_S = 1.0
-"""From the kubelet's word that it took the resource to its stream, which it opens before it says so.
+"""Between the kubelet's notice that it registered the resource and a check of its stream, which it opens before.
 
-There is none where the late end of an older stream ended this registration too (kubernetes/kubernetes#121994)."""
+The stream is missing when the late end of an older one ended this registration too (kubernetes/kubernetes#121994)."""
 
 _LONGEST_PAUSE_S = 60.0
 """Between two sockets, when the kubelet refuses one after the other."""
@@ -42,7 +42,7 @@ _LONGEST_DOUBLING = 10
 
 @dataclass(slots=True, kw_only=True)
 class _Socket:
-    """A socket that is there for the kubelet."""
+    """A socket that the kubelet may dial."""
 
     path: Path
     identity: tuple[int, int] | None = None
@@ -51,28 +51,28 @@ class _Socket:
     lost: asyncio.Event = field(default_factory=asyncio.Event)
 
     def is_there(self) -> bool:
-        """Whether it is still ours; one that was removed while it was made never was."""
+        """Return whether the file is still this socket; false also when it was removed during its creation."""
         return self.identity is not None and _identity(self.path) == self.identity
 
     def lose(self, why: str) -> None:
-        """Have it replaced."""
+        """Ask for a new socket."""
         if not self.lost.is_set():
             self.why_lost = why
             self.lost.set()
 
 
-class Endpoint:
-    """Offers one resource to the kubelet, for as long as `run` runs."""
+class Registration:
+    """Keep one resource registered with the kubelet, as long as `run` runs."""
 
     def __init__(
-        self, where: paths.Places, name: str, resource: str, plugin: service.DevicePlugin, shown: device_list.Board
+        self, where: paths.Paths, name: str, resource: str, plugin: service.DevicePlugin, shown: device_list.DeviceList
     ) -> None:
         self.resource = resource
-        self.board = shown
-        self.registrations = {"succeeded": 0, "failed": 0}
-        """How often the kubelet took the resource, and how often it could not."""
+        self.devices = shown
+        self.results = {"succeeded": 0, "failed": 0}
+        """The number of registrations that succeeded and failed."""
         self.changed: Callable[[], None] | None = None
-        """Called when a kubelet begins or ceases to watch."""
+        """Called when a kubelet opens or closes its stream."""
         self._sockets = where.sockets
         self._name = name
         self._plugin = plugin
@@ -82,16 +82,16 @@ class Endpoint:
 
     @property
     def registered(self) -> bool:
-        """Whether a kubelet watches the resource."""
-        return self.board.watchers > 0
+        """Return whether a kubelet watches the resource."""
+        return self.devices.streams > 0
 
     def check(self) -> None:
-        """Look whether the socket is still ours; for when something happened in the folder, or might have."""
+        """Replace the socket if its file was removed or replaced; to be called when the folder may have changed."""
         if self._socket is not None and not self._socket.is_there():
             self._socket.lose("Its socket was removed or replaced.")
 
     async def run(self) -> None:
-        """Keep the resource offered until cancelled; raises `errors.Failure` where no socket can be made."""
+        """Keep the resource registered until cancelled; raises `errors.Failure` when no socket can be created."""
         while True:
             socket = _Socket(path=self._sockets / f"{self._name}-{secrets.token_hex(4)}.sock")
             server = await self._serve(socket)
@@ -100,7 +100,7 @@ class Endpoint:
                 await socket.lost.wait()
             finally:
                 self._socket = None
-                # Without grace: open streams would last for all of it, and calls are answered in milliseconds.
+                # Without grace: open streams would use all of it, and calls take milliseconds.
                 await server.stop(None)
                 socket.path.unlink(missing_ok=True)
             LOG.warning("The resource is offered anew.", extra={"resource": self.resource, "reason": socket.why_lost})
@@ -111,7 +111,7 @@ class Endpoint:
         if len(str(socket.path).encode()) > _LONGEST_PATH:
             raise errors.Failure(f"The path of the socket '{socket.path}' is longer than {_LONGEST_PATH} bytes.")
         server = aio.server()
-        registration = service.Registration(self.resource, lambda taken, error: self._told(socket, taken, error))
+        registration = service.RegistrationService(self.resource, lambda taken, error: self._told(socket, taken, error))
         registry_grpc.add_RegistrationServicer_to_server(registration, server)
         api_grpc.add_DevicePluginServicer_to_server(self._plugin, server)
         try:
@@ -126,12 +126,12 @@ class Endpoint:
     def _told(self, socket: _Socket, taken: bool, error: str) -> None:
         if taken:
             self._refusals = 0
-            self.registrations["succeeded"] += 1
+            self.results["succeeded"] += 1
             LOG.info("The kubelet took the resource.", extra={"resource": self.resource})
             asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
         else:
             self._refusals += 1
-            self.registrations["failed"] += 1
+            self.results["failed"] += 1
             socket.lose(f"The kubelet refused it: {error}")
 
     def _expect_stream(self, socket: _Socket) -> None:
@@ -148,8 +148,8 @@ class Endpoint:
             self.changed()
 
 
-def clear(where: paths.Places) -> None:
-    """Remove the sockets that a killed predecessor left: the kubelet would dial them in vain."""
+def clear(where: paths.Paths) -> None:
+    """Remove the sockets of a killed predecessor: the kubelet would dial them in vain."""
     with contextlib.suppress(FileNotFoundError):
         for path in where.sockets.iterdir():
             path.unlink(missing_ok=True)
@@ -158,6 +158,6 @@ def clear(where: paths.Places) -> None:
 def _identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
         status = path.lstat()
-        # The number of an inode is soon used again.
+        # The kernel soon reuses the number of an inode.
         return status.st_ino, status.st_ctime_ns
     return None

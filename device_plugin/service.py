@@ -1,7 +1,7 @@
 """The two gRPC services of a resource, on one socket.
 
-Registration is how the kubelet's plugin watcher learns what answers there (kubernetes/kubernetes
-pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Both are asked by the kubelet alone.
+By Registration the kubelet's plugin watcher learns the resource of a socket (kubernetes/kubernetes
+pkg/kubelet/pluginmanager); DevicePlugin is the API v1beta1. Only the kubelet calls them.
 """
 
 import contextlib
@@ -26,22 +26,22 @@ if TYPE_CHECKING:
     Context = aio.ServicerContext[Any, Any]
 
 
-class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not a bug
-    """A container cannot have what it was given; the message is one sentence for the pod's events."""
+class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an error
+    """A container cannot have its devices; the message is one sentence for the pod's events."""
 
 
 class Node(Protocol):
-    """What the services need to know of the node."""
+    """The parts of the node that the services use."""
 
     def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
-        """The answer for one container; raises `Refusal`."""
+        """Return the answer for one container; raises `Refusal`."""
 
     def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
-        """Where each device of a resource is, and how much of it is free."""
+        """Return the NUMA node and the free queues of each device of a resource."""
 
 
-class Registration(registry_grpc.RegistrationServicer):
-    """Says which resource answers here, and hears whether the kubelet takes it."""
+class RegistrationService(registry_grpc.RegistrationServicer):
+    """Tell the kubelet the resource of this socket, and learn whether the registration succeeded."""
 
     def __init__(self, resource: str, told: Callable[[bool, str], None]) -> None:
         self._resource = resource
@@ -50,51 +50,51 @@ class Registration(registry_grpc.RegistrationServicer):
     async def GetInfo(  # noqa: N802 - the service's name
         self, request: registry.InfoRequest, context: "Context"
     ) -> registry.PluginInfo:
-        """Asked within a second of the socket's appearance."""
+        """Return the resource; the kubelet asks within a second after the socket appeared."""
         return registry.PluginInfo(type="DevicePlugin", name=self._resource, supported_versions=[API_VERSION])
 
     async def NotifyRegistrationStatus(  # noqa: N802 - the service's name
         self, request: registry.RegistrationStatus, context: "Context"
     ) -> registry.RegistrationStatusResponse:
-        """Told after the kubelet has dialled, or failed to."""
+        """Take the result; the kubelet calls it after it dialled the socket, or failed to."""
         self._told(request.plugin_registered, request.error)
         return registry.RegistrationStatusResponse()
 
 
 class DevicePlugin(api_grpc.DevicePluginServicer):
-    """Offers the devices of one resource."""
+    """Advertise and allocate the devices of one resource."""
 
-    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: device_list.Board, node: Node) -> None:
+    def __init__(self, kind: shapes.Kind, settings: config.Config, shown: device_list.DeviceList, node: Node) -> None:
         self._resource = kind.resource
         self._packed = settings.allocation_policy == "Packed"
-        self._board = shown
+        self._devices = shown
         self._node = node
 
     async def GetDevicePluginOptions(  # noqa: N802 - the service's name
         self, request: api.Empty, context: "Context"
     ) -> api.DevicePluginOptions:
-        """Which of the optional calls are of use."""
+        """Return the optional calls that the kubelet shall use."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
     async def ListAndWatch(  # noqa: N802 - the service's name
         self, request: api.Empty, context: "Context"
     ) -> AsyncGenerator[api.ListAndWatchResponse, None]:
-        """Every list replaces the one before."""
+        """Yield the devices; every list replaces the one before."""
         LOG.info("The kubelet watches the resource.", extra={"resource": self._resource})
-        async with contextlib.aclosing(self._board.lists()) as lists:
+        async with contextlib.aclosing(self._devices.lists()) as lists:
             async for replicas in lists:
                 yield api.ListAndWatchResponse(devices=[device(replica) for replica in replicas])
 
     async def GetPreferredAllocation(  # noqa: N802 - the service's name
         self, request: api.PreferredAllocationRequest, context: "Context"
     ) -> api.PreferredAllocationResponse:
-        """Never an error: that would reject the pod."""
+        """Return the preferred devices; never an error, which would make the kubelet reject the pod."""
         loads = self._node.loads(self._resource)
         return api.PreferredAllocationResponse(
             container_responses=[
                 api.ContainerPreferredAllocationResponse(
                     deviceIDs=preferred_allocation.preferred(
-                        preferred_allocation.Wish(
+                        preferred_allocation.Request(
                             available=tuple(asked.available_deviceIDs),
                             required=tuple(asked.must_include_deviceIDs),
                             size=asked.allocation_size,
@@ -110,7 +110,7 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
     async def Allocate(  # noqa: N802 - the service's name
         self, request: api.AllocateRequest, context: "Context"
     ) -> api.AllocateResponse:
-        """One answer for each container; refused as a whole if one cannot have what it was given."""
+        """Return one answer for each container; refuse the request if one container cannot have its devices."""
         answers = []
         for asked in request.container_requests:
             try:
@@ -122,12 +122,12 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
     async def PreStartContainer(  # noqa: N802 - the service's name
         self, request: api.PreStartContainerRequest, context: "Context"
     ) -> api.PreStartContainerResponse:
-        """Not asked for in the options, hence never called."""
+        """Do nothing: the options do not ask for this call."""
         return api.PreStartContainerResponse()
 
 
 def device(replica: advertised.Replica) -> api.Device:
-    """A share as the kubelet reads it; NUMA node 0 is an empty message, which is not the same as none."""
+    """Return a share as the kubelet reads it; NUMA node 0 is an empty message, and differs from no node."""
     topology = None
     if replica.numa_node is not None:
         topology = api.TopologyInfo(nodes=[api.NUMANode(ID=replica.numa_node)])

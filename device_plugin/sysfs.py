@@ -1,7 +1,7 @@
-"""Read what sysfs says of the devices.
+"""Read the devices and their entries from sysfs.
 
-Attributes: Documentation/ABI/testing/sysfs-driver-uacce and sysfs-bus-pci of the Linux kernel; KAE 1 (kernel 4.19)
-keeps those of uacce in a folder attrs/. Anything here may vanish between two reads, so every read may answer with None.
+Attributes: Documentation/ABI/testing/sysfs-driver-uacce of the Linux kernel; KAE 1 (kernel 4.19) keeps them in a folder
+attrs/. Any file here may vanish between two reads, so every read may return None.
 """
 
 import os
@@ -15,12 +15,12 @@ from device_plugin import paths
 from runtime import pci, readings, shapes
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")
-"""Attributes without which libwd cannot use an entry; the driver makes them all before it announces the entry."""
+"""The attributes that libwd needs of an entry; the driver creates them all before it announces the entry."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A device's entry in the class uacce, through which user space works with it."""
+    """A device's entry in the class uacce, through which user space uses it."""
 
     name: str
     folder: str
@@ -30,15 +30,15 @@ class Entry:
     node_numbers: str
     """Major and minor number, such as 239:2."""
     node_state: str
-    """there, missing, or other: what is at its place is not this device."""
+    """there, missing, or other: the file at its path is not this device."""
     missing: tuple[str, ...]
-    """Attributes that are not there, as in an entry that is being made."""
+    """The attributes that do not exist, as in a half-made entry."""
     api: str | None
     algorithms: tuple[str, ...]
     isolated: int | None
-    """1 when the kernel has isolated the device, -1 when it cannot tell, None where it does not know of isolation."""
+    """1 when the kernel has isolated the device, -1 when it cannot tell, None when it does not support isolation."""
     free_queues: int | None = field(compare=False)
-    """Changes with every user of the device, so it is no part of what an entry is."""
+    """Excluded from comparison: it changes with every user of the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,15 +51,13 @@ class Function:
     driver: str | None
     numa_node: int | None
     vfs: int
-    """How many virtual functions it has now."""
+    """The number of its virtual functions now."""
     entry: Entry | None
-    state: str | None
-    """What the driver's debugfs says of its queue management, where that can be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stranger:
-    """A function of the vendor that has an entry, and is of no kind that the policy serves."""
+    """A function of the vendor with an entry, whose kind the policy does not serve."""
 
     address: str
     device: str
@@ -68,17 +66,17 @@ class Stranger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What is there, sorted by address."""
+    """The functions of a node, sorted by address."""
 
     functions: tuple[Function, ...]
     strangers: tuple[Stranger, ...]
     numa_nodes: frozenset[int]
     uacce: bool
-    """Whether the class uacce is there, hence the module loaded."""
+    """True when the class uacce exists, hence the module is loaded."""
 
 
-def scan(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
-    """Everything of the vendor that the PCI bus shows."""
+def scan(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
+    """Return every function of the vendor on the PCI bus."""
     functions: list[Function] = []
     strangers: list[Stranger] = []
     for seen in pci.scan(where.sysfs, vendor, kinds):
@@ -95,13 +93,13 @@ def scan(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Sc
     )
 
 
-def read(where: paths.Places, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | None:
+def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | None:
     """Return the function at an address; None when none of a served kind is there."""
     seen = pci.read(where.sysfs, vendor, kinds, address)
     return _function(where, seen, seen.kind) if seen is not None and seen.kind is not None else None
 
 
-def _function(where: paths.Places, seen: pci.Function, kind: shapes.Kind) -> Function | None:
+def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Function | None:
     numa_node = readings.integer(seen.folder / "numa_node")
     function = Function(
         address=seen.address,
@@ -112,13 +110,12 @@ def _function(where: paths.Places, seen: pci.Function, kind: shapes.Kind) -> Fun
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
         vfs=seen.vfs,
         entry=_entry(where, seen.entry) if seen.entry else None,
-        state=readings.text(where.sysfs / "kernel/debug" / (seen.driver or kind.module) / seen.address / "qm/status"),
     )
-    # Unplugged while it was read: what was read is worth nothing.
+    # It was unplugged during the reads, so the values are worthless.
     return function if seen.folder.exists() else None
 
 
-def _entry(where: paths.Places, folder: Path) -> Entry:
+def _entry(where: paths.Paths, folder: Path) -> Entry:
     event = dict(line.partition("=")[::2] for line in (readings.text(folder / "uevent") or "").splitlines())
     node = event.get("DEVNAME", folder.name)
     numbers = readings.text(folder / "dev") or ""

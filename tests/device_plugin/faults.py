@@ -44,9 +44,9 @@ def settings() -> config.Config:
     )
 
 
-def places_of(host: hosts.Host) -> paths.Places:
+def places_of(host: hosts.Host) -> paths.Paths:
     """The folders of a fake host."""
-    return paths.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+    return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
 
 
 class Rig:
@@ -59,7 +59,7 @@ class Rig:
         self._root = root
         self._quiet_s = quiet_s
         self._unplugged: list[str] = []
-        self._program: loop.Program | None = None
+        self._program: loop.Loop | None = None
         self._task: asyncio.Task[None] | None = None
         self._allocations = 0
         self._history: list[str] = []
@@ -88,7 +88,7 @@ class Rig:
         directory = self._root / "program"
         directory.mkdir(exist_ok=True)
         node = plugin.Plugin(places_of(self.host), settings())
-        self._program = loop.Program(node, state.ProgramDir(directory), _RESCAN_S)
+        self._program = loop.Loop(node, state.ProgramDir(directory), _RESCAN_S)
         self._task = asyncio.create_task(self._program.run())
 
     async def stop(self) -> None:

@@ -166,12 +166,6 @@ class Host:
         """Leaves so many queues free."""
         self._write_attribute(address, "available_instances", free)
 
-    def set_status(self, address: str, status: str) -> None:
-        """Gives debugfs a state of the function's queue management, such as work or stop."""
-        folder = f"kernel/debug/{self._states[address].driver}/{address}/qm"
-        (self.sysfs / folder).mkdir(parents=True, exist_ok=True)
-        self._tree.write(f"{folder}/status", f"{status}\n")
-
     def remove_node(self, address: str) -> None:
         """Removes the device node alone."""
         self._kernel.remove_node(self._entry(address))

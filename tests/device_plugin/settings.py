@@ -42,9 +42,9 @@ def text(stated: config.Config) -> str:
     return json.dumps(found)
 
 
-def where(host: hosts.Host) -> paths.Places:
+def where(host: hosts.Host) -> paths.Paths:
     """The places of a fake host."""
-    return paths.Places(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
+    return paths.Paths(sysfs=host.sysfs, dev=host.dev, run=host.run, kubelet=host.kubelet)
 
 
 def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:

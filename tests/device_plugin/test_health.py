@@ -137,23 +137,6 @@ def test_a_kernel_that_does_not_know_isolation_has_healthy_devices(tmp_path: Pat
     assert codes(host) == []
 
 
-@pytest.mark.parametrize("state", ["stop", "stopped", "closed", "close"])
-def test_a_stopped_queue_management_is_a_fault(state: str, tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    host.set_status(HPRE, state)
-
-    assert codes(host) == ["Stopped"]
-    assert text(host) == f"The driver says '{state}' of it in debugfs."
-
-
-@pytest.mark.parametrize("state", ["work", "start", "init", ""])
-def test_a_working_queue_management_is_none(state: str, tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    host.set_status(HPRE, state)
-
-    assert codes(host) == []
-
-
 def test_a_change_of_the_driver_hides_no_other_reason(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.set_isolate(HPRE, 1)

@@ -16,7 +16,7 @@ HPRE, OTHER = "0000:79:00.0", "0000:b9:00.0"
 NAME = "hisi_hpre-30976"
 
 
-def publish(host: hosts.Host, *, changing: bool = False) -> paths.Places:
+def publish(host: hosts.Host, *, changing: bool = False) -> paths.Paths:
     """Publishes what is on the host now."""
     where = settings.where(host)
     host_links.prepare(where)

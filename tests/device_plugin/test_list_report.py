@@ -42,7 +42,7 @@ def broken(root: Path) -> hosts.Host:
     host.node(SEC).unlink()
     host.node(SEC).symlink_to("/dev/urandom")
     host.set_isolate("0000:b6:00.0", -1)
-    host.set_status("0000:75:00.0", "stop")
+    host.set_isolate("0000:75:00.0", 1)
     host.unplug("0000:b5:00.0")
     host.add(Function(address="0000:b5:00.0", kind=machines.KIND["zip"], uacce=False, numa=-1))
     return host

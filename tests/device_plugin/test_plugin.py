@@ -34,7 +34,7 @@ def looked(host: hosts.Host, stated: config.Config | None = None, clock: Clock |
 
 def told(node: plugin.Plugin, resource: str = HPRE) -> dict[str, bool]:
     """The shares of a resource, and whether they are healthy."""
-    return {replica.id: replica.healthy for replica in node.boards[resource].replicas}
+    return {replica.id: replica.healthy for replica in node.device_lists[resource].replicas}
 
 
 def reasons(node: plugin.Plugin, address: str = A) -> list[str]:

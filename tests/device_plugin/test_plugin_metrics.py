@@ -16,23 +16,23 @@ ZIP = settings.kind("zip").resource
 
 
 class Node:
-    """A plugin that has looked, its endpoints, and its metrics."""
+    """A plugin that has looked, its registrations, and its metrics."""
 
     def __init__(self, host: hosts.Host) -> None:
         stated = settings.settings(sharing={"hpre": 3, "sec": 1, "zip": 1})
         self.plugin = plugin.Plugin(settings.where(host), stated)
         self.plugin.look()
-        self.endpoints = tuple(
-            registration.Endpoint(
+        self.registrations = tuple(
+            registration.Registration(
                 self.plugin.where,
                 kind.name,
                 kind.resource,
-                service.DevicePlugin(kind, stated, self.plugin.boards[kind.resource], self.plugin),
-                self.plugin.boards[kind.resource],
+                service.DevicePlugin(kind, stated, self.plugin.device_lists[kind.resource], self.plugin),
+                self.plugin.device_lists[kind.resource],
             )
             for kind in stated.kinds
         )
-        self.registry: registry.CollectorRegistry = plugin_metrics.registry_of(self.plugin, self.endpoints)
+        self.registry: registry.CollectorRegistry = plugin_metrics.registry_of(self.plugin, self.registrations)
 
     def value(self, name: str, **labels: str) -> float | None:
         """A sample; None where there is none."""
@@ -98,9 +98,9 @@ def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
 
 def test_registrations_are_told_for_every_resource(tmp_path: Path) -> None:
     node = Node(machines.bare_metal(tmp_path))
-    node.endpoints[0].registrations["failed"] += 2
+    node.registrations[0].results["failed"] += 2
 
-    assert [node.value("registered", resource=place.resource) for place in node.endpoints] == [0, 0, 0]
+    assert [node.value("registered", resource=place.resource) for place in node.registrations] == [0, 0, 0]
     assert node.value("registrations_total", resource=HPRE, result="failed") == 2
     assert node.value("registrations_total", resource=ZIP, result="succeeded") == 0
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from device_plugin import advertised, preferred_allocation
-from device_plugin.preferred_allocation import Load, Wish
+from device_plugin.preferred_allocation import Load, Request
 
 BOTH = pytest.mark.parametrize("packed", [False, True], ids=["Balanced", "Packed"])
 
@@ -28,8 +28,8 @@ def chosen(
     packed: bool = False,
 ) -> list[str]:
     """The devices of what is preferred, in order; a device comes once for each share."""
-    wish = Wish(available=available, required=required, size=size)
-    return sorted(map(advertised.address_of, preferred_allocation.preferred(wish, loads or {}, packed=packed)))
+    request = Request(available=available, required=required, size=size)
+    return sorted(map(advertised.address_of, preferred_allocation.preferred(request, loads or {}, packed=packed)))
 
 
 def nodes(**devices: int) -> dict[str, Load]:
@@ -39,9 +39,9 @@ def nodes(**devices: int) -> dict[str, Load]:
 
 @BOTH
 def test_what_was_given_already_is_kept(packed: bool) -> None:
-    wish = Wish(available=shares("a", "b", "c"), required=("c",), size=2)
+    request = Request(available=shares("a", "b", "c"), required=("c",), size=2)
 
-    found = preferred_allocation.preferred(wish, nodes(a=0, b=0, c=1), packed=packed)
+    found = preferred_allocation.preferred(request, nodes(a=0, b=0, c=1), packed=packed)
 
     assert found[0] == "c"
     assert len(set(found)) == 2
@@ -119,9 +119,9 @@ def test_among_equals_balanced_takes_the_device_with_the_most_free_queues() -> N
 
 @BOTH
 def test_the_lowest_share_of_a_device_goes_first(packed: bool) -> None:
-    wish = Wish(available=("a::1", "a", "a::2"), required=(), size=2)
+    request = Request(available=("a::1", "a", "a::2"), required=(), size=2)
 
-    assert preferred_allocation.preferred(wish, {}, packed=packed) == ("a", "a::1")
+    assert preferred_allocation.preferred(request, {}, packed=packed) == ("a", "a::1")
 
 
 @BOTH
@@ -149,8 +149,8 @@ IDS = st.one_of(
     st.sampled_from(["", "::", "::1", "a::", "a::x", "b::1::1", "0000:79:00.0", "é\0"]),
     st.text(max_size=5),
 )
-WISHES = st.builds(
-    Wish,
+REQUESTS = st.builds(
+    Request,
     available=st.lists(IDS, max_size=12),
     required=st.lists(IDS, max_size=4),
     size=st.integers(-2, 20),
@@ -161,40 +161,40 @@ LOADS = st.dictionaries(
 )
 
 
-@given(WISHES, LOADS, st.booleans())
+@given(REQUESTS, LOADS, st.booleans())
 def test_whatever_is_asked_the_answer_is_as_long_as_it_can_be_and_of_what_was_named(
-    wish: Wish, loads: dict[str, Load], packed: bool
+    request: Request, loads: dict[str, Load], packed: bool
 ) -> None:
-    found = preferred_allocation.preferred(wish, loads, packed=packed)
+    found = preferred_allocation.preferred(request, loads, packed=packed)
 
-    reachable = set(wish.available) | set(wish.required)
-    assert len(found) == len(set(found)) == max(0, min(wish.size, len(reachable)))
+    reachable = set(request.available) | set(request.required)
+    assert len(found) == len(set(found)) == max(0, min(request.size, len(reachable)))
     assert set(found) <= reachable
-    if len(set(wish.required)) <= wish.size:
-        assert set(wish.required) <= set(found)
+    if len(set(request.required)) <= request.size:
+        assert set(request.required) <= set(found)
     else:
-        assert set(found) <= set(wish.required)
+        assert set(found) <= set(request.required)
 
 
-@given(WISHES, LOADS, st.booleans(), st.randoms(use_true_random=False))
+@given(REQUESTS, LOADS, st.booleans(), st.randoms(use_true_random=False))
 def test_the_order_in_which_ids_are_named_is_nothing_to_the_answer(
-    wish: Wish, loads: dict[str, Load], packed: bool, dice: random.Random
+    request: Request, loads: dict[str, Load], packed: bool, dice: random.Random
 ) -> None:
-    shuffled = list(wish.available)
+    shuffled = list(request.available)
     dice.shuffle(shuffled)
 
-    again = Wish(available=shuffled, required=wish.required, size=wish.size)
+    again = Request(available=shuffled, required=request.required, size=request.size)
 
     assert preferred_allocation.preferred(again, loads, packed=packed) == preferred_allocation.preferred(
-        wish, loads, packed=packed
+        request, loads, packed=packed
     )
 
 
-def exhaustive() -> list[Wish]:
-    """Every wish for some of up to six shares of three devices."""
+def exhaustive() -> list[Request]:
+    """Every request for some of up to six shares of three devices."""
     pool = ("a", "a::1", "a::2", "b", "b::1", "c")
     return [
-        Wish(available=available, required=required, size=size)
+        Request(available=available, required=required, size=size)
         for count in range(len(pool) + 1)
         for available in itertools.combinations(pool, count)
         for required in ((), *((replica,) for replica in available))
@@ -205,15 +205,15 @@ def exhaustive() -> list[Wish]:
 @BOTH
 def test_no_choice_has_more_different_devices_than_ours(packed: bool) -> None:
     wishes = exhaustive()
-    for wish in wishes:
-        found = preferred_allocation.preferred(wish, nodes(a=0, b=1, c=0), packed=packed)
+    for request in wishes:
+        found = preferred_allocation.preferred(request, nodes(a=0, b=1, c=0), packed=packed)
 
         best = max(
             len(set(map(advertised.address_of, choice)))
-            for choice in itertools.combinations(wish.available, wish.size)
-            if set(wish.required) <= set(choice)
+            for choice in itertools.combinations(request.available, request.size)
+            if set(request.required) <= set(choice)
         )
-        assert len(set(map(advertised.address_of, found))) == best, wish
+        assert len(set(map(advertised.address_of, found))) == best, request
     assert len(wishes) > 500
 
 

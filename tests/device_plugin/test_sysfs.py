@@ -41,7 +41,6 @@ def test_a_physical_function_is_read_in_full(tmp_path: Path) -> None:
         driver="hisi_hpre",
         numa_node=0,
         vfs=0,
-        state=None,
         entry=sysfs.Entry(
             name="hisi_hpre-2",
             folder=f"devices/pci0000:78/0000:78:00.0/{HPRE}/uacce/hisi_hpre-2",
@@ -188,14 +187,6 @@ def test_a_driver_that_makes_no_entry_is_told(tmp_path: Path) -> None:
     found = settings.function(host, HPRE)
 
     assert (found.driver, found.entry) == ("vfio-pci", None)
-
-
-def test_debugfs_tells_the_state_where_it_can_be_read(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
-    host.set_status(HPRE, "stop")
-
-    assert settings.function(host, HPRE).state == "stop"
-    assert settings.function(host, SEC).state is None
 
 
 def test_functions_come_sorted_and_nothing_foreign_is_among_them(tmp_path: Path) -> None:
