@@ -1,9 +1,9 @@
-"""Where nodes come from: what the API server tells of them, all the time, and beside that a full list every interval.
+"""Follow the nodes of a cluster: a watch all the time, and beside it a full list every interval.
 
-The watch alone is complete for labels: each event that tells of others is followed by a GET, which is never older than
-its event. A list shows what changes without an event of ours, such as taints. While a list is read the watch goes on,
-and what it tells meanwhile of a node stands against the list's entry, which may be of before. Of any other node the
-labels have not changed since a moment before the list was asked for, or will be told yet.
+The watch alone is complete for labels: each event with other labels is followed by a GET, which is never older than
+the event. A list shows changes that the watch's metadata lacks, such as taints. The watch continues while a list is
+read, and a node that it reports meanwhile is newer than the list's entry. The labels of all other nodes have not
+changed since before the list was requested, or the watch will still report them.
 """
 
 import logging
@@ -20,48 +20,48 @@ from compiler.kube import client, node_watch, reader
 LOG = logging.getLogger(__name__)
 
 _AGAIN_S = (1.0, 30.0)
-"""The first pause after a failure, and the longest; each is twice the one before. The longest is client-go's: an API
-server that is back must not be left alone for as long as it was away."""
+"""The first and the longest pause after a failure; each is twice the one before. The longest is client-go's: an API
+server may be back long before a longer pause ends."""
 
 _FORGOTTEN_S = 60.0
-"""A state that is forgotten sooner than this after the one before is a failure: lists would follow on lists."""
+"""A version that the server drops sooner than this after the last one is a failure, else lists follow on lists."""
 
 _STEADY_S = 60.0
-"""Who has followed the nodes for so long begins with the first pause again."""
+"""After a watch of this length the next failure starts with the first pause."""
 
 
 class Sink(Protocol):
-    """Who hears of nodes, one call at a time."""
+    """The receiver of nodes; it is called by one thread at a time."""
 
     def listed(self, nodes: Sequence[snapshot.Node], newer: Collection[str] = ()) -> None:
-        """These are all; but what was said before of nodes with the newer names holds, also that they are gone."""
+        """Take all nodes; for the newer names earlier calls hold, deletions included."""
 
     def seen(self, node: snapshot.Node) -> None:
-        """A node is new, or is not what it was."""
+        """Take a new or changed node."""
 
     def missed(self, name: str) -> None:
-        """A node is gone."""
+        """Take the name of a deleted node."""
 
     def failed(self, reason: str) -> None:
-        """The API server does not answer, or says no; it is asked again."""
+        """Take the reason of a failed request, which is repeated."""
 
 
 class _Listing:
-    """A list that is read while the watch goes on."""
+    """A list that is read while the watch continues."""
 
     def __init__(self) -> None:
         self.newer: set[str] = set()
-        """Of whom the watch has told something since before it was asked for."""
+        """The names that the watch reported since before the list was requested."""
         self.handed_on = False
         self.ended = False
-        """Well or not."""
+        """True after success and after a failure."""
         self.dropped = False
-        """Nobody wants it any more."""
+        """True when the list is no longer needed."""
         self.failure: errors.WorldError | None = None
 
 
 class Feed:
-    """Follows the nodes of a cluster. What was not read to its end is never handed on."""
+    """Follows the nodes of a cluster; it never hands an incomplete list on."""
 
     def __init__(
         self,
@@ -71,22 +71,22 @@ class Feed:
         sink: Sink,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Asks nobody yet."""
+        """Store the settings; `run` or `list` sends the first request."""
         self._cluster = cluster
         self._reducer = reduction.Reducer(ignored)
         self._interval_s = interval_s
         self._sink = sink
         self._clock = clock
         self._lock = threading.Lock()
-        """Of all that follows, and of the reducer and the sink: a list is read beside the watch."""
+        """Guards all that follows, the reducer and the sink, as a list is read beside the watch."""
         self._marks: dict[str, int] = {}
-        """What each node's metadata was like, for telling a heartbeat from a change."""
+        """A hash of each node's metadata, which tells a change from a heartbeat."""
         self._stopped = threading.Event()
         self._watch: node_watch.Watch | None = None
         self._listing: _Listing | None = None
 
     def run(self) -> None:
-        """Lists and watches until it is closed."""
+        """List and watch until `close`."""
         pause_s = _AGAIN_S[0]
         forgotten_s = -_FORGOTTEN_S
         while not self._stopped.is_set():
@@ -99,7 +99,7 @@ class Feed:
             except client.Gone as error:
                 before_s, forgotten_s = forgotten_s, self._clock()
                 if forgotten_s - before_s >= _FORGOTTEN_S:
-                    LOG.info("The state that was gone on from is forgotten; the nodes are listed anew.")
+                    LOG.info("The API server no longer has the watched version; the nodes are listed again.")
                     continue
                 reason = str(error)
             except errors.WorldError as error:
@@ -111,24 +111,24 @@ class Feed:
             pause_s = min(2 * pause_s, _AGAIN_S[1])
 
     def close(self) -> None:
-        """Ends `run`, also in the middle of a watch."""
+        """End `run`, even in the middle of a watch."""
         with self._lock:
             self._stopped.set()
             self._end_watch()
 
     def list(self) -> str:
-        """Hands all nodes on, and answers with the state that they are of.
+        """Hand all nodes on, and return their resourceVersion.
 
         Raises:
-            errors.WorldError: They could not all be had.
+            errors.WorldError: The list is incomplete.
         """
         return self._read(_Listing())
 
     def _follow(self, version: str) -> None:
-        """Hands changes on until it is closed, and all nodes every interval.
+        """Hand changes on until `close`, and all nodes every interval.
 
         Raises:
-            errors.WorldError: The watch has failed, or a list beside it.
+            errors.WorldError: The watch or a list beside it failed.
         """
         next_s = self._clock() + self._interval_s
         try:
@@ -146,7 +146,7 @@ class Feed:
                 self._listing = self._watch = None
 
     def _watched(self, version: str, until_s: float) -> node_watch.Watch | None:
-        """The next watch, which ends by itself when a list is due; None where it was closed meanwhile."""
+        """Return the next watch, which ends when a list is due; None after `close`."""
         with self._lock:
             if self._listing is not None and self._listing.ended and not self._listing.handed_on:
                 raise self._listing.failure or AssertionError("The list ended by an error that the log names.")
@@ -157,7 +157,7 @@ class Feed:
             return self._watch
 
     def _list_beside(self) -> None:
-        """Begins to list, unless the list before is not handed on yet, or has failed, as the next watch will tell."""
+        """Start a list, unless the last one is not handed on yet; `_watched` raises the failure of that one."""
         with self._lock:
             if self._listing is not None and not self._listing.handed_on:
                 return
@@ -176,7 +176,7 @@ class Feed:
                     self._end_watch()
 
     def _read(self, listing: _Listing) -> str:
-        """Reads a list to its end, and hands on what is not known better; answers with the state that it is of."""
+        """Read a list to its end, hand its nodes on, and return its resourceVersion."""
         nodes, marks, version = [], {}, ""
         for page in self._cluster.pages():
             version = page.resource_version
@@ -203,13 +203,13 @@ class Feed:
                 self._sink.missed(name)
         elif name and self._marks.get(name) != _mark(event.object):
             item = self._cluster.node(name)
-            if item is not None:  # Else its end is told next.
+            if item is not None:  # Else the watch reports its deletion next.
                 with self._lock:
                     self._note(name, _mark(item))
                     self._sink.seen(self._reducer.node(item))
 
     def _note(self, name: str, mark: int | None) -> None:
-        """A node is like this now, or gone; the lock is held."""
+        """Store a node's mark, or its deletion as None; the caller holds the lock."""
         if mark is None:
             self._marks.pop(name, None)
         else:
@@ -223,7 +223,7 @@ class Feed:
 
 
 def _mark(item: Mapping[str, Any]) -> int:
-    """Differs where labels, or what NFD notes of them, differ: heartbeats change neither."""
+    """Return a hash of the labels and NFD's annotation, neither of which a heartbeat changes."""
     metadata = item["metadata"]
     annotations = metadata.get("annotations") or {}
     noted = annotations.get(reduction.NFD_ANNOTATION)

@@ -1,7 +1,7 @@
-"""The right to swap a driver: one of a policy's Leases, shared by all its hosts.
+"""Take, renew and give back one of the Leases that admit a policy's hosts to a swap.
 
-No clock but the own monotonic one counts, as in client-go's leader election: a Lease is free when nobody holds it, or
-when it was seen unchanged for its whole duration. The times written into it are for people.
+Only the own monotonic clock counts, as in client-go's leader election: a Lease is free when it has no holder, or when
+it was seen unchanged for its whole duration. The times written into it are for people.
 """
 
 import logging
@@ -18,23 +18,23 @@ from runtime import errors
 LOG = logging.getLogger(__name__)
 
 DURATION_S = 900
-"""A Lease that is not renewed for so long is free again."""
+"""A Lease that is not renewed for this long is free again."""
 
 RENEW_S = 60
-"""Between two renewals; a sixth of it after one that failed."""
+"""The pause between two renewals; a sixth of it after a failed one."""
 
 MARGIN_S = 120
-"""So long before others may take it, it is not safe any more: for requests that hang, and for what was begun."""
+"""A Lease stops being safe this long before others may take it: requests can hang, and begun steps take time."""
 
 WATCH_S = 300
-"""Between two looks at a Lease of somebody else, at most; else its watching begins anew.
+"""The longest pause between two reads of another host's Lease; after a longer one its duration counts from zero.
 
-While the API server was down nobody could renew, and everybody would be taken for dead when it is back."""
+No host can renew while the API server is down, and all would seem dead when it is back."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Watched:
-    """A Lease of somebody else as it was first seen, and how long it was seen so."""
+    """Another host's Lease, and the first and last time it was seen unchanged."""
 
     lease: cluster.Lease
     first_s: float
@@ -43,22 +43,22 @@ class _Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Held:
-    """The Lease that is ours, as far as we know."""
+    """The Lease that this host holds, as far as it knows."""
 
     name: str
     since_s: float
     lease: cluster.Lease | None = None
-    """As it was last read or written; None for one that a process before this one took."""
+    """The Lease as it was last read or written; None for one that an earlier process took."""
     renewed_s: float | None = None
-    """When the renewal that succeeded was begun, hence before others saw it."""
+    """The start of the last successful renewal, which is before others saw it."""
     leaving: bool = False
-    """It is to be given back."""
+    """True when the Lease is to be given back."""
 
 
 class Right:
-    """The right of one host, held or not. From `take` to `give_back` a thread renews it.
+    """One host's claim to a Lease, held or not; a thread renews it from `take` to `give_back`.
 
-    Threads may share it. Where it raises, it is `cluster.Unreachable` or `cluster.Refused`.
+    Threads may share it. Methods raise `cluster.Unreachable` or `cluster.Refused`.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class Right:
         renew_s: float = RENEW_S,
     ) -> None:
         self.stolen = ""
-        """Who has the Lease since we lost it, in a sentence; empty while it was not lost."""
+        """A sentence that names the new holder of a lost Lease; empty unless it was lost."""
         self.others: tuple[str, ...] = ()
-        """Why the last `take` found none free: a sentence for each Lease."""
+        """A sentence for each Lease that the last `take` did not find free."""
         self._api = api
         self._namespace = settings.namespace
         self._names = settings.names
@@ -88,28 +88,28 @@ class Right:
 
     @property
     def name(self) -> str | None:
-        """The Lease that is ours; also one that is still to be given back."""
+        """The name of the held Lease, even while it is to be given back."""
         held = self._held
         return held.name if held is not None else None
 
     @property
     def held_s(self) -> float | None:
-        """For how long it is ours, as far as this process knows."""
+        """The seconds since this process took or resumed the Lease; None without one."""
         held = self._held
         return self._clock() - held.since_s if held is not None else None
 
     def is_safe(self) -> bool:
-        """Whether nobody else can have it: it was renewed lately, is not stolen and is not to be given back."""
+        """Return whether no other host can hold the Lease: it was renewed lately and is not to be given back."""
         held = self._held
         if held is None or held.renewed_s is None or held.leaving:
             return False
         return self._clock() - held.renewed_s < DURATION_S - MARGIN_S
 
     def take(self) -> bool:
-        """Takes the first Lease that is free, the own one before all others, and has it renewed; false: none is free.
+        """Take the first free Lease, an own one before all others, and keep it renewed; return False when none is free.
 
-        Who waits calls it again at least every five minutes. Two are never taken: what became of a call whose answer
-        got lost is cleared up by the next one.
+        A waiting host calls it at least every five minutes. It never takes two: the next call finds out what became
+        of a write whose answer got lost.
         """
         with self._lock:
             self.stolen, self.others = "", ()
@@ -123,9 +123,9 @@ class Right:
             return self._held is not None
 
     def resume(self, name: str) -> bool:
-        """Holds what a process before this one took, if it is still ours; false: it is not, or nobody can say now.
+        """Hold the Lease that an earlier process took; return False when it is lost, or without an answer.
 
-        Never raises. In the latter case `name` is set, and it is asked until somebody answers.
+        It never raises. Without an answer `name` is set, and the thread asks until there is one.
         """
         with self._lock:
             self.stolen = ""
@@ -136,15 +136,15 @@ class Right:
         return self.is_safe()
 
     def renew(self) -> None:
-        """Renews it now, which otherwise the thread does; that somebody else has it is no failure, but `stolen`."""
+        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure, and sets `stolen`."""
         with self._lock:
             if self._held is not None:
                 self._renew()
 
     def give_back(self) -> bool:
-        """Lets somebody else have it; false: nobody could be told yet, and the thread goes on trying.
+        """Give the Lease back; return False without an answer, after which the thread retries.
 
-        Never raises: a host that is done is not held up.
+        It never raises: a host that is done does not wait.
         """
         with self._lock:
             if self._held is not None:
@@ -154,55 +154,55 @@ class Right:
             return self._held is None
 
     def close(self) -> None:
-        """Ends the thread; a Lease that is held stays ours for its duration, and a later process can resume it."""
+        """End the thread; a held Lease stays this host's for its duration, and a later process can resume it."""
         thread, self._thread = self._thread, None
         self._wake.set()
         if thread is not None:
-            thread.join(1)  # No longer: it may be waiting for an API server that does not answer.
+            thread.join(1)  # Not longer: it may be waiting for an unreachable API server.
 
     def _take_one(self) -> None:
-        found: dict[str, cluster.Lease | None] = {}
+        present: dict[str, cluster.Lease | None] = {}
         refusals = []
         for name in self._names:
             try:
-                found[name] = self._api.lease(self._namespace, name)
+                present[name] = self._api.lease(self._namespace, name)
             except cluster.Refused as refusal:
-                # One may be named by the config and not yet by the Role.
+                # The config may name a Lease before the Role does.
                 refusals.append(refusal)
         self.others = tuple(map(str, refusals))
-        if refusals and not found:
+        if refusals and not present:
             raise refusals[0]
-        ours = [name for name, lease in found.items() if lease is not None and lease.holder == self._node]
-        free = [name for name, lease in found.items() if name not in ours and self._is_free(name, lease)]
+        own = [name for name, lease in present.items() if lease is not None and lease.holder == self._node]
+        free = [name for name, lease in present.items() if name not in own and self._is_free(name, lease)]
         # A write whose answer got lost may still arrive; a second one to the same Lease makes it fail.
         free.sort(key=lambda name: name != self._doubtful)
-        if any(self._claim(name, found[name]) for name in ours + free):
-            for name in ours:
-                self._vacate(name, found[name])
+        if any(self._claim(name, present[name]) for name in own + free):
+            for name in own:
+                self._vacate(name, present[name])
 
     def _claim(self, name: str, lease: cluster.Lease | None) -> bool:
         began_s = self._clock()
         try:
             written = self._write(name, lease)
         except cluster.Conflict:
-            self.others = (*self.others, f"The Lease {name} was taken by another host in this moment.")
+            self.others = (*self.others, f"The Lease {name} was taken by another host at the same moment.")
             return False
         except cluster.Unreachable:
             self._doubtful = name
             raise
         self._doubtful, self.others = "", ()
         self._held = _Held(name=name, since_s=began_s, lease=written, renewed_s=began_s)
-        LOG.info("The right to swap the driver is taken.", extra={"lease": name})
+        LOG.info("The Lease is taken.", extra={"lease": name})
         return True
 
     def _renew(self) -> None:
-        """Writes the Lease that is held, or gives it back; another one's is lost. The lock is ours."""
+        """Renew or give back the held Lease; drop it where another host has it. The caller holds the lock."""
         held = self._held
         if held is None:
             return
         began_s = self._clock()
         lease = held.lease
-        for last in (False, True):
+        for last_attempt in (False, True):
             if lease is None:
                 lease = self._api.lease(self._namespace, held.name)
             if lease is not None and lease.holder != self._node:
@@ -212,7 +212,7 @@ class Right:
                 self._settle(held, lease, began_s)
                 return
             except cluster.Conflict:
-                if last:
+                if last_attempt:
                     raise
                 lease = None
 
@@ -223,15 +223,15 @@ class Right:
         if lease is not None:
             self._api.update_lease(self._namespace, replace(lease, holder="", acquired=""))
         self._held = None
-        LOG.info("The right to swap the driver is given back.", extra={"lease": held.name})
+        LOG.info("The Lease is given back.", extra={"lease": held.name})
 
     def _lose(self, held: _Held, holder: str) -> None:
         self._held = None
         if held.leaving:
             return
-        taken = f"is held by {holder} now" if holder else "was given to nobody"
+        taken = f"is held by {holder} now" if holder else "was freed by another client"
         self.stolen = f"The Lease {held.name} {taken}."
-        LOG.warning("The right to swap the driver is lost.", extra={"lease": held.name, "holder": holder})
+        LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": holder})
 
     def _write(self, name: str, lease: cluster.Lease | None) -> cluster.Lease:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # metav1.MicroTime
@@ -245,7 +245,7 @@ class Right:
         return self._api.update_lease(self._namespace, replace(lease, renewed=now, duration_s=DURATION_S))
 
     def _vacate(self, name: str, lease: cluster.Lease | None) -> None:
-        """Gives back a second one, which somebody must have put into our name."""
+        """Give back a second Lease that another client put in this host's name."""
         if lease is not None and name != self.name:
             self._attempt(lambda: self._api.update_lease(self._namespace, replace(lease, holder="", acquired="")))
 
@@ -270,7 +270,7 @@ class Right:
             self._thread.start()
 
     def _keep(self) -> None:
-        """The thread: until nothing is held, or it is closed."""
+        """Renew until no Lease is held, or until `close`: the thread's function."""
         failed = False
         while True:
             self._wake.wait(self._renew_s / 6 if failed else self._renew_s)

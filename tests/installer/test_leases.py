@@ -1,4 +1,4 @@
-"""The right to swap, on a stand-in API server and by a clock that the test turns."""
+"""The Leases of a policy, on the stand-in API server and by a clock that the test sets."""
 
 import threading
 import time
@@ -278,7 +278,7 @@ def test_a_lease_that_somebody_freed_by_hand_is_lost(server: apiserver.ApiServer
 
     right.renew()
 
-    assert right.stolen == f"The Lease {FIRST} was given to nobody."
+    assert right.stolen == f"The Lease {FIRST} was freed by another client."
     assert right.take()
     assert right.stolen == ""
 

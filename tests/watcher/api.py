@@ -8,16 +8,15 @@ import copy
 import http.server
 import json
 import select
-import socket
-import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib import parse
 
+from tests.kube import transport
 from tests.watcher import settings
 
 NODES = "/api/v1/nodes"
@@ -30,7 +29,7 @@ State = Mapping[str, Node]
 
 @dataclass(kw_only=True)
 class Mood:
-    """How the server fails; a test changes it while it serves."""
+    """The failures that a test asks for, also while the server runs."""
 
     page_s: float = 0
     """How long every page of a list takes."""
@@ -104,20 +103,18 @@ class Api:
             self.condition.notify_all()
 
     def down(self) -> None:
-        """Ends, and drops whoever is connected."""
+        """Stop, and drop all connections."""
         self._server.shutdown()
         self._server.server_close()
         self.drop()
 
     def up(self) -> None:
-        """Serves again, at the same address."""
+        """Serve again at the same address."""
         self._server = self._serve(self._port)
 
     def drop(self) -> None:
-        """Ends all connections."""
-        for connection in tuple(self._server.connections):
-            with contextlib.suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+        """End all connections."""
+        self._server.drop()
 
     def _happened(self, kind: str, node: Node, state: State) -> int:
         self.version += 1
@@ -128,29 +125,14 @@ class Api:
 
     def _serve(self, port: int) -> "_Server":
         handler = type("Handler", (_Handler,), {"api": self})
-        server = _Server(("127.0.0.1", port), handler)
+        server = _Server(port, handler)
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         return server
 
 
-class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+class _Server(transport.Server):
     daemon_threads = True
     block_on_close = False
-
-    def __init__(self, address: tuple[str, int], handler: Callable[..., http.server.BaseHTTPRequestHandler]) -> None:
-        super().__init__(address, handler)
-        self.connections: set[socket.socket] = set()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self.connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A connection that ends in the middle of an answer is what this server is for."""
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -246,7 +228,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         return None
 
     def _hang(self) -> None:
-        """Until the client loses patience."""
+        """Wait until the client ends the connection."""
         self.close_connection = True
         select.select([self.connection], [], [])
 
@@ -256,7 +238,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if cut:
             self.api.mood.cut_events -= 1
             line = line[: len(line) // 2]
-        # Parts of events, as they arrive from afar.
+        # Events arrive in parts over a slow network.
         for part in (line[:20], line[20:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
         if cut:
@@ -276,12 +258,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             raise ConnectionError
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Api]:
-    """A server until the end of the test."""
+    """Yield a server, and stop it at the end."""
     api = Api(folder)
     try:
         yield api
