@@ -17,53 +17,53 @@ from tests.golden import trees
 ROOT = Path(__file__).parents[1]
 ANNOTATION = "device.openfuyao.com/config"
 
-Place = tuple[str | int, ...]
+Position = tuple[str | int, ...]
 T = TypeVar("T")
 
 
-def places(data: Any, here: Place = ()) -> Iterator[Place]:
+def positions(data: Any, here: Position = ()) -> Iterator[Position]:
     """Yield every position in data, from the whole inward."""
     yield here
     items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in items:
-        yield from places(value, (*here, key))
+        yield from positions(value, (*here, key))
 
 
-def at(data: Any, place: Place) -> Any:
+def at(data: Any, position: Position) -> Any:
     """Return the value at a position."""
-    return functools.reduce(lambda inner, key: inner[key], place, data)
+    return functools.reduce(lambda inner, key: inner[key], position, data)
 
 
-def without(full: Any, place: Place) -> Any:
+def without(full: Any, position: Position) -> Any:
     """Return a copy without the value at a position."""
     data = copy.deepcopy(full)
-    del at(data, place[:-1])[place[-1]]
+    del at(data, position[:-1])[position[-1]]
     return data
 
 
-def changed(full: Any, place: Place, value: Any) -> Any:
+def changed(full: Any, position: Position, value: Any) -> Any:
     """Return a copy with another value at a position."""
-    if not place:
+    if not position:
         return value
     data = copy.deepcopy(full)
-    at(data, place[:-1])[place[-1]] = value
+    at(data, position[:-1])[position[-1]] = value
     return data
 
 
 def mutants(
-    full: Any, values: Sequence[Any], keys: Sequence[str], below: Place = ()
-) -> Iterator[tuple[Place, str, Any]]:
+    full: Any, values: Sequence[Any], keys: Sequence[str], below: Position = ()
+) -> Iterator[tuple[Position, str, Any]]:
     """Yield each copy with one change, its position and the change: absent, another value, an extra key."""
-    for place in places(full):
-        if place[: len(below)] != below:
+    for position in positions(full):
+        if position[: len(below)] != below:
             continue
-        if place:
-            yield place, "is absent", without(full, place)
+        if position:
+            yield position, "is absent", without(full, position)
         for value in values:
-            yield place, f"is {json.dumps(value)}", changed(full, place, value)
-        if isinstance(at(full, place), dict):
+            yield position, f"is {json.dumps(value)}", changed(full, position, value)
+        if isinstance(at(full, position), dict):
             for key in keys:
-                yield place, f"has '{key}'", changed(full, place, at(full, place) | {key: 1})
+                yield position, f"has '{key}'", changed(full, position, at(full, position) | {key: 1})
 
 
 def rendered(pattern: str) -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Iterator
 import pytest
 import yaml
 
+from tests.cluster import watchers
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import objects as kinds
 from tests.cluster.control import pods
@@ -81,6 +82,15 @@ def debian(images: image_store.Images) -> str:
 def namespace(control_plane: control_planes.ControlPlane) -> Iterator[pods.Namespace]:
     """A namespace of the test's own."""
     with pods.namespace(control_plane) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def installed(
+    control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[watchers.Installed]:
+    """The watcher's rights, config and repository in the cluster."""
+    with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
         yield made
 
 

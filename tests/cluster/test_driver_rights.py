@@ -20,7 +20,7 @@ from installer import config
 from installer.drain import cluster, device_holders, eviction, leases
 from tests import project
 from tests.cluster.control import control_plane as control_planes
-from tests.cluster.control import pods
+from tests.cluster.control import manifests, pods
 from tests.cluster.local import waiting
 
 OWN = "kae-operator"
@@ -35,16 +35,6 @@ metadata:
   name: tls
 spec:
   driver: {version: 2.0.1, rollout: {maxParallel: 2}}
-"""
-
-_CLUSTER = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAECluster
-metadata:
-  name: test
-spec:
-  kubernetesVersion: "1.36"
-  nfd: {enabled: false}
 """
 
 
@@ -87,7 +77,7 @@ def installers(
     control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Installers]:
     folder = project.write(
-        tmp_path_factory.mktemp("project"), {"policies/tls.yaml": _POLICY, "policies/test.yaml": _CLUSTER}
+        tmp_path_factory.mktemp("project"), {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER}
     )
     answer = project.kae(folder, "compile")
     assert answer.code == 0, answer.err

@@ -9,19 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.cluster import watchers
-from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
 from tests.watcher import remotes
 
 _WAIT_S = 60
-
-
-@pytest.fixture(scope="module")
-def installed(
-    control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[watchers.Installed]:
-    with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
-        yield made
 
 
 @pytest.fixture

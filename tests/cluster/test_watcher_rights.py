@@ -9,15 +9,6 @@ from typing import Any
 import pytest
 
 from tests.cluster import watchers
-from tests.cluster.control import control_plane as control_planes
-
-
-@pytest.fixture(scope="module")
-def installed(
-    control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[watchers.Installed]:
-    with watchers.installed(control_plane, tmp_path_factory.mktemp("watcher")) as made:
-        yield made
 
 
 @pytest.fixture

@@ -14,6 +14,17 @@ _FIRST = ("Namespace", "CustomResourceDefinition")
 ROOT = trees.ROOT
 """The folder of the repository."""
 
+CLUSTER = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata:
+  name: test
+spec:
+  kubernetesVersion: "1.36"
+  nfd: {enabled: false}
+"""
+"""The KAECluster of tests whose nodes are labelled by hand."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:

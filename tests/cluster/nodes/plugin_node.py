@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tests import project
+from tests.cluster.control import manifests
 from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
 
@@ -29,16 +30,6 @@ spec:
     version: ""
     sharing: {{sec: 2}}
     inject: {{opensslConf: "3.0"}}
-"""
-
-_CLUSTER = """\
-apiVersion: device.openfuyao.com/v1alpha1
-kind: KAECluster
-metadata:
-  name: test
-spec:
-  kubernetesVersion: "1.36"
-  nfd: {enabled: false}
 """
 
 
@@ -86,7 +77,7 @@ class Devices:
 
 def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
     """Return the compiled DaemonSet, with the fake host's /dev and sysfs mounted; nothing else differs."""
-    project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": _CLUSTER})
+    project.write(folder, {"policies/tls.yaml": _POLICY, "policies/test.yaml": manifests.CLUSTER})
     answer = project.kae(folder, "compile")
     assert answer.code == 0, answer.err
     (path,) = folder.glob("output/test/device-plugin/daemonset-*.yaml")
