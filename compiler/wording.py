@@ -1,6 +1,5 @@
 """Phrases that messages share: quoted words, lists, counts, paths, and escapes for what a terminal cannot show."""
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 
@@ -68,6 +67,8 @@ def nodes(names: Sequence[str]) -> str:
 
 def nearest(word: object, known: Iterable[str]) -> str | None:
     """Return the known word that a misspelt one was probably meant to be; case does not count."""
+    import difflib  # noqa: PLC0415 - only where a word is unknown
+
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.7)
     return lower[near[0]] if near else None

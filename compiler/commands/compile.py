@@ -1,66 +1,71 @@
-"""`kae compile`: policies/ and inventory/ to output/, or with --check whether output/ is what they compile to.
+"""`kae compile`: compile policies/ and inventory/ into output/, or with --check compare output/ with the documents.
 
-What earlier runs found out is taken from the cache: the whole answer where nothing changed, else the clusters
-whose documents and output are as they were. Nothing heavy is imported until something has to be compiled.
+The cache answers the whole call where nothing changed, and otherwise the clusters whose documents and output are
+unchanged. Heavy modules are imported only when something has to be compiled.
 """
 
 import argparse
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, wording
 from compiler.checks import output as output_checks
 from compiler.commands import findings
 from compiler.output import cache, scan, tree
-from compiler.project import discovery, document_files, package_data
+from compiler.project import document_files, package_data
 
 if TYPE_CHECKING:
     from compiler.fleet import definitions
+    from compiler.rendering import layout
+
+Findings = tuple[diagnostics.Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What became of a cluster: its tree, or None where the cache vouches for its output."""
+    """The result for a cluster."""
 
     name: str
     key: str
+    """The digest of its input."""
     tree: tree.Tree | None
-    diagnostics: tuple[diagnostics.Diagnostic, ...]
+    """None where its output is current, or where its documents have errors."""
     digest: str
     """The digest of its output."""
+    findings: Findings
 
 
-class _Run:
-    """One call: its arguments, its input files, and what is remembered of earlier calls."""
+class _Call:
+    """One call: its arguments, its input files, and the cache of earlier calls."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
         self.output = _output(arguments)
-        self.inputs, self.notes = discovery.inputs(arguments.inventory)
+        self.inputs, self.findings = document_files.of_project(arguments.inventory)
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
-        digests = self.cache.digests
         self.sums = self._sums()
         code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
-        self.base = cache.key(cache.fingerprint(digests, code), arguments.output, arguments.inventory)
-        self.overall = cache.key(self.base, self.sums, sorted(arguments.cluster), [n.code for n in self.notes])
+        base = cache.key(cache.fingerprint(self.cache.digests, code), arguments.output, arguments.inventory)
+        codes = [finding.code for finding in self.findings]
+        self.overall = cache.key(base, self.sums, sorted(arguments.cluster), codes)
         folders = tuple(f"{document_files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
-        self.shared = cache.key(self.base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
+        self.shared = cache.key(base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
 
     def _sums(self) -> dict[str, str]:
         return {item.name: document_files.digest(item, self.cache.digests.of) for item in self.inputs}
 
     def cluster_key(self, name: str) -> str:
-        """What a cluster's output follows from: all documents but the inventories of other clusters."""
+        """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
         own = {item.name: self.sums[item.name] for item in self.inventories if names.stem(item.name) == name}
         return cache.key(self.shared, own)
 
     def is_current(self, name: str) -> bool:
-        """Whether the cache vouches for a cluster's documents and for its output on disk."""
+        """Return whether a cluster's documents and its output on disk are as the cache records them."""
         record = self.cache.clusters.get(name)
         return (
             record is not None
@@ -68,30 +73,35 @@ class _Run:
             and cache.verify(self.cache.digests, self.output / name, record)
         )
 
-    def remember(self, outcomes: Iterable[Outcome], found: tuple[diagnostics.Diagnostic, ...]) -> None:
-        """Keep what was found out for the next call, unless a document was edited meanwhile."""
+    def remember(self, outcomes: Iterable[Outcome], found: Findings) -> None:
+        """Save the results for the next call, unless a document was edited in the meantime."""
         if self._sums() != self.sums:
             return
         kept = dict(self.cache.clusters) if self.arguments.cluster else {}
         for item in outcomes:
-            records = tuple(diagnostic_formats.to_record(note) for note in item.diagnostics)
-            kept[item.name] = cache.Record(key=item.key, diagnostics=records, tree=item.digest)
-        overall = cache.Record(
-            key=self.overall, diagnostics=tuple(diagnostic_formats.to_record(note) for note in found)
-        )
+            kept[item.name] = cache.Record(key=item.key, diagnostics=_records(item.findings), tree=item.digest)
+        overall = cache.Record(key=self.overall, diagnostics=_records(found))
         self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept))
 
     def save(self, state: cache.Cache) -> None:
-        """Write the cache, unless the call shall leave none."""
+        """Write the cache, unless the call forbids it."""
         if not self.arguments.no_cache:
             cache.save(Path(), state)
 
 
+def _records(found: Findings) -> tuple[Mapping[str, object], ...]:
+    return tuple(diagnostic_formats.to_record(finding) for finding in found)
+
+
+def _recorded(record: cache.Record) -> Findings:
+    return tuple(diagnostic_formats.from_record(finding) for finding in record.diagnostics)
+
+
 def _output(arguments: argparse.Namespace) -> Path:
-    """The folder to write to; raises WorldError for one whose files would be read as documents the next time."""
+    """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
     folder = Path(arguments.output)
     inputs = [Path(name).resolve() for name in (names.POLICIES, *(arguments.inventory or [names.INVENTORY]))]
-    if not arguments.output or any(folder.resolve().is_relative_to(place) for place in inputs):
+    if not arguments.output or any(folder.resolve().is_relative_to(path) for path in inputs):
         raise errors.WorldError(
             f"output cannot be written to '{arguments.output}'.",
             hint="Name a folder outside of the documents' folders.",
@@ -100,116 +110,120 @@ def _output(arguments: argparse.Namespace) -> Path:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compiles, or checks, and says what came of it."""
-    this = _Run(arguments)
-    code = _unchanged(this)
-    return _compiled(this) if code is None else code
+    """Compile or check, print the result, and return the exit code."""
+    call = _Call(arguments)
+    code = _unchanged(call)
+    return _compiled(call) if code is None else code
 
 
-def _unchanged(this: _Run) -> int | None:
-    """The answer of an earlier call where neither documents nor output have changed since."""
-    overall = this.cache.overall
-    wanted = sorted(this.arguments.cluster or this.cache.clusters)
-    if overall is None or overall.key != this.overall or not all(map(this.is_current, wanted)):
+def _unchanged(call: _Call) -> int | None:
+    """Return the exit code of an earlier call if neither documents nor output have changed since."""
+    overall = call.cache.overall
+    wanted = sorted(call.arguments.cluster or call.cache.clusters)
+    if overall is None or overall.key != call.overall or not all(map(call.is_current, wanted)):
         return None
-    if not this.arguments.cluster and scan.stale_clusters(this.output, wanted):
+    if not call.arguments.cluster and scan.stale_clusters(call.output, wanted):
         return None
-    if this.cache.digests.changed:
-        this.save(this.cache)
-    found = tuple(diagnostic_formats.from_record(record) for record in overall.diagnostics)
-    return _end(this, found, [(name, "fine" if this.arguments.check else "unchanged") for name in wanted])
+    if call.cache.digests.changed:
+        call.save(call.cache)
+    rows = [(name, "fine" if call.arguments.check else "unchanged") for name in wanted]
+    return _end(call, _recorded(overall), _Done(rows, ()))
 
 
-def _compiled(this: _Run) -> int:
-    """The answer for documents that have to be read, at least some of them."""
-    current = {item.name: names.stem(item.name) for item in this.inventories if this.is_current(names.stem(item.name))}
-    fleet, notes = _read(this, current)
-    discovery.require_clusters(this.arguments.cluster, [cluster.name for cluster in fleet.clusters])
-    outcomes = _outcomes(this, fleet, set(current.values()), sound=not diagnostics.has_errors(notes))
+def _compiled(call: _Call) -> int:
+    """Read the documents that changed, compile their clusters, and return the exit code."""
+    current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
+    fleet, on_documents = _read(call, current)
+    outcomes = _outcomes(call, fleet, set(current.values()), sound=not diagnostics.has_errors(on_documents))
     declared = [cluster.name for cluster in fleet.clusters]
-    stale = () if this.arguments.cluster else scan.stale_clusters(this.output, declared)
-    notes.extend(_removed(this, stale))
-    found = diagnostics.merged([*notes, *(note for item in outcomes for note in item.diagnostics)])
-    # What output/ held before is told once, and not remembered.
-    left = [note for item in outcomes if item.tree for note in _left(this, item.tree)]
-    shown = diagnostics.merged([*found, *left])
-    if findings.concluded(this.arguments, shown):
-        findings.show(this.arguments, shown, clusters=[])
+    stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
+    removed = [output_checks.removed_cluster(call.arguments.output, name) for name in stale]
+    on_clusters = [finding for item in outcomes for finding in item.findings]
+    found = diagnostics.merged([*on_documents, *removed, *on_clusters])
+    # Findings on the earlier output are shown once, so the cache does not keep them.
+    shown = diagnostics.merged([*found, *_left_drivers(call, outcomes)])
+    if findings.concluded(call.arguments, shown):
+        findings.show(call.arguments, shown, clusters=[])
         return cli.WRONG
-    done = (_check if this.arguments.check else _write)(this, outcomes, stale)
-    if not this.arguments.check or all(state == "fine" for _, state in done.rows):
-        this.remember(outcomes, found)
-    return _end(this, diagnostics.merged([*shown, *done.foreign]), done.rows, done.diff)
+    done = (_check if call.arguments.check else _write)(call, outcomes, stale)
+    if not call.arguments.check or all(state == "fine" for _, state in done.rows):
+        call.remember(outcomes, found)
+    return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
 
-def _read(this: _Run, current: Mapping[str, str]) -> tuple["definitions.Fleet", list[diagnostics.Diagnostic]]:
-    """The fleet, without the inventories that the cache vouches for."""
-    from compiler import schema  # noqa: PLC0415 - only here is there something to compile
-    from compiler.project import load  # noqa: PLC0415
+def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", Findings]:
+    """Return the fleet without the inventories that are current, and the findings."""
+    from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
-    notes = list(this.notes)
-    wanted = [item for item in this.inputs if item.name not in current]
-    return load.of(wanted, notes, schema.Judge(package_data.schemas()), current), notes
+    changed = [item for item in call.inputs if item.name not in current]
+    fleet, found = load.fleet_of(changed, call.findings, current)
+    load.require_clusters(call.arguments.cluster, fleet.clusters)
+    return fleet, found
 
 
-def _outcomes(this: _Run, fleet: "definitions.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
-    """What became of each cluster that was asked for; only what `sound` documents say can be rendered."""
-    from compiler import pipeline  # noqa: PLC0415
-    from compiler.rendering import layout, templates  # noqa: PLC0415 - only here is there something to compile
+def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
+    """Return the result for each selected cluster; nothing is rendered unless the documents are `sound`."""
+    from compiler.rendering import templates  # noqa: PLC0415 - only where something has to be compiled
 
-    rendered = templates.renderer(package_data.templates(), package_data.bytecode())
-    chosen = fleet.selected(this.arguments.cluster)
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    selected = fleet.selected(call.arguments.cluster)
     outcomes = []
-    for number, cluster in enumerate(chosen, 1):
-        _progress(number, len(chosen), cluster.name)
-        key = this.cluster_key(cluster.name)
+    for number, cluster in enumerate(selected, 1):
+        _progress(number, len(selected), cluster.name)
+        key = call.cluster_key(cluster.name)
         if cluster.name in current:
-            record = this.cache.clusters[cluster.name]
-            notes = tuple(diagnostic_formats.from_record(found) for found in record.diagnostics)
-            outcome = Outcome(name=cluster.name, key=key, tree=None, diagnostics=notes, digest=record.tree)
+            record = call.cache.clusters[cluster.name]
+            outcome = Outcome(name=cluster.name, key=key, tree=None, digest=record.tree, findings=_recorded(record))
         else:
-            view, notes = pipeline.plan_cluster(fleet, cluster)
-            made = None
-            if sound and not diagnostics.has_errors(notes):
-                plan = pipeline.cluster_plan(view)
-                made = layout.tree(plan, layout.objects(plan, rendered))
-            digest = cache.tree_digest(made) if made else ""
-            outcome = Outcome(name=cluster.name, key=key, tree=made, diagnostics=notes, digest=digest)
+            outcome = _outcome(fleet, cluster, key, render if sound else None)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes
 
 
+def _outcome(
+    fleet: "definitions.Fleet", cluster: "definitions.Cluster", key: str, render: "layout.Render | None"
+) -> Outcome:
+    """Plan a cluster, and render it if `render` is given and there are no errors."""
+    from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
+    from compiler.rendering import layout  # noqa: PLC0415
+
+    planned, found = pipeline.plan_cluster(fleet, cluster)
+    if render is None or diagnostics.has_errors(found):
+        return Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
+    plan = pipeline.cluster_plan(planned)
+    compiled = layout.tree(plan, layout.objects(plan, render))
+    return Outcome(name=cluster.name, key=key, tree=compiled, digest=cache.tree_digest(compiled), findings=found)
+
+
 def _progress(number: int, total: int, name: str) -> None:
-    """A line that shows how far a fleet is, on terminals only; it leaves no trace."""
+    """Show the progress through a fleet in one line, on terminals only; the last call clears it."""
     if sys.stderr.isatty() and total != 1:
         sys.stderr.write(f"\r\x1b[Kcompiling {number}/{total} {name}" if total else "\r\x1b[K")
         sys.stderr.flush()
 
 
-def _removed(this: _Run, stale: Iterable[str]) -> Iterable[diagnostics.Diagnostic]:
-    return (output_checks.removed_cluster(this.arguments.output, name) for name in stale)
-
-
-def _left(this: _Run, wanted: tree.Tree) -> Iterable[diagnostics.Diagnostic]:
-    recorded = scan.recorded(this.output, wanted.cluster)
-    folder = str(this.output / wanted.cluster)
-    return output_checks.left_drivers(folder, wanted.cluster, recorded.workloads if recorded else (), wanted.workloads)
+def _left_drivers(call: _Call, outcomes: Iterable[Outcome]) -> Iterable[diagnostics.Diagnostic]:
+    for item in outcomes:
+        if item.tree:
+            recorded = scan.recorded(call.output, item.name)
+            folder, before = str(call.output / item.name), recorded.workloads if recorded else ()
+            yield from output_checks.left_drivers(folder, item.name, before, item.tree.workloads)
 
 
 class _Done(NamedTuple):
-    """What became of output/: each cluster's state, what is not ours in it, and what a check found to differ."""
+    """The result for output/: the state of each cluster, the foreign files, and the diff of a check."""
 
     rows: list[tuple[str, str]]
-    foreign: tuple[diagnostics.Diagnostic, ...]
+    foreign: Findings
     diff: str = ""
 
 
-def _write(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
-    from compiler.output import write  # noqa: PLC0415 - a check has no use for it
+def _write(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
+    from compiler.output import write  # noqa: PLC0415 - a check does not write
 
     trees = [item.tree for item in outcomes if item.tree]
-    written = write.write_trees(this.output, trees, removed=stale)
+    written = write.write_trees(call.output, trees, removed=stale)
     changes = {item.cluster: item for item in written}
     rows = []
     for item in outcomes:
@@ -217,14 +231,13 @@ def _write(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done
         if change is None or not (change.written or change.removed):
             rows.append((item.name, "unchanged"))
         else:
-            count = len(change.written)
-            noun = "file" if count == 1 else "files"
-            rows.append((item.name, f"{count} {noun} written, {len(change.removed)} removed"))
+            count = wording.counted(len(change.written), "file")
+            rows.append((item.name, f"{count} written, {len(change.removed)} removed"))
     rows.extend((name, "removed") for name in stale)
-    return _Done(rows, tuple(note for item in written for note in item.foreign))
+    return _Done(rows, tuple(finding for item in written for finding in item.foreign))
 
 
-def _check(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
+def _check(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
     from compiler.output import diff as output_diff  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
@@ -234,8 +247,8 @@ def _check(this: _Run, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done
         if item.tree is None:
             rows.append((item.name, "fine"))
             continue
-        state = scan.state(this.output, item.tree)
-        folder = this.output / item.name
+        state = scan.state(call.output, item.tree)
+        folder = call.output / item.name
         foreign.extend(scan.foreign_files(folder, state.foreign))
         diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
@@ -251,19 +264,14 @@ _STATES = {
 }
 
 
-def _end(
-    this: _Run,
-    found: tuple[diagnostics.Diagnostic, ...],
-    rows: Sequence[tuple[str, str]],
-    diff: str = "",
-) -> int:
-    """Show what came of it and give the exit code; a diff has standard output for itself."""
-    check = this.arguments.check
-    clusters = [{"name": name, "state": state} for name, state in rows]
-    lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in rows)
-    findings.show(this.arguments, found, diff if check else lines, clusters=clusters)
-    if check and this.arguments.format != "json":  # which says it itself
+def _end(call: _Call, found: Findings, done: _Done) -> int:
+    """Print the result and return the exit code; a diff has standard output for itself."""
+    check = call.arguments.check
+    clusters = [{"name": name, "state": state} for name, state in done.rows]
+    lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in done.rows)
+    findings.show(call.arguments, found, done.diff if check else lines, clusters=clusters)
+    if check and call.arguments.format != "json":  # JSON has the states already
         sys.stderr.write(lines)
-    if findings.concluded(this.arguments, found):
+    if findings.concluded(call.arguments, found):
         return cli.WRONG
-    return cli.DIFFERS if check and any(state != "fine" for _, state in rows) else cli.FINE
+    return cli.DIFFERS if check and any(state != "fine" for _, state in done.rows) else cli.FINE

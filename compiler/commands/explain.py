@@ -12,13 +12,12 @@ from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
 from compiler.model import base
 from compiler.planning import plan, pools
-from compiler.project import discovery
-from compiler.project import load as fleets
+from compiler.project import load
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints what decides over one node."""
-    fleet, notes = fleets.read(arguments.inventory)
+    fleet, notes = load.read(arguments.inventory)
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
@@ -38,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
     """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
-    discovery.require_clusters([*chosen, *([stated] if stated else [])], [cluster.name for cluster in fleet.clusters])
+    load.require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
     matches = [
         cluster
         for cluster in fleet.selected(chosen)

@@ -36,22 +36,22 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _wanted(arguments: argparse.Namespace) -> operator_values.Names:
     if not names.is_cluster(arguments.cluster):
-        raise errors.WorldError(f"'{arguments.cluster}' is no name of a cluster.", hint=f"{_NAMES}, and '.'.")
+        raise errors.WorldError(f"'{arguments.cluster}' is not a valid cluster name.", hint=f"{_NAMES}, and '.'.")
     _require(base.PolicyName, arguments.policy, "policy", f"{_NAMES}, at most 30, and no '--'.")
     _require(base.DnsLabel, arguments.namespace, "namespace", f"{_NAMES}, at most 63.")
     return operator_values.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
 
 
 def _require(form: Any, name: str | None, what: str, hint: str) -> None:
-    """Raises WorldError for a name on the command line that its document cannot bear."""
+    """Raise WorldError for a name on the command line that its document cannot have."""
     try:
         pydantic.TypeAdapter(form | None).validate_python(name)
     except pydantic.ValidationError as error:
-        raise errors.WorldError(f"'{name}' is no name of a {what}.", hint=hint) from error
+        raise errors.WorldError(f"'{name}' is not a valid {what} name.", hint=hint) from error
 
 
 def _content(name: str) -> tuple[str, bytes]:
-    """The source's name and bytes. Of what comes from a pipe, only the first byte that is no space tells JSON."""
+    """Return the name and the bytes of the source; standard input is JSON if its first byte that is no space is '{'."""
     if name != "-":
         return name, document_files.read(document_files.Input(name, Path(name)))
     content = sys.stdin.buffer.read()

@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     cluster = arguments.cluster
     if not names.is_cluster(cluster):
         raise errors.WorldError(
-            f"'{cluster}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
+            f"'{cluster}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
         )
     folder = Path(arguments.path)
     try:

@@ -6,25 +6,26 @@ import sys
 from pathlib import Path
 from typing import TextIO
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, pipeline, schema
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema
 from compiler.checks import inventory
 from compiler.commands import findings
 from compiler.fleet import parse
-from compiler.formats import decode, documents
+from compiler.formats import decode
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import reader
 from compiler.model import cluster
 from compiler.project import document_files, load, package_data
 
+_KINDS = ("List", "NodeList", "NodeInventory")
 _HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the inventory of the nodes in the cluster, or in the list on standard input."""
+    """Print the inventory of the nodes in the cluster, or in the list on standard input."""
     name = arguments.cluster
     if not names.is_cluster(name):
         raise errors.WorldError(
-            f"'{name}' is no name of a cluster.", hint="Use lower-case letters, digits, '-' and '.'."
+            f"'{name}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
         )
     found = _piped(name) if arguments.kubeconfig is None else _live(arguments)
     if found is None:
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
-    """The inventory of the nodes that the API server lists."""
+    """Return the inventory of the nodes that the API server lists."""
     cluster = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
     reducer = reduction.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
@@ -42,21 +43,21 @@ def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
 
 
 def _piped(name: str) -> snapshot.Inventory | None:
-    """The inventory of the list on standard input; None where that is wrong, after saying why."""
+    """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
     source: TextIO | None = sys.stdin  # None where the caller closed it
     if source is None or source.isatty():
         raise errors.WorldError("nothing is piped into standard input.", hint=_HINT)
     content = source.buffer.read()
-    # kubectl prints JSON or YAML, and only the first byte that is no space tells.
+    # kubectl prints JSON or YAML; the first byte that is no space tells which.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
-    found, notes = decode.decode(f"stdin.{kind}", content)
+    found, unreadable = decode.decode(f"stdin.{kind}", content)
     judge = schema.Judge(package_data.schemas())
-    nodes = [document for document in found if _is_nodes(judge, document, notes)]
-    if not diagnostics.has_errors(notes) and not (len(found) == len(nodes) == 1):
+    judged = [(document, *judge.judge(document)) for document in found]
+    nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]
+    faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
+    if not diagnostics.has_errors(faults) and not (len(found) == len(nodes) == 1):
         raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
-    for document in nodes:
-        notes.extend(inventory.findings(document))
-    shown = diagnostics.merged(notes)
+    shown = diagnostics.merged([*faults, *(fault for document in nodes for fault in inventory.findings(document))])
     sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
     if diagnostics.has_errors(shown) or not nodes:
         return None
@@ -67,14 +68,8 @@ def _piped(name: str) -> snapshot.Inventory | None:
     return read
 
 
-def _is_nodes(judge: schema.Judge, document: documents.Document, notes: list[diagnostics.Diagnostic]) -> bool:
-    kind, faults = judge.judge(document)
-    notes.extend(faults)
-    return kind in ("List", "NodeList", "NodeInventory") and not faults
-
-
 def _spec(name: str) -> cluster.KAEClusterSpec:
-    """The cluster's settings where the current folder declares it; they say which labels are left out."""
-    found, notes = document_files.find([names.POLICIES])
-    declared, _ = pipeline.read(load.documents_of(found, notes), schema.Judge(package_data.schemas()))
+    """Return the settings of the cluster, which name the labels to leave out; the defaults if it is not declared."""
+    files, _ = document_files.find([names.POLICIES])
+    declared, _ = load.fleet_of(files)
     return next((item.spec for item in declared.clusters if item.name == name), parse.default_cluster(name).spec)

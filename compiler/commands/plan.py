@@ -8,20 +8,16 @@ from typing import Any
 from compiler import diagnostics, pipeline
 from compiler.commands import findings
 from compiler.planning import image_matrix, images, plan, rollout_groups
-from compiler.project import discovery
-from compiler.project import load as fleets
+from compiler.project import load
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the plan of every cluster, or of those that were asked for."""
-    fleet, notes = fleets.read(arguments.inventory)
-    discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
-    views = []
-    for cluster in fleet.selected(arguments.cluster):
-        view, more = pipeline.plan_cluster(fleet, cluster)
-        notes.extend(more)
-        views.append(view)
-    found = diagnostics.merged(notes)
+    """Print the plan of the selected clusters."""
+    fleet, notes = load.read(arguments.inventory)
+    load.require_clusters(arguments.cluster, fleet.clusters)
+    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
+    views = [view for view, _ in planned]
+    found = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
     else:

@@ -1,30 +1,26 @@
 """`kae preflight`: which policy would serve a kernel that no node runs yet, and with which image."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler import cli, diagnostics, pipeline
 from compiler.commands import findings
-from compiler.planning import preflight, supported
-from compiler.project import discovery
-from compiler.project import load as fleets
+from compiler.planning import plan, preflight, supported
+from compiler.project import load
 
 Answers = tuple[preflight.Answer, ...]
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what each policy would do for the kernel; fails where none would serve it."""
-    fleet, notes = fleets.read(arguments.inventory)
-    discovery.require_clusters(arguments.cluster, [cluster.name for cluster in fleet.clusters])
-    answered: list[tuple[str, Answers]] = []
-    for cluster in fleet.selected(arguments.cluster):
-        view, more = pipeline.plan_cluster(fleet, cluster)
-        notes.extend(more)
-        answers = tuple(preflight.answer(division, arguments.kernel, cluster.spec) for division in view.divisions)
-        answered.append((cluster.name, answers))
-    # Of today's nodes nobody asked, so warnings are not shown.
-    found = tuple(note for note in diagnostics.merged(notes) if note.severity == "error")
+    """Print what each policy would do for the kernel; return 1 where none would serve it."""
+    fleet, notes = load.read(arguments.inventory)
+    load.require_clusters(arguments.cluster, fleet.clusters)
+    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
+    answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
+    every = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])
+    # Warnings are about the nodes of today, and the question is about a kernel that none runs.
+    found = tuple(finding for finding in every if finding.severity == "error")
     if found:
         findings.show(arguments, found)
         return cli.WRONG
@@ -37,8 +33,12 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE if served else cli.WRONG
 
 
-def lines(arguments: argparse.Namespace, answered: list[tuple[str, Answers]]) -> Iterator[str]:
-    """The answer for people."""
+def _answers(view: plan.Plan, kernel: str) -> Answers:
+    return tuple(preflight.answer(division, kernel, view.cluster.spec) for division in view.divisions)
+
+
+def lines(arguments: argparse.Namespace, answered: Sequence[tuple[str, Answers]]) -> Iterator[str]:
+    """Yield the lines of the answer for people."""
     yield f"kernel {arguments.kernel}" + (f", {arguments.os}" if arguments.os else "")
     for name, answers in answered:
         yield f"cluster {name}"
@@ -53,8 +53,8 @@ def lines(arguments: argparse.Namespace, answered: list[tuple[str, Answers]]) ->
         yield "No policy would serve a node with this kernel."
 
 
-def _remarks(arguments: argparse.Namespace, answered: list[tuple[str, Answers]]) -> Iterator[str]:
-    """What to look at before the first node boots it."""
+def _remarks(arguments: argparse.Namespace, answered: Sequence[tuple[str, Answers]]) -> Iterator[str]:
+    """Yield what to check before the first node boots the kernel."""
     offers = [offer for _, answers in answered for answer in answers for offer in answer.offers]
     built = {offer.image for offer in offers if offer.source == "prebuilt" and offer.state == "Present"}
     for image in sorted(built):
@@ -66,8 +66,8 @@ def _remarks(arguments: argparse.Namespace, answered: list[tuple[str, Answers]])
             yield f"KAE's driver is not known to support the kernel '{arguments.kernel}'."
 
 
-def data(arguments: argparse.Namespace, answered: list[tuple[str, Answers]], remarks: list[str]) -> dict[str, Any]:
-    """The answer for programs."""
+def data(arguments: argparse.Namespace, answered: Sequence[tuple[str, Answers]], remarks: list[str]) -> dict[str, Any]:
+    """Return the answer for programs."""
     return {
         "kernel": arguments.kernel,
         "os": arguments.os,

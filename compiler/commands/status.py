@@ -14,8 +14,7 @@ from compiler.inventory import reduction, snapshot
 from compiler.kube import reader
 from compiler.output import scan, tree
 from compiler.planning import plan
-from compiler.project import discovery, package_data
-from compiler.project import load as fleets
+from compiler.project import load, package_data
 from compiler.rendering import layout, templates
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
@@ -33,7 +32,7 @@ class _Wanted:
 
 def run(arguments: argparse.Namespace) -> int:
     """Prints how the cluster stands; 4 where it is not as planned."""
-    fleet, notes = fleets.read(arguments.inventory)
+    fleet, notes = load.read(arguments.inventory)
     cluster = _chosen(fleet, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
@@ -54,8 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Cluster:
     """The one cluster that a kubeconfig can lead to."""
-    known = [cluster.name for cluster in fleet.clusters]
-    discovery.require_clusters(names, known)
+    load.require_clusters(names, fleet.clusters)
     chosen = fleet.selected(names)
     if not chosen:
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")

@@ -1,4 +1,4 @@
-"""The files that hold documents: which there are below some folders, and what stands in them."""
+"""The files that hold documents. Light enough to import in every call."""
 
 import errno
 import os
@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors, wording
+from compiler import diagnostics, errors, names, wording
 
 ENDINGS = (".yaml", ".yml", ".json")
-"""How the names of document files end."""
+"""The suffixes of document files."""
 
 _HERE = Path()
 _SORTS = (
@@ -24,17 +24,33 @@ _SORTS = (
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A document file: its name as people see it, and its path."""
+    """A document file: its name in findings, and its path."""
 
     name: str
     path: Path
 
 
-def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
-    """The document files below folders of `root`, sorted by name, and those that are no files.
+def of_project(inventories: Sequence[str]) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
+    """Return the document files of the project in the current folder, and the findings on them.
 
-    Hidden names are passed over, a folder that is missing is empty, and each folder is read once, whatever
-    links lead to it. Raises WorldError where something cannot be read.
+    `inventories` are folders to read instead of inventory/. Raises WorldError where there are no documents.
+    """
+    for folder in inventories:
+        require_folder(folder)
+    files, findings = find([names.POLICIES, *(inventories or [names.INVENTORY])])
+    if not files and not findings:
+        raise errors.WorldError(
+            "there are no documents: neither policies/ nor inventory/ holds a .yaml, .yml or .json file.",
+            hint="Run `kae init` for a new project, or `kae -C DIR` to work in another folder.",
+        )
+    return files, findings
+
+
+def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
+    """Return the document files below folders of `root`, sorted by name, and a finding for each that is no file.
+
+    Hidden names are skipped, and a missing folder counts as empty. Each folder is read once, even if several links
+    lead to it. Raises WorldError where something cannot be read.
     """
     walk = _Walk()
     pending = [(name_of(folder, root), root / folder) for folder in folders]
@@ -42,21 +58,21 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
         if path.is_symlink() and not path.exists():
             raise errors.WorldError(f"The folder '{wording.file_name(name)}' is a link to nothing.", "Repair the link.")
     while pending or walk.links:
-        if not pending:  # Links come after all real folders, whose names are the better ones.
+        if not pending:  # Links come last, so that a document has the name of its real folder.
             walk.links.sort(reverse=True)
             pending = [walk.links.pop()]
         pending += walk.folder(*pending.pop())
-    return sorted(walk.inputs, key=lambda found: found.name), walk.found
+    return sorted(walk.inputs, key=lambda item: item.name), walk.findings
 
 
 def require_folder(folder: str | Path, root: Path = _HERE) -> None:
-    """Raises WorldError for a folder that somebody named and that is not there."""
+    """Raise WorldError for a named folder that does not exist."""
     if not (root / folder).is_dir():
         raise errors.WorldError(f"'{wording.file_name(str(folder))}' is not a folder.", "Name a folder that is there.")
 
 
 def read(found: Input) -> bytes:
-    """What stands in a file; raises WorldError where it cannot be read."""
+    """Return the content of a file. Raises WorldError."""
     try:
         return found.path.read_bytes()
     except OSError as error:
@@ -64,7 +80,7 @@ def read(found: Input) -> bytes:
 
 
 def digest(found: Input, digest_of: Callable[[str], str]) -> str:
-    """What `digest_of` says of the file's path; raises WorldError where that cannot read it."""
+    """Return the digest that `digest_of` gives for the file's path. Raises WorldError."""
     try:
         return digest_of(str(found.path))
     except OSError as error:
@@ -72,7 +88,7 @@ def digest(found: Input, digest_of: Callable[[str], str]) -> str:
 
 
 def name_of(folder: str | Path, root: Path = _HERE) -> str:
-    """A folder as the names in it begin: from the root where it lies there, otherwise as it was written."""
+    """Return the prefix of the names in a folder: relative to the root if it is below it, otherwise as it was written."""
     path = Path(root / folder).absolute()
     if not path.is_relative_to(root.absolute()):
         return Path(folder).as_posix()
@@ -81,16 +97,16 @@ def name_of(folder: str | Path, root: Path = _HERE) -> str:
 
 
 class _Walk:
-    """What was found so far."""
+    """A walk through the folders of documents, with its results so far."""
 
     def __init__(self) -> None:
         self.inputs: list[Input] = []
-        self.found: list[diagnostics.Diagnostic] = []
+        self.findings: list[diagnostics.Diagnostic] = []
         self.links: list[tuple[str, Path]] = []
         self._read: set[tuple[int, int]] = set()
 
     def folder(self, name: str, path: Path) -> list[tuple[str, Path]]:
-        """Take a folder's documents; the real folders in it are the answer."""
+        """Record the documents of a folder, and return the real folders in it."""
         inside = []
         try:
             status = path.stat()
@@ -132,11 +148,11 @@ class _Walk:
 
     def _refuse(self, name: str, message: str, hint: str) -> None:
         span = diagnostics.Span(file=wording.file_name(name))
-        self.found.append(diagnostics.Diagnostic(code="not-a-file", span=span, message=message, hint=hint))
+        self.findings.append(diagnostics.Diagnostic(code="not-a-file", span=span, message=message, hint=hint))
 
 
 def _mode(path: Path) -> int:
-    """What a path leads to; 0 for a link to nothing, or to itself."""
+    """Return the mode of a path's target; 0 for a broken link, or a link to itself."""
     try:
         return path.stat().st_mode
     except FileNotFoundError:

@@ -1,38 +1,43 @@
-"""A project's documents, read from disk into a fleet."""
+"""Reading the documents of a project from disk into a fleet."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from compiler import diagnostics, pipeline, schema
+from compiler import diagnostics, errors, pipeline, schema
 from compiler.fleet import definitions
-from compiler.formats import decode, documents
-from compiler.project import discovery, document_files, package_data
+from compiler.formats import decode
+from compiler.project import document_files, package_data
 
 
-def read(inventories: Sequence[str]) -> tuple[definitions.Fleet, list[diagnostics.Diagnostic]]:
-    """Everything that the project's documents say."""
-    found, notes = discovery.inputs(inventories)
-    return of(found, notes, schema.Judge(package_data.schemas())), notes
+def read(inventories: Sequence[str]) -> tuple[definitions.Fleet, pipeline.Findings]:
+    """Return the fleet of the project in the current folder, and the findings. Raises WorldError."""
+    return fleet_of(*document_files.of_project(inventories))
 
 
-def of(
-    found: Iterable[document_files.Input],
-    notes: list[diagnostics.Diagnostic],
-    judge: schema.Judge,
+def fleet_of(
+    files: Iterable[document_files.Input],
+    on_files: Iterable[diagnostics.Diagnostic] = (),
     known: Mapping[str, str] | None = None,
-) -> definitions.Fleet:
-    """The fleet of these files; what is to be said of them is added to `notes`. `known` is for `pipeline.read`."""
-    result, more = pipeline.read(documents_of(found, notes), judge, known)
-    notes.extend(more)
-    # What cannot be read at all is missed as much as what was refused.
-    return dataclasses.replace(result, sound=not diagnostics.has_errors(notes))
+) -> tuple[definitions.Fleet, pipeline.Findings]:
+    """Return the fleet of these files, and the findings, including those `on_files`. Raises WorldError.
+
+    `known` is passed to `pipeline.read`.
+    """
+    # No variable keeps the bytes of a file, so that `decode` can free them.
+    readings = [decode.decode(item.name, document_files.read(item)) for item in files]
+    unread = (*on_files, *(finding for _, findings in readings for finding in findings))
+    documents = (document for documents, _ in readings for document in documents)
+    fleet, findings = pipeline.read(documents, schema.Judge(package_data.schemas()), known)
+    sound = fleet.sound and not diagnostics.has_errors(unread)
+    return dataclasses.replace(fleet, sound=sound), (*unread, *findings)
 
 
-def documents_of(
-    found: Iterable[document_files.Input], notes: list[diagnostics.Diagnostic]
-) -> Iterator[documents.Document]:
-    """The documents of these files one by one; what cannot be read is added to `notes`."""
-    for item in found:
-        read_, faults = decode.decode(item.name, document_files.read(item))
-        notes.extend(faults)
-        yield from read_
+def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]) -> None:
+    """Raise WorldError for a wanted cluster that no document names."""
+    names = sorted(cluster.name for cluster in known)
+    for name in wanted:
+        if name not in names:
+            raise errors.WorldError(
+                f"there is no cluster '{name}'.",
+                hint=f"Clusters are {', '.join(names)}." if names else "No document names a cluster.",
+            )

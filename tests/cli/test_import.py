@@ -115,7 +115,7 @@ def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option:
     answer = project.kae(tmp_path, "import", "values.yaml", option, name)
 
     assert (answer.code, answer.out) == (3, "")
-    assert f"'{name}' is no name of a {option.removeprefix('--')}." in answer.err
+    assert f"'{name}' is not a valid {option.removeprefix('--')} name." in answer.err
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:
