@@ -62,8 +62,9 @@ Row = tuple[str, str, str, str]
 def policy_reference() -> str:
     """Return the text of docs/policy-reference.md."""
     schemas = json_schemas.schemas()
-    kinds = (("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"]))
-    return _REFERENCE_HEAD + "".join(_Language(name, schema).text() for name, schema in kinds) + _devices()
+    kinds = [("KAEPolicy", schemas["kaepolicy"]), ("KAECluster", schemas["kaecluster"])]
+    documents = "".join(_Language(name, schema).text() for name, schema in kinds)
+    return _REFERENCE_HEAD + documents + _forms([schema for _, schema in kinds]) + _devices()
 
 
 def findings() -> str:
@@ -200,7 +201,8 @@ class _Language:
         if "enum" in field:
             return ", ".join(f"`{value}`" for value in field["enum"])
         if base.FORM in field:
-            return str(field[base.FORM])
+            short, rule = _form(field[base.FORM])
+            return f"[{short}](#forms)" if rule else short
         kind = field["type"]
         if kind == "array":
             return f"list of: {self._type(self._resolved(field['items']))}"
@@ -209,6 +211,31 @@ class _Language:
         if kind == "integer" and "minimum" in field:
             return f"{field['minimum']} to {field['maximum']}"
         return str(kind)
+
+
+def _form(text: str) -> tuple[str, str]:
+    """Return the name of a form of strings and its rule; the rule is empty where the name says all."""
+    short, _, rule = text.partition(" (at most")
+    kernels = " with kernel placeholders" if "${KERNEL" in rule else ""
+    return f"{short}{kernels}", f"at most{rule.removesuffix(')')}" if rule else ""
+
+
+def _forms(schemas: Iterable[Schema]) -> str:
+    """Return the section of the forms that fields share."""
+    texts = {text for schema in schemas for text in _form_texts(schema)}
+    rows = sorted((short, rule) for short, rule in map(_form, texts) if rule)
+    return f"\n## Forms\n\n{_table(('form', 'rule'), rows)}"
+
+
+def _form_texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if isinstance(value.get(base.FORM), str):
+            yield value[base.FORM]
+        for below in value.values():
+            yield from _form_texts(below)
+    elif isinstance(value, list):
+        for below in value:
+            yield from _form_texts(below)
 
 
 def _default(field: Schema) -> str:
