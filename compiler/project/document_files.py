@@ -88,7 +88,7 @@ def digest(found: Input, digest_of: Callable[[str], str]) -> str:
 
 
 def name_of(folder: str | Path, root: Path = _HERE) -> str:
-    """Return the prefix of the names in a folder: relative to the root if it is below it, otherwise as it was written."""
+    """Return the prefix of the names in a folder: relative to the root if below it, otherwise as written."""
     path = Path(root / folder).absolute()
     if not path.is_relative_to(root.absolute()):
         return Path(folder).as_posix()
