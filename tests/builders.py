@@ -25,8 +25,8 @@ HPRE = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "
 def document(data: Any, file: str = "policies/test.yaml") -> documents.Document:
     """Return data as read from a file that holds nothing else."""
     text = canonical.dump_json(data) if file.endswith(".json") else canonical.dump_yaml(data)
-    (found,), notes = decode.decode(file, text.encode())
-    assert notes == []
+    (found,), findings = decode.decode(file, text.encode())
+    assert findings == []
     return found
 
 
@@ -155,8 +155,8 @@ def files(
     where: definitions.Cluster | None = None,
 ) -> dict[str, str]:
     """Return the files that a cluster compiles to, by path."""
-    seen, notes = view(policies, nodes, where)
-    assert not diagnostics.has_errors(notes), notes
+    seen, findings = view(policies, nodes, where)
+    assert not diagnostics.has_errors(findings), findings
     return dict(compiled(seen).files)
 
 

@@ -34,8 +34,8 @@ def found(resources: Amounts) -> list[str]:
     """Return the codes of what the compiler says of a policy whose driver has these resources."""
     spec = {**builders.PINNED, "driver": {**builders.PINNED["driver"], "resources": resources}}
     document = builders.document(builders.raw("KAEPolicy", "tls", spec))
-    _, notes = builders.judge().judge(document)
-    return builders.codes(notes) or builders.codes(list(policy.findings(builders.policy(**spec))))
+    _, findings = builders.judge().judge(document)
+    return builders.codes(findings) or builders.codes(list(policy.findings(builders.policy(**spec))))
 
 
 def complaint(plane: control_planes.ControlPlane, resources: Amounts) -> str:
@@ -106,15 +106,15 @@ def test_what_the_api_server_minds_is_found_before(
 
 
 def test_the_compiler_and_the_api_server_take_the_same_amounts(control_plane: control_planes.ControlPlane) -> None:
-    verdicts = {True: 0, False: 0}
+    decisions = {True: 0, False: 0}
     for number in range(CASES):
         resources = _resources(random.Random(number))  # noqa: S311 - It is to be the same each time.
         codes, said = found(resources), complaint(control_plane, resources)
 
         assert bool(codes) == bool(said), (resources, codes, said)
-        verdicts[not codes] += 1
+        decisions[not codes] += 1
 
-    assert min(verdicts.values()) > CASES / 5
+    assert min(decisions.values()) > CASES / 5
 
 
 def _resources(chance: random.Random) -> Amounts:

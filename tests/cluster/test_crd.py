@@ -39,9 +39,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It goes through a list of names, of which there may be too many for the cost of a rule.": (
         *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),
     ),
-    "Whether terms contradict each other is a proof, and no comparison of fields.": (
-        "selector-never-matches/tls.yaml",
-    ),
+    "A contradiction between terms needs a proof, not a comparison of fields.": ("selector-never-matches/tls.yaml",),
     "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (
         *("kernel-pattern/tls.yaml", "mapping-never-wins/listed.yaml", "mapping-never-wins/tls.yaml"),
     ),
@@ -133,22 +131,22 @@ def test_a_definition_refuses_what_the_schema_refuses_and_nothing_that_compiles(
     control_plane: control_planes.ControlPlane, definitions_of_ours: None
 ) -> None:
     good = [data for seed in corpus.seeds() for data in seed.data() if data.get("kind") in PLURALS]
-    verdicts = {True: 0, False: 0}
+    decisions = {True: 0, False: 0}
 
     for number in range(MUTANTS):
         content = _mutant(number, good)
-        # What cannot be read as a document at all is no question of schemas.
+        # Text that is no document at all is not a matter of schemas.
         for document in decode.decode("policies/mutant.json", content)[0]:
-            kind, notes = builders.judge().judge(document)
-            found = [note.message for note in notes]
-            if kind in PLURALS and not _has_blind_spot(document.data, found):
+            kind, findings = builders.judge().judge(document)
+            messages = [finding.message for finding in findings]
+            if kind in PLURALS and not _has_blind_spot(document.data, messages):
                 answer = made(control_plane, content, kind, JSON)
                 is_taken = answer.status == 201
-                assert not (is_taken and found), (number, found)
-                assert is_taken or found or _faults(document, kind), (number, answer.body)
-                verdicts[is_taken] += 1
+                assert not (is_taken and messages), (number, messages)
+                assert is_taken or messages or _faults(document, kind), (number, answer.body)
+                decisions[is_taken] += 1
 
-    assert min(verdicts.values()) > MUTANTS / 5
+    assert min(decisions.values()) > MUTANTS / 5
 
 
 def _faults(document: documents.Document, kind: str) -> bool:

@@ -58,4 +58,4 @@ def test_the_pods_that_the_controller_makes_are_those_that_the_plan_foretells(
     stage.apply(root)
     stage.wait_for(placements.foretold(root))
 
-    assert stage.places() == placements.foretold(root)
+    assert stage.placed() == placements.foretold(root)

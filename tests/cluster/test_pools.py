@@ -117,13 +117,13 @@ class Fleet:
         """Wait until every pod is."""
         waiting.until("Ready pods", lambda: all(pod.is_ready for pod in self.stage.pods()), timeout_s=30)
 
-    def plan(self) -> list[placements.Place]:
+    def plan(self) -> list[placements.Placement]:
         """Return what the plan foretells now."""
         return placements.foretold(self._root)
 
-    def identities(self) -> frozenset[tuple[placements.Place, str]]:
+    def identities(self) -> frozenset[tuple[placements.Placement, str]]:
         """Return where each pod is, and its uid."""
-        return frozenset((pod.place, pod.uid) for pod in self.stage.pods())
+        return frozenset((pod.placement, pod.uid) for pod in self.stage.pods())
 
     def written(self) -> dict[str, bytes]:
         """Return the objects that the policy is compiled to, by path."""
@@ -134,9 +134,9 @@ class Fleet:
         """Return the paths of objects that are not what they were."""
         return {path for path, _ in self.objects.items() ^ self.written().items()}
 
-    def replaced(self) -> frozenset[placements.Place]:
+    def replaced(self) -> frozenset[placements.Placement]:
         """Return where the removed pods were."""
-        return frozenset(place for place, _ in self.pods - self.identities())
+        return frozenset(placement for placement, _ in self.pods - self.identities())
 
 
 @pytest.fixture
@@ -147,9 +147,9 @@ def fleet(opened: stages.Stage, tmp_path: Path) -> Iterator[Fleet]:
         opened.clear()
 
 
-def pools(places: Collection[placements.Place]) -> dict[str, str]:
+def pools(placed: Collection[placements.Placement]) -> dict[str, str]:
     """Return the group and mapping of the installer on each node of a policy that has such."""
-    found = ((node, daemon_set.split("--")) for node, daemon_set, _ in places)
+    found = ((node, daemon_set.split("--")) for node, daemon_set, _ in placed)
     return {node: f"{parts[1]} {parts[2]}" for node, parts in found if len(parts) > 1}
 
 
@@ -172,13 +172,13 @@ def driven(names: Collection[str]) -> set[str]:
     return {name for name in names if KERNEL[name] != UNCOVERED and name != OPTED_OUT}
 
 
-def is_driver(place: placements.Place) -> bool:
+def is_driver(placement: placements.Placement) -> bool:
     """Return whether a pod there is a driver's installer."""
-    return place[1].startswith("kae-driver-")
+    return placement[1].startswith("kae-driver-")
 
 
 def test_each_pod_of_a_pool_is_where_the_plan_says(fleet: Fleet) -> None:
-    found = fleet.stage.places()
+    found = fleet.stage.placed()
 
     assert found == fleet.planned
     assert {node for node, *_ in found} == {*NAMES, *OTHERS}
@@ -196,13 +196,15 @@ def test_a_wider_wave_moves_the_nodes_that_join_it_and_no_other_pod(fleet: Fleet
     assert fleet.rewritten() == {rule}
     assert (change.applied, change.removed) == (("NodeFeatureRule kae-pool-fleet",), ())
     assert change.labelled == driven(joining)
-    assert fleet.replaced() == {place for place in fleet.planned if is_driver(place) and place[0] in driven(joining)}
-    assert pools(fleet.stage.places()) == expected(canary=40)
+    assert fleet.replaced() == {
+        placement for placement in fleet.planned if is_driver(placement) and placement[0] in driven(joining)
+    }
+    assert pools(fleet.stage.placed()) == expected(canary=40)
     assert fleet.stage.generations() == fleet.generations
 
 
 def test_another_version_of_a_wave_replaces_its_pods_alone_and_as_many_at_a_time_as_it_may(fleet: Fleet) -> None:
-    canary = {place for place in fleet.planned if "--canary--" in place[1]}
+    canary = {placement for placement in fleet.planned if "--canary--" in placement[1]}
     daemon_sets = {name for _, name, _ in canary}
     fleet.wait_until_ready()
 
@@ -226,7 +228,7 @@ def rolled(fleet: Fleet) -> list[Counter[str]]:
         found = fleet.stage.pods()
         ready = Counter(pod.daemon_set for pod in found if pod.is_ready)
         looks.append(Counter(name for _, name, _ in wanted) - ready)
-        return not looks[-1] and sorted(pod.place for pod in found) == wanted
+        return not looks[-1] and sorted(pod.placement for pod in found) == wanted
 
     waiting.until("the new version", is_done, timeout_s=60)
     sys.stdout.write(f"{len(looks)} looks at {len(wanted)} pods: {time.monotonic() - began_s:.1f} s\n")
@@ -237,8 +239,10 @@ def test_a_frozen_group_that_is_thawed_joins_the_rest_and_moves_no_other_pod(fle
     change = fleet.merge(policy(is_frozen=False))
 
     assert change.labelled == {name for name in SICK if name in driven(NAMES)}
-    assert fleet.replaced() == {place for place in fleet.planned if is_driver(place) and place[0] in SICK}
-    assert pools(fleet.stage.places()) == expected(is_frozen=False)
+    assert fleet.replaced() == {
+        placement for placement in fleet.planned if is_driver(placement) and placement[0] in SICK
+    }
+    assert pools(fleet.stage.placed()) == expected(is_frozen=False)
     assert change.applied == ("NodeFeatureRule kae-pool-fleet",)
     assert {title.split("--")[:2] == ["DaemonSet kae-driver-fleet", "sick"] for title in change.removed} == {True}
 
@@ -247,10 +251,10 @@ def test_a_node_that_joins_later_is_in_the_rest_until_the_next_compile(fleet: Fl
     name = next(name for name in map("late-{}".format, range(1000)) if matcher.bucket(name) < 1000)
 
     with fleet.stage.joined(machine(name, OLD, {"fleet": "main"})):
-        waiting.until("its pods", lambda: name in pools(fleet.stage.places()), timeout_s=30)
-        at_first = pools(fleet.stage.places())
+        waiting.until("its pods", lambda: name in pools(fleet.stage.placed()), timeout_s=30)
+        at_first = pools(fleet.stage.placed())
         change = fleet.merge(policy())
-        at_last = pools(fleet.stage.places())
+        at_last = pools(fleet.stage.placed())
 
     assert at_first == {**expected(), name: "rest old"}
     assert at_last == {**expected(), name: "canary old"}

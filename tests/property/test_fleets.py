@@ -143,8 +143,8 @@ def test_policies_that_overlap_are_refused_as_the_judge_refuses_them() -> None:
     _, errors = trial.viewed(both)
 
     assert [error.code for error in errors] == ["policy-overlap"]
-    assert list(trial.refusals(both, errors)) == []
-    assert list(trial.refusals(both, [])) == ["policies ('tls', 'web') overlap for one of compiler and judge alone"]
-    assert list(trial.refusals(fleet(), errors)) == [
+    assert list(trial.unexpected(both, errors)) == []
+    assert list(trial.unexpected(both, [])) == ["policies ('tls', 'web') overlap for one of compiler and judge alone"]
+    assert list(trial.unexpected(fleet(), errors)) == [
         "policies ('tls', 'web') overlap for one of compiler and judge alone"
     ]

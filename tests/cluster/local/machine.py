@@ -26,9 +26,9 @@ def restore(instance: instances.Instance) -> None:
     """Undo `prepare` and later changes; do nothing where nothing was done."""
     if instance.address in _ip("-oneline", "address", "show", "dev", "lo"):
         _ip("address", "delete", f"{instance.address}/32", "dev", "lo")
-    notes = instance.state / "settings.json"
-    if notes.exists():
-        for name, value in json.loads(notes.read_text() or "{}").items():
+    recorded = instance.state / "settings.json"
+    if recorded.exists():
+        for name, value in json.loads(recorded.read_text() or "{}").items():
             if (_SETTINGS / name).read_text() != value:
                 (_SETTINGS / name).write_text(value)
 

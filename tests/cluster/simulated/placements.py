@@ -7,7 +7,7 @@ from typing import Any
 
 from tests import project
 
-Place = tuple[str, str, str]
+Placement = tuple[str, str, str]
 """A node, the DaemonSet of a pod there, and the pod's image."""
 
 
@@ -15,22 +15,22 @@ Place = tuple[str, str, str]
 class Pod:
     """A pod that is to run on a node of the stage."""
 
-    place: Place
+    placement: Placement
     uid: str
     is_ready: bool
 
     @property
     def node(self) -> str:
         """The node's name."""
-        return self.place[0]
+        return self.placement[0]
 
     @property
     def daemon_set(self) -> str:
         """The name of the DaemonSet that it belongs to."""
-        return self.place[1]
+        return self.placement[1]
 
 
-def foretold(root: Path) -> list[Place]:
+def foretold(root: Path) -> list[Placement]:
     """Return the DaemonSets and images that `kae plan` expects on each node, sorted."""
     answer = project.kae(root, "plan", "--format", "json")
     assert answer.code == 0, answer.err
@@ -54,7 +54,7 @@ def pod_of(item: Any) -> Pod:
     (container,) = item["spec"]["containers"]
     told = {entry["type"]: entry["status"] for entry in item["status"].get("conditions", ())}
     return Pod(
-        place=(_node(item), owner["name"], container["image"]),
+        placement=(_node(item), owner["name"], container["image"]),
         uid=meta["uid"],
         is_ready=told.get("Ready") == "True",
     )

@@ -108,7 +108,7 @@ class Stage:
         self._there = wanted
         return Change(applied=tuple(sorted(changed)), removed=tuple(sorted(gone)), labelled=labelled)
 
-    def wait_for(self, places: Sequence[placements.Place]) -> None:
+    def wait_for(self, placed: Sequence[placements.Placement]) -> None:
         """Wait until the controller has these pods, no others, and no more to do.
 
         Raises:
@@ -116,21 +116,21 @@ class Stage:
         """
 
         def explain() -> str:
-            found, wanted = Counter(self.places()), Counter(places)
+            found, wanted = Counter(self.placed()), Counter(placed)
             lacking, beside = sorted((wanted - found).elements()), sorted((found - wanted).elements())
             return f"Lacking: {lacking}\nBeside: {beside}"
 
         waiting.until(
             "the pods that the plan foretells",
-            lambda: self.places() == sorted(places) and self._is_settled(places),
+            lambda: self.placed() == sorted(placed) and self._is_settled(placed),
             timeout_s=60,
             programs=(self._watched,),
             explain=explain,
         )
 
-    def places(self) -> list[placements.Place]:
+    def placed(self) -> list[placements.Placement]:
         """Return where the pods are, sorted."""
-        return sorted(pod.place for pod in self.pods())
+        return sorted(pod.placement for pod in self.pods())
 
     def pods(self) -> list[placements.Pod]:
         """Return the pods that are to run on the nodes."""
@@ -203,10 +203,10 @@ class Stage:
                 changed.append(host.name)
         return frozenset(changed)
 
-    def _is_settled(self, places: Sequence[placements.Place]) -> bool:
+    def _is_settled(self, placed: Sequence[placements.Placement]) -> bool:
         """Return whether the controller knows the DaemonSets of these pods, and has finished each."""
         found = {item["metadata"]["name"]: item for item in self._api.get(_DAEMON_SETS)["items"]}
-        return {daemon_set for _, daemon_set, _ in places} <= found.keys() and all(map(_is_done, found.values()))
+        return {daemon_set for _, daemon_set, _ in placed} <= found.keys() and all(map(_is_done, found.values()))
 
 
 @contextlib.contextmanager

@@ -62,7 +62,7 @@ def tried(seed: int) -> Result:
     counts: Counter[str] = Counter(fleets=1)
     while True:
         view, errors = viewed(fleet)
-        faults = tuple(refusals(fleet, errors))
+        faults = tuple(unexpected(fleet, errors))
         if faults or not errors:
             break
         codes = Counter(error.code for error in errors)
@@ -82,11 +82,11 @@ def viewed(fleet: fleets.Fleet) -> tuple[plan.Plan, list[diagnostics.Diagnostic]
         builders.document(data, f"policies/{number}.yaml")
         for number, data in enumerate((fleet.cluster, *fleet.policies))
     ]
-    found, notes = pipeline.read(read, builders.judge())
+    found, findings = pipeline.read(read, builders.judge())
     (cluster,) = found.clusters
     nodes = reduction.of_kubernetes(cluster.name, f"inventory/{cluster.name}.json", fleet.nodes)
     view, more = pipeline.plan_cluster(dataclasses.replace(found, inventories={cluster.name: nodes}), cluster)
-    return view, [note for note in (*notes, *more) if diagnostics.has_errors([note])]
+    return view, [finding for finding in (*findings, *more) if diagnostics.has_errors([finding])]
 
 
 def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
@@ -118,7 +118,7 @@ def overlaps(fleet: fleets.Fleet) -> set[tuple[str, str]]:
     return {(one, other) for (one, left), (other, right) in pairs if selection.witness(left, right)}
 
 
-def refusals(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Iterator[str]:
+def unexpected(fleet: fleets.Fleet, errors: list[diagnostics.Diagnostic]) -> Iterator[str]:
     """Yield overlaps that are not reported, and errors that are not expected."""
     shapes = [(error, _OVERLAP.fullmatch(error.message)) for error in errors]
     reported = {shape.groups() for _, shape in shapes if shape}
@@ -162,20 +162,20 @@ def disagreements(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Ite
 def _plan(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Iterator[str]:
     """Yield nodes whose decision is not the judge's, or that do not have exactly one."""
     names = [node["metadata"]["name"] for node in fleet.nodes]
-    judged = Counter(name for verdict in done.view.decisions for name in verdict.names)
+    judged = Counter(name for decision in done.view.decisions for name in decision.names)
     if judged != Counter(names):
         yield f"lost or judged twice: {sorted((judged - Counter(names)) + (Counter(names) - judged))}"
         return
-    verdicts = {name: verdict for verdict in done.view.decisions for name in verdict.names}
+    decisions = {name: decision for decision in done.view.decisions for name in decision.names}
     for name, answer in zip(names, answers.nodes, strict=True):
-        verdict = verdicts[name]
+        decision = decisions[name]
         said = matcher.Answer(
-            policy=verdict.policy.name if verdict.policy else None,
-            pool=verdict.pool.name if verdict.pool else None,
-            driver=verdict.driver.image,
-            device_plugin=verdict.device_plugin.image,
-            state=verdict.pool.driver.state if verdict.pool else None,
-            source=next(iter(verdict.pool.driver.source.model_dump(exclude_none=True))) if verdict.pool else None,
+            policy=decision.policy.name if decision.policy else None,
+            pool=decision.pool.name if decision.pool else None,
+            driver=decision.driver.image,
+            device_plugin=decision.device_plugin.image,
+            state=decision.pool.driver.state if decision.pool else None,
+            source=next(iter(decision.pool.driver.source.model_dump(exclude_none=True))) if decision.pool else None,
         )
         if said != answer:
             yield f"{name}: the plan says {said}, the judge {answer}"
@@ -253,7 +253,7 @@ def counted(fleet: fleets.Fleet, done: Compiled, answers: Expected) -> Counter[s
             ),
             "nodes whose driver goes": sum(answer.state == "Absent" for answer in nodes),
             "nodes without a pool for their kernel": sum(
-                len(verdict.nodes) for verdict in done.view.decisions if "mapping" in verdict.driver.reason
+                len(decision.nodes) for decision in done.view.decisions if "mapping" in decision.driver.reason
             ),
             "nodes with a device plugin": sum(answer.device_plugin is not None for answer in nodes),
             "machines after the compile": len(answers.later),
