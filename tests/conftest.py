@@ -15,7 +15,7 @@ hypothesis.settings.load_profile("deterministic")
 _ROOT = Path(__file__).resolve().parents[1]
 _MEMORY = Path("/dev/shm")  # noqa: S108 - in it, too, every user of tempfile has a folder of its own
 _ROOM_BYTES = 2 << 30
-"""A whole run that fails everywhere leaves a fifth of it behind."""
+"""A run in which every test fails leaves a fifth of this behind."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""The real readers: kubectl, which reads as Argo CD does, and its kustomize, which reads as Flux does."""
+"""Real readers of manifests: kubectl, which reads as Argo CD does, and its kustomize, which reads as Flux does."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Data that differs in one thing from data that is right, and the configs of the programs as they are checked in."""
+"""Copies of valid data with one change, and the checked-in configs of the programs."""
 
 import copy
 import fnmatch

@@ -1,4 +1,4 @@
-"""The tools of others that judge what we emit: kubectl, the schemas of Kubernetes, and the CRDs that we ship."""
+"""Outside tools that judge the output: kubectl, the schemas of Kubernetes, and the shipped CRDs."""
 
 import functools
 import shutil
@@ -24,7 +24,7 @@ FOREIGN_GROUPS = (
     *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io"),
     *("source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "kustomize.config.k8s.io"),
 )
-"""API groups that Kubernetes itself has no schema for."""
+"""API groups without a schema in Kubernetes itself."""
 
 
 def kubectl() -> str:

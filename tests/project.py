@@ -1,4 +1,4 @@
-"""Runs the command line in a project folder of a test, as a person would."""
+"""Run the command line in a project folder of a test, as a person would."""
 
 import contextlib
 import io

@@ -69,7 +69,7 @@ def applied_again(objects: kinds.Objects, item: manifests.Manifest) -> Any:
     ValidatingAdmissionPolicy, the API server once puts its list of managers into another order. Neither lasts.
 
     Raises:
-        AssertionError: It is changed, and nobody else writes it.
+        AssertionError: The object changed, although it has no other writer.
         TimedOut: It changes each time that it is applied.
     """
 

@@ -83,7 +83,7 @@ class Policy:
         return [yaml.safe_load(path.read_text()) for path in paths]
 
     def _nodes(self, wave: str) -> list[str]:
-        """Return the nodes of a wave; one that is not there yet stands for none."""
+        """Return the nodes of a wave; nodes that do not exist yet are left out."""
         return [node for node, name in self.waves.items() if name == wave] or [f"none-in-{wave}"]
 
 

@@ -402,7 +402,7 @@ def test_a_cluster_as_planned_ends_with_0(lab: control_planes.ControlPlane, read
 
 
 def test_a_pod_that_is_missing_is_named(lab: control_planes.ControlPlane, reader: Path) -> None:
-    # Without its controller nobody makes the pod anew.
+    # Without its controller the pod is not made anew.
     (controllers,) = (program for program in lab.programs if program.name == "kube-controller-manager")
     controllers.__exit__(None, None, None)
     try:

@@ -123,7 +123,7 @@ def test_the_api_server_lists_no_further_right(caller: watchers.Caller) -> None:
         for rule in rules["resourceRules"]
         for verb, group, resource in itertools.product(rule["verbs"], rule["apiGroups"], rule["resources"])
     }
-    # What everybody may who is somebody: ask who he is, and what he may (system:basic-user).
+    # Every authenticated user may ask for its own name and rights (system:basic-user).
     everybody = {entry for entry in resources if entry[1] in ("authorization.k8s.io", "authentication.k8s.io")}
     assert resources - everybody == {(verb, "", "nodes") for verb in ("get", "list", "watch")}
     assert {(verb, resource.startswith("selfsubject")) for verb, _, resource in everybody} == {("create", True)}

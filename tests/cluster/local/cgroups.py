@@ -13,7 +13,7 @@ from tests.cluster.local import waiting
 
 _MOUNT = Path("/sys/fs/cgroup")
 _PROGRAMS = "programs"
-"""The child of the programs: version 2 allows processes in leaves alone, and the pods stand in a child, too."""
+"""The child of the programs: version 2 allows processes in leaves alone, and the pods have a child of their own."""
 
 
 def make(name: str) -> None:
@@ -24,7 +24,7 @@ def make(name: str) -> None:
         group.mkdir(exist_ok=True)
         _hand_down_controllers(group)
         for setting in ("cpuset.cpus", "cpuset.mems"):
-            # Version 1 starts a cpuset empty, and nobody may join an empty one.
+            # Version 1 starts a cpuset empty, and no process can join an empty one.
             if (group / setting).exists() and not _is_version_2():
                 (group / setting).write_text((tree / setting).read_text())
     (_members() / name / _PROGRAMS).mkdir(exist_ok=True)

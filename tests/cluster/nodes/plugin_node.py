@@ -34,10 +34,10 @@ spec:
 
 
 class Devices:
-    """A fake host whose device nodes stand in /dev of the node, and whose events the kernel tells.
+    """A fake host with its device nodes in /dev of the node, and its events sent by the kernel.
 
-    Links in /dev lead to the fake host's nodes. An event is a real one: a PCI device of this machine is asked to
-    tell of itself, which every listener hears as it would hear of ours.
+    Links in /dev lead to the fake host's nodes. Events are real: a PCI device of this machine is asked to
+    announce itself (uevent), which every listener receives as it would for a KAE device.
     """
 
     def __init__(self, root: Path, node: nodes.Node) -> None:

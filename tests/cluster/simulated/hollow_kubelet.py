@@ -1,7 +1,7 @@
 """A kubelet of many nodes whose hosts are folders: it runs no containers.
 
-A driver installer's pod is a real process of the program, which is told what the pod's template says. Any other pod
-has a device from the moment it is seen until it is to go.
+A driver installer's pod is a real process of the program, with the environment of the pod's template. Any other pod
+holds a device from the moment it is seen until its deletion.
 """
 
 import contextlib

@@ -16,7 +16,7 @@ _BEAT_S = 10
 
 _SIZE = {"cpu": "64", "memory": "256Gi", "pods": "110"}
 _LONG_AGO = "2020-01-01T00:00:00Z"
-"""Since when pods are Ready, so that nobody waits for their minReadySeconds."""
+"""The time since which pods are Ready: long ago, so that minReadySeconds have passed."""
 
 
 class Nodes:

@@ -185,7 +185,7 @@ class Stage:
         node["status"]["conditions"] = [_READY] if is_ready else []
         assert self._api.request("POST", _NODES, node).status == 201
         if is_ready:
-            # The API server taints every new node as not ready, and nobody else is there to take that away.
+            # The API server taints every new node as not ready, and no controller runs that removes the taint.
             answer = self._api.request("PATCH", f"{_NODES}/{host.name}", {"spec": node["spec"]})
             assert answer.status == 200, answer
 
