@@ -57,7 +57,12 @@ def listed(names: Iterable[object], most: int | None = None) -> str:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: '1 node', '3 nodes'."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    return f"{number} {inflected(noun, number)}"
+
+
+def inflected(noun: str, number: int) -> str:
+    """Return a noun that agrees with a number: 'node' for 1, otherwise 'nodes'."""
+    return noun if number == 1 else f"{noun}s"
 
 
 def nodes(names: Sequence[str]) -> str:

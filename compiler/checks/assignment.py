@@ -64,7 +64,7 @@ def overlaps(policies: Iterable[definitions.Policy], inventory: snapshot.Invento
             if selectors.term_matches(left, node.label) and selectors.term_matches(right, node.label)
         ]
         labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items()))
-        noun = "label" if len(witness) == 1 else "labels"
+        noun = wording.inflected("label", len(witness))
         yield Diagnostic(
             code="policy-overlap",
             span=_selector_span(other),
@@ -102,7 +102,7 @@ def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> Diagno
         message=f"The nodes of the default policy '{policy.name}' need more than {overlap.MOST_TERMS} selector terms.",
         notes=(
             "The default policy compiles to the negation of all other nodeSelectors.",
-            f"Together they use {len(rest.keys)} keys; the most common ones are {', '.join(rest.keys[:3])}.",
+            f"Together they use {len(rest.keys)} keys; the most common ones are {wording.listed(rest.keys[:3])}.",
         ),
         hint="Let all policies select by one shared key, such as `pool`.",
     )

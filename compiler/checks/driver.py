@@ -86,7 +86,7 @@ def module_parameters(item: definitions.Policy) -> Iterator[Diagnostic]:
 
 def _unknown(item: definitions.Policy, path: documents.Path, message: str, known: Iterable[str]) -> Diagnostic:
     span = item.source.key_span(*path)
-    hint = f"Those that there are: {', '.join(sorted(known))}."
+    hint = f"Those that there are: {wording.listed(sorted(known))}."
     return Diagnostic(code="module-parameter", span=span, message=message, hint=hint)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, repeats
+from compiler import names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.formats import documents
@@ -96,7 +96,7 @@ def unknown_clusters(policies: Iterable[definitions.Policy], clusters: Sequence[
                         code="cluster-unknown",
                         span=policy.source.span(*path, index),
                         message=f"'{glob}' matches no cluster.",
-                        notes=(f"The known {noun}: {', '.join(sorted(clusters))}.",),
+                        notes=(f"The known {noun}: {wording.listed(sorted(clusters))}.",),
                         hint="Correct it, or add the cluster's KAECluster or inventory.",
                     )
 

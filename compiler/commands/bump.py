@@ -106,12 +106,12 @@ def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, 
         raise edits.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
     matches = known[wanted]
     if len(matches) > 1:
-        places = ", ".join(
+        positions = wording.listed(
             str(source.documents[index].span("metadata", "name")).rpartition(":")[0] for _, source, index in matches
         )
         is_divided = len({source.name for _, source, _ in matches}) > 1
         hint = "Choose a file with --file." if is_divided else "Give each document a file of its own."
-        raise edits.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {places}.", hint=hint)
+        raise edits.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {positions}.", hint=hint)
     return matches[0]
 
 

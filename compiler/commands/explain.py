@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, errors, pipeline
+from compiler import cli, devices, diagnostics, errors, pipeline, wording
 from compiler.commands import findings
 from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, definitions, selectors
@@ -46,7 +46,7 @@ def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tupl
     if not matches:
         raise errors.WorldError(f"no inventory holds a node '{wanted}'.", hint="`kae plan` lists all nodes.")
     if len(matches) > 1:
-        clusters = ", ".join(cluster.name for cluster in matches)
+        clusters = wording.listed(cluster.name for cluster in matches)
         raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
     return matches[0], name
 

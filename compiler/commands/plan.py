@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from compiler import diagnostics, pipeline
+from compiler import diagnostics, pipeline, wording
 from compiler.commands import findings
 from compiler.planning import image_matrix, images, plan, rollout_groups
 from compiler.project import load
@@ -46,7 +46,7 @@ def table(view: plan.Plan) -> str:
         unmet.extend(f"  {name}: {reason}" for reason in missing(decision))
     head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
     lines = [
-        f"cluster {view.cluster.name}: {len(rows)} node{'' if len(rows) == 1 else 's'}",
+        f"cluster {view.cluster.name}: {wording.counted(len(rows), 'node')}",
         *_drawn(head, rows),
     ]
     for title, found in (("pools:", _pools(view)), ("images to build:", _images(view)), ("why not:", unmet)):

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import cli, errors
+from compiler import cli, errors, wording
 from compiler.formats import canonical
 from compiler.model import json_schemas
 
@@ -23,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))
         return cli.FINE
     if arguments.name not in found:
-        known = ", ".join(sorted(found))
+        known = wording.listed(sorted(found))
         raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=f"Known are {known}.")
     sys.stdout.write(json_schemas.text(found[arguments.name]))
     return cli.FINE

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, errors, pipeline
+from compiler import cli, diagnostics, errors, pipeline, wording
 from compiler.commands import findings
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
@@ -58,8 +58,10 @@ def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Clust
     if not chosen:
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
     if len(chosen) > 1:
-        said = ", ".join(cluster.name for cluster in chosen)
-        raise errors.WorldError(f"a kubeconfig leads to one cluster, and here are {said}.", hint="Choose by --cluster.")
+        clusters = wording.listed(cluster.name for cluster in chosen)
+        raise errors.WorldError(
+            f"a kubeconfig leads to one cluster, and here are {clusters}.", hint="Choose by --cluster."
+        )
     return chosen[0]
 
 

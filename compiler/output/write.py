@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors
+from compiler import diagnostics, errors, wording
 from compiler.output import diff, index_file, scan, tree
 
 # What flock says on file systems without locks (some network mounts): there, people see to it that one
@@ -93,7 +93,8 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
     blocked = diff.blocked(wanted, seen)
     if blocked:
         folder = output / wanted.cluster
-        more = f" {len(blocked) - 1} more files are like it." if blocked[1:] else ""
+        others = wording.counted(len(blocked) - 1, "other file")
+        more = f" The same holds for {others}." if blocked[1:] else ""
         raise errors.WorldError(
             f"'{folder}/{blocked[0]}' stands in the way: the compiler did not write it.{more}",
             hint="Move it out of the way, and compile again."

@@ -7,7 +7,7 @@ DaemonSet controller. Nodes that no selector distinguishes share one decision.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices
+from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
 from compiler.model import base, cluster
@@ -199,7 +199,7 @@ def _landing(
     barred = untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
     if barred:
         taints = ", ".join(taint_text(taint) for taint in barred)
-        noun = "taint" if len(barred) == 1 else "taints"
+        noun = wording.inflected("taint", len(barred))
         return Landing(image=None, reason=f"the policy does not tolerate the {noun} {taints}")
     image = images.of(component, spec.images.mirrors)
     present = ", ".join(kind.name for kind in assignment.enabled_kinds(policy) if node.label(kind.present) == "true")

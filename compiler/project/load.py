@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
-from compiler import diagnostics, errors, pipeline, schema
+from compiler import diagnostics, errors, pipeline, schema, wording
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.project import document_files, package_data
@@ -39,5 +39,5 @@ def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]
         if name not in names:
             raise errors.WorldError(
                 f"there is no cluster '{name}'.",
-                hint=f"Clusters are {', '.join(names)}." if names else "No document names a cluster.",
+                hint=f"Clusters are {wording.listed(names)}." if names else "No document names a cluster.",
             )

@@ -42,8 +42,7 @@ def age(seconds: int | None) -> str:
 
 def _lines(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
     stands = "as planned" if found.as_planned else "not as planned"
-    count = len(found.nodes)
-    yield f"cluster {found.cluster} at {found.server}, {count} node{'' if count == 1 else 's'}: {stands}"
+    yield f"cluster {found.cluster} at {found.server}, {wording.counted(len(found.nodes), 'node')}: {stands}"
     if found.output != "fine":
         yield f"The output {_OUTPUT[found.output]}; this compares with what they compile to. Run `kae compile`."
     yield ""
@@ -102,14 +101,15 @@ def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
             lasting = max((seconds for seconds in since if seconds is not None), default=None)
             longest = f" for {age(lasting)}" if lasting is not None else ""
             words = {"old": "an older template", "image": "another image"}.get(kind, _KINDS[kind])
-            nodes = _listed([problem.node or "no node" for problem in problems])
+            nodes = wording.listed((problem.node or "no node" for problem in problems), most=_NODES)
             yield f"{item.wanted.name} on {nodes}: {words}{longest}{f': {reason}' if reason else ''}"
 
 
 def _held_up(rollouts: Sequence[rollout.Rollout]) -> Iterator[str]:
     for item in rollouts:
         if item.held_up_by:
-            yield f"{item.wanted.name} by {_listed(item.held_up_by)}: as many as may be unavailable are"
+            nodes = wording.listed(item.held_up_by, most=_NODES)
+            yield f"{item.wanted.name} by {nodes}: as many as may be unavailable are"
 
 
 def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:
@@ -137,7 +137,7 @@ def _not_ready(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
     for reason, nodes in groups.items():
         since = [seconds for seconds in (age_s(node.since) for node in nodes) if seconds is not None]
         longest = f" for {age(max(since))}" if since else ""
-        yield f"{_listed([node.name for node in nodes])}{longest}{f': {reason}' if reason else ''}"
+        yield f"{wording.listed([node.name for node in nodes], most=_NODES)}{longest}{f': {reason}' if reason else ''}"
 
 
 def _objects(drifts: Sequence[cluster_status.Drift]) -> Iterator[str]:
@@ -162,11 +162,6 @@ def _value(value: Any) -> str:
 
 def _inventory(found: cluster_status.Standing) -> Iterator[str]:
     if found.unknown:
-        yield f"it does not know {_listed(found.unknown)}"
+        yield f"it does not know {wording.listed(found.unknown, most=_NODES)}"
     if found.gone:
-        yield f"it still has {_listed(found.gone)}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _NODES
-    return ", ".join(names[:_NODES]) + (f" and {more} more" if more > 0 else "")
+        yield f"it still has {wording.listed(found.gone, most=_NODES)}"

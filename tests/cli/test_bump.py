@@ -221,7 +221,7 @@ def test_a_policy_of_several_files_is_changed_in_the_one_that_is_named(tmp_path:
     before = project.tree(folder)
     clear = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "./policies/west/tls.yaml")
 
-    places = "policies/east.yaml:4, policies/west/tls.yaml:4"
+    places = "policies/east.yaml:4 and policies/west/tls.yaml:4"
     hint = "Choose a file with --file."
     assert unclear == project.Answer(1, "", f"kae: policy 'tls' is written 2 times: {places}.\nhint: {hint}\n")
     assert (clear.code, clear.out) == (0, "policies/west/tls.yaml:11: tls driver: version 2.2.0 -> 2.3.0\n")

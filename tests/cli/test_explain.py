@@ -51,7 +51,7 @@ def test_a_name_that_stands_in_two_clusters_is_told_apart(arguments: tuple[str, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("kp920-01",), "clusters east, west have a node 'kp920-01'"),
+        (("kp920-01",), "clusters east and west have a node 'kp920-01'"),
         (("nowhere",), "no inventory holds a node 'nowhere'"),
         (("east/nowhere",), "no inventory holds a node 'east/nowhere'"),
         (("east/",), "no inventory holds a node 'east/'"),

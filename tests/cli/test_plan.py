@@ -113,7 +113,7 @@ def test_a_cluster_that_no_document_names_ends_with_3(folder: Path) -> None:
     answer = project.kae(folder, "plan", "--cluster", "north")
 
     assert (answer.code, answer.out) == (3, "")
-    assert "Clusters are east, west." in answer.err
+    assert "Clusters are east and west." in answer.err
 
 
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> None:
