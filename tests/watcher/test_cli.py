@@ -397,6 +397,21 @@ print(*(pathlib.Path(file).relative_to(pathlib.Path.cwd()) for file in files))
 """
 
 
+_PYDANTIC = """
+import importlib, pathlib, sys
+for path in pathlib.Path("watcher").rglob("*.py"):
+    if path.stem != "__main__":
+        importlib.import_module(".".join(path.with_suffix("").parts))
+print(*(name for name in sys.modules if name.partition(".")[0].startswith("pydantic")))
+"""
+
+
+def test_its_own_modules_import_no_pydantic() -> None:
+    done = subprocess.run((sys.executable, "-c", _PYDANTIC), cwd=ROOT, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == ""
+
+
 def test_of_the_compiler_it_imports_what_dockerignore_lets_through_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
 
