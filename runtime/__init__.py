@@ -1,5 +1,5 @@
-"""What the node programs and the watcher share: config file, logs, probes, metrics, signals and their last word.
+"""The parts that the programs share: config file, logs, probes, metrics, signals, child processes, locks, PCI scan.
 
-It decides nothing about devices, drivers or git, and imports nothing else of this repository. What goes wrong in the
-world leaves it as `errors.Failure`; nothing here ends a process, but a second signal.
+It decides nothing about devices, drivers or git, and imports nothing else of this repository. Programs may import any
+module of it. I/O errors leave it as `errors.Failure`; only a second signal ends the process.
 """

@@ -1,4 +1,4 @@
-"""Reads the config that the compiler rendered for a program."""
+"""Read the config that the compiler rendered for a program."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -13,16 +13,16 @@ _ORIGIN = "in a pod it is the annotation device.openfuyao.com/config, projected 
 
 
 def load(path: Path, shape: type[T]) -> T:
-    """The config in a JSON file, which must have exactly this shape.
+    """Return the config in a JSON file, which must have exactly this shape.
 
-    Raises `errors.ConfigError`, which names the file, the place inside it and what was expected there.
+    Raises `errors.ConfigError`, which names the file, the position and the expected value.
     """
     try:
         content = path.read_bytes()
     except OSError as error:
         raise errors.ConfigError(f"The config '{path}' cannot be read ({error.strerror}); {_ORIGIN}.") from error
     if not content.strip():
-        # That is what the kubelet writes for an annotation that the pod does not have.
+        # The kubelet writes an empty file for an annotation that the pod does not have.
         raise errors.ConfigError(f"The config '{path}' is empty; {_ORIGIN}.")
     try:
         return msgspec.json.decode(content, type=shape, strict=True)

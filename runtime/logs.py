@@ -1,4 +1,4 @@
-"""The log: one JSON object a line on stderr, whatever happens."""
+"""The log: one JSON object a line on stderr, also for warnings and uncaught exceptions."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ from typing import Any
 from pythonjsonlogger import core, json
 
 LEVEL_VARIABLE = "KAE_LOG_LEVEL"
-"""The environment variable that names the least level to write."""
+"""The environment variable of the lowest level to write."""
 
 _LEVELS = ("debug", "info", "warning", "error", "critical")
 _OWN = ("time", "level", "logger", "program", "node")
@@ -26,10 +26,10 @@ class _Lines(json.JsonFormatter):
 
 
 def start(program: str) -> None:
-    """From now on every record goes to stderr as a line of JSON, also warnings and uncaught exceptions.
+    """Write every log record to stderr as a line of JSON, also warnings and uncaught exceptions.
 
     Fields: `time` (RFC 3339, UTC, milliseconds), `level`, `logger`, `message`, `program`, `node` (from NODE_NAME,
-    where that is set), `exception` (a traceback), and whatever `extra` gives under other names.
+    where that is set), `exception` (a traceback), and the fields of `extra` under other names.
     """
     fields = {"program": program}
     if node := os.environ.get("NODE_NAME"):
@@ -40,7 +40,7 @@ def start(program: str) -> None:
             ("name", "message"),
             rename_fields={"name": "logger", "exc_info": "exception", "stack_info": "stack"},
             static_fields=fields,
-            reserved_attrs=(*core.RESERVED_ATTRS, *_OWN),  # A field of `extra` does not replace one of ours.
+            reserved_attrs=(*core.RESERVED_ATTRS, *_OWN),  # A field of `extra` replaces none of these.
         )
     )
     wanted = os.environ.get(LEVEL_VARIABLE, "info").lower()
@@ -50,7 +50,7 @@ def start(program: str) -> None:
     sys.excepthook = _uncaught
     threading.excepthook = _uncaught_in_thread
     if not known:
-        # A word in an environment is no reason to leave a node without its program.
+        # A wrong level must not keep the program from starting.
         logging.getLogger(__name__).warning("%s is none of %s.", LEVEL_VARIABLE, ", ".join(_LEVELS))
 
 

@@ -1,4 +1,4 @@
-"""Serves a program's metrics to Prometheus."""
+"""Serve a program's metrics to Prometheus."""
 
 import errno
 import threading
@@ -19,7 +19,7 @@ _NO_IPV6 = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 
 
 class Server:
-    """Metrics that are being served, until they are closed."""
+    """A running metrics server."""
 
     def __init__(self, server: "WSGIServer", thread: threading.Thread) -> None:
         self._server = server
@@ -27,22 +27,22 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The TCP port, also where any free one was asked for."""
+        """Return the TCP port, also when port 0 chose a free one."""
         return self._server.server_port
 
     def close(self) -> None:
-        """Ends the service and frees its port."""
+        """Stop serving, and free the port."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 def serve(registry: "prometheus_client.CollectorRegistry", port: int) -> Server:
-    """Answers /metrics on all addresses, in a thread of its own; port 0 is any free one.
+    """Serve /metrics on all addresses, in a thread of its own; port 0 is any free one.
 
-    Raises `errors.Failure` when the port cannot be had.
+    Raises `errors.Failure` when the port is not available.
     """
-    # With what it imports it takes 5 MiB, of which a program without metrics is spared.
+    # Its imports take 5 MiB, which a program without metrics saves.
     import prometheus_client  # noqa: PLC0415 - see above
 
     for address in _ADDRESSES:

@@ -1,6 +1,6 @@
 """The liveness probe: `python -m runtime.probe alive [--program-dir DIR] [--seconds N]`.
 
-Exit 0 when the program's last beat is younger than N seconds, 1 and a sentence when it is not, 2 for a wrong call.
+Exit 0 when the program's last beat is younger than N seconds, 1 with a sentence when it is older, 2 for a wrong call.
 The kubelet starts an interpreter for it each minute, so it imports nothing that the interpreter has not loaded.
 """
 
@@ -13,7 +13,7 @@ _DEFAULTS = {"--program-dir": "/run/program", "--seconds": "45"}
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code; what there is to say is printed, as the kubelet puts it into the pod's events."""
+    """Return the exit code; print the reason, which the kubelet puts into the pod's events."""
     pairs = dict(zip(arguments[1::2], arguments[2::2], strict=False))
     options = _DEFAULTS | pairs
     well_formed = len(arguments) == 1 + 2 * len(pairs) and len(options) == len(_DEFAULTS)
@@ -33,7 +33,7 @@ def _alive(path: str, seconds: int) -> int:
     age = time.monotonic() - beat
     if 0 <= age < seconds:
         return 0
-    # A beat of the future is one of another boot, whose clock began anew.
+    # A beat in the future is from an earlier boot: the clock starts anew at boot.
     return _say(f"The last beat is {age:.0f} seconds old, {seconds} are allowed.", 1)
 
 

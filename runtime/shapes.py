@@ -1,4 +1,4 @@
-"""The parts that the config files of several programs have in common, as the compiler writes them."""
+"""The parts that the configs of several programs share, as the compiler writes them."""
 
 from typing import Annotated
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """An object of a config: its fields are in camel case there, and there are no others."""
+    """An object of a config: its keys are in camel case, and unknown keys are errors."""
 
 
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$", max_length=4)]
@@ -21,14 +21,14 @@ class Kind(Shape, frozen=True, kw_only=True):
     resource: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$", max_length=317)]
     """The extended resource that a pod asks for."""
     pf: PciId
-    """PCI device id of the physical function."""
+    """The PCI device id of the physical function."""
     vf: PciId
-    """PCI device id of the virtual function."""
+    """The PCI device id of the virtual function."""
     module: Module
     """The kernel module, which is also the name of its PCI driver."""
 
 
 class MetricsEndpoint(Shape, frozen=True, kw_only=True):
-    """Where metrics are served."""
+    """The endpoint of the metrics."""
 
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]

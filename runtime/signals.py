@@ -1,4 +1,4 @@
-"""How a program learns that it is to end."""
+"""Stop a program on SIGTERM and SIGINT."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
-    """An event that SIGTERM (the kubelet) and SIGINT (a person) set; the second signal ends the process at once.
+    """Return an event that SIGTERM (the kubelet) and SIGINT (a person) set; the second signal ends the process at once.
 
     Both need a handler: the first process of a container has no default dispositions, so the kernel would drop
     them (pid_namespaces(7), "The namespace init process"). For the same reason the second one cannot be left to
@@ -20,7 +20,7 @@ def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
 
     def on_signal(number: signal.Signals) -> None:
         if stop.is_set():
-            # sys.exit would wait for tasks and threads, which is what the sender is tired of.
+            # sys.exit would wait for tasks and threads, and the sender has waited enough.
             os._exit(128 + number)
         stop.set()
 
@@ -30,11 +30,11 @@ def stop_on_signals(loop: asyncio.AbstractEventLoop) -> asyncio.Event:
 
 
 def set_on_signals(stop: threading.Event) -> None:
-    """The same for a program without asyncio: the first signal sets the event, the second ends the process.
+    """Set an event on the first signal and end the process on the second, in a program without asyncio.
 
-    To be called in the main thread. Whoever clears the event again hears of the next signal.
+    Call it in the main thread. After the event is cleared, the next signal sets it again.
 
-    A thread of its own sets it. A handler runs in the main thread, between any two of its instructions: inside
+    A thread of its own sets the event. A handler runs in the main thread, between any two of its instructions: inside
     `stop.wait()` it would wait for a lock that this very thread holds, and on the way into that wait it would not run
     before its end.
     """
@@ -55,4 +55,4 @@ def _listen(heard: int, stop: threading.Event) -> None:
 
 
 def _leave_to_listener(number: int, frame: FrameType | None) -> None:
-    """Only for a signal with a handler is its number written to the wakeup descriptor."""
+    """Do nothing: Python writes a signal's number to the wakeup descriptor only if the signal has a handler."""

@@ -1,4 +1,4 @@
-"""What a program says of itself to the kubelet's probes, by files in a folder of its own."""
+"""A program's state for the kubelet's probes, in files of a folder of its own."""
 
 import time
 from pathlib import Path
@@ -6,40 +6,40 @@ from pathlib import Path
 from runtime import errors
 
 READY = "ready"
-"""There while the program is ready; the readiness probe looks for it."""
+"""Exists while the program is ready; the readiness probe reads it."""
 
 UNREADY = "unready"
-"""Says why the program is not ready, for the events that the kubelet makes of a probe's words."""
+"""Holds the reason why the program is not ready, which the kubelet puts into events."""
 
 ALIVE = "alive"
-"""Holds the moment of the last beat; `runtime.probe` reads it."""
+"""Holds the time of the last beat; `runtime.probe` reads it."""
 
 
 class ProgramDir:
-    """The folder of a running program, which must exist; one program at a time owns it.
+    """The folder of a running program, which must exist; one program at a time uses it.
 
     Every method raises `errors.Failure` when the folder cannot be written. Files appear whole or not at all.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # A container that restarts in its pod finds the emptyDir as the one before left it.
+        # A container that restarts in its pod finds the files of the one before in the emptyDir.
         self.set_unready()
         self.beat()
 
     def set_ready(self, reason: str = "") -> None:
-        """The program does its work from now on; the reason is what `cat` prints to a person."""
+        """Mark the program as ready; `cat` prints the reason."""
         self._write(READY, reason)
         self._remove(UNREADY)
 
     def set_unready(self, reason: str = "") -> None:
-        """The program does not do its work; the reason, if there is one, is what the probe says."""
+        """Mark the program as not ready; the probe prints the reason, if there is one."""
         if reason:
             self._write(UNREADY, reason)
         self._remove(READY)
 
     def beat(self) -> None:
-        """The program still runs; to be called often enough for `runtime.probe`, best every ten seconds.
+        """Record that the program is alive; call it often enough for `runtime.probe`, best every ten seconds.
 
         The file holds time.monotonic() in seconds, which on Linux is one clock for all processes since boot
         (clock_gettime(2)). Its mtime would not do: the wall clock jumps, back as well as forth.

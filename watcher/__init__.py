@@ -1,6 +1,6 @@
 """The inventory watcher: watches the nodes, reduces them to the NodeInventory, and commits it when it changed.
 
-It decides nothing and writes nothing in the cluster. What becomes a commit, and when, is pure (`picture`, `losses`,
-`summary`); nodes come from `feed`, git is behind `repository`, and `program` joins them. Where it is not sure it does
-not commit: an old inventory harms nobody, a wrong one does.
+It writes nothing in the cluster. Pure modules decide what to commit, and when (`pending_changes`, `loss_guard`,
+`commit_message`); nodes come from `node_feed`, `git.repository` commits, and `loop` joins them. In doubt it does not
+commit: an old inventory does no harm, a wrong one does. Nothing outside may import from here.
 """

@@ -1,4 +1,4 @@
-"""The command line: `python -m watcher` works; with `--once` it lists, commits and ends."""
+"""The command line: `python -m watcher` follows the nodes; with `--once` it lists them, commits and ends."""
 
 import argparse
 import contextlib
@@ -20,9 +20,10 @@ _POLL_S = 0.1
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 after a signal, or with the repository up to date; 1 for a bad config, 2 for a wrong call.
+    """Return the exit code.
 
-    3 where the world failed, and 4 where the snapshot is held back.
+    0 after a signal, or when the repository is up to date; 1 for a bad config; 2 for a wrong call; 3 for an I/O error;
+    4 when the snapshot is held back.
     """
     options = _parser().parse_args(arguments)
     logs.start("watcher")
@@ -40,7 +41,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _serve(options: argparse.Namespace, settings: config.Config, stop: threading.Event) -> int:
     from runtime import metrics, state  # noqa: PLC0415 - --once needs neither
 
-    shown = watcher_state.Standing()
+    shown = watcher_state.State()
     store = _store(options, settings, stop)
     with contextlib.ExitStack() as stack:
         if settings.metrics is not None:
@@ -49,9 +50,9 @@ def _serve(options: argparse.Namespace, settings: config.Config, stop: threading
             registry = watcher_metrics.registry_of(shown, settings.interval_seconds)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
         cluster = stack.enter_context(contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)))
-        running = loop.Program(settings, store, shown)
+        running = loop.Loop(settings, store, shown)
         nodes = stack.enter_context(
-            contextlib.closing(node_feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running))
+            contextlib.closing(node_feed.NodeFeed(cluster, settings.ignore_labels, settings.interval_seconds, running))
         )
         fallen = threading.Event()
         threading.Thread(target=_follow, args=(nodes, stop, fallen), name="feed", daemon=True).start()
@@ -62,8 +63,8 @@ def _serve(options: argparse.Namespace, settings: config.Config, stop: threading
     return 0
 
 
-def _follow(nodes: node_feed.Feed, stop: threading.Event, fallen: threading.Event) -> None:
-    """Follows the nodes; ends the watcher where that ends unasked, as its picture would grow old in silence."""
+def _follow(nodes: node_feed.NodeFeed, stop: threading.Event, fallen: threading.Event) -> None:
+    """Follow the nodes; stop the watcher if that ends unexpectedly, because its nodes would become outdated."""
     try:
         nodes.run()
     finally:
@@ -73,10 +74,10 @@ def _follow(nodes: node_feed.Feed, stop: threading.Event, fallen: threading.Even
 
 
 def _once(options: argparse.Namespace, settings: config.Config, stop: threading.Event) -> int:
-    shown = watcher_state.Standing()
-    running = loop.Program(settings, _store(options, settings, stop), shown)
+    shown = watcher_state.State()
+    running = loop.Loop(settings, _store(options, settings, stop), shown)
     with contextlib.closing(reader.Cluster(options.kubeconfig, agent=_AGENT)) as cluster:
-        _list(node_feed.Feed(cluster, settings.ignore_labels, settings.interval_seconds, running), stop)
+        _list(node_feed.NodeFeed(cluster, settings.ignore_labels, settings.interval_seconds, running), stop)
     pushed = running.publish(all_of_it=True)
     if shown.held:
         LOG.error("The snapshot is held back: %s", shown.held)
@@ -85,8 +86,8 @@ def _once(options: argparse.Namespace, settings: config.Config, stop: threading.
     return 0
 
 
-def _list(nodes: node_feed.Feed, stop: threading.Event) -> None:
-    """Lists the nodes; in a thread of its own, as whoever waits for an answer does not hear that it is to end."""
+def _list(nodes: node_feed.NodeFeed, stop: threading.Event) -> None:
+    """List the nodes in a thread of its own, because a blocked read does not notice the stop event."""
     listed: list[str] = []
     failures: list[compiler_errors.WorldError] = []
 
@@ -122,15 +123,15 @@ def _store(options: argparse.Namespace, settings: config.Config, stop: threading
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m watcher", description=__doc__, allow_abbrev=False)
     for name, default, metavar, meaning in (
-        ("--config", Path("/etc/kae/config.json"), "FILE", "what the cluster's document asks for"),
+        ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--secrets", Path("/run/secrets/git"), "DIR", "the repository's credentials"),
         ("--signing", Path("/run/secrets/signing"), "DIR", "the key that commits are signed with"),
-        ("--scratch", Path("/tmp/kae-watcher"), "DIR", "where the clone lies; it is made, and may be lost"),  # noqa: S108
-        ("--program-dir", Path("/run/program"), "DIR", "what the probes look at"),
+        ("--scratch", Path("/tmp/kae-watcher"), "DIR", "the folder of the clone; it is created, and may be lost"),  # noqa: S108
+        ("--program-dir", Path("/run/program"), "DIR", "the files of the probes"),
     ):
         parser.add_argument(name, type=Path, metavar=metavar, default=default, help=f"{meaning} (default: {default})")
     parser.add_argument(
-        "--kubeconfig", type=Path, metavar="FILE", help="how the API server is reached (default: as a pod does)"
+        "--kubeconfig", type=Path, metavar="FILE", help="how to reach the API server (default: as a pod does)"
     )
     parser.add_argument("--once", action="store_true", help="list, commit at once, and end")
     return parser

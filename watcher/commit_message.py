@@ -1,4 +1,4 @@
-"""What changed between two inventories, in people's words: the commit's message."""
+"""The commit message: the changes between two inventories, in plain words."""
 
 from collections.abc import Callable, Iterator, Sequence
 
@@ -6,7 +6,7 @@ from compiler.inventory import snapshot
 from watcher import pending_changes
 
 _NAMED = 20
-"""Nodes that are named for each sort of change."""
+"""The number of nodes named for each sort of change."""
 
 _SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
     ("kernel", lambda node: node.profile.kernel_version),
@@ -17,11 +17,11 @@ _SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
     ("taints", lambda node: node.profile.taints),
     ("labels", lambda node: (dict(node.profile.labels), dict(node.labels), node.hostname, node.profile.discovered)),
 )
-"""What may change of a node. Labels of NFD follow the others, so they count only where nothing else does."""
+"""The sorts of change. Labels of NFD follow the others, so they count only when nothing else changed."""
 
 
 def message(template: str, cluster: str, old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> str:
-    """The commit's message: the template's text, and below it the nodes' names."""
+    """Return the commit message: the template's text, and below it the names of the nodes."""
     changes = tuple(_changes(old, new))
     words = ", ".join(text for text, _ in changes) or "written anew"
     subject = template.replace("{cluster}", cluster).replace("{summary}", words)

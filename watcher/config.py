@@ -1,4 +1,4 @@
-"""What the watcher is told: the shape of its config file, as schemas/watcher-config.json states it."""
+"""The config of the watcher: the shape of its config file, as schemas/watcher-config.json states it."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from runtime import shapes
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
 GitPath = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+$", max_length=250)]
-# A DNS name, as the cluster's document demands it.
+# A DNS name, as in the cluster's document.
 ClusterName = Annotated[
     str,
     msgspec.Meta(
@@ -19,7 +19,7 @@ ClusterName = Annotated[
 
 
 class Repository(shapes.Shape, frozen=True, kw_only=True):
-    """Where the inventory is committed."""
+    """The repository of the inventory."""
 
     url: Annotated[
         str, msgspec.Meta(pattern=r"^(https://|http://|ssh://|file:///|[a-z0-9._-]+@)[^ ]+$", max_length=500)
@@ -30,14 +30,14 @@ class Repository(shapes.Shape, frozen=True, kw_only=True):
 
 
 class Author(shapes.Shape, frozen=True, kw_only=True):
-    """Who the commits are by."""
+    """The author of the commits."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = "kae-watcher"
     email: Annotated[str, msgspec.Meta(pattern=r"^[^ @<>]+@[^ @<>]+$", max_length=200)] = "kae-watcher@localhost"
 
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
-    """What the watcher reads, and where it commits."""
+    """The nodes' reading, the repository, and the rules of a commit."""
 
     version: Literal[1] = 1
     """The config's own format."""
@@ -46,19 +46,19 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     interval_seconds: Annotated[int, msgspec.Meta(ge=1)]
     """Between full lists of the nodes."""
     quiet_seconds: Seconds
-    """How long a node has to stay as it is before an addition or a change is committed,"""
+    """How long a node must stay unchanged before an addition or a change is committed."""
     removal_quiet_seconds: Seconds
-    """and before a removal is: of a node, of its devices, or of what NFD says of it."""
+    """The same for a removal: of a node, of its devices, or of its NFD labels."""
     min_commit_seconds: Seconds
     """Between two commits."""
     max_loss_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
     """A snapshot that loses more of the nodes, or of the devices, is held back for a person."""
     ignore_labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/*?-]+$", max_length=317)], ...] = ()
-    """Label keys, or globs of them, that never enter the inventory."""
+    """Label keys, or globs of them, that the inventory leaves out."""
     author: Author
     message_template: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
     """`{cluster}` and `{summary}` are filled in."""
     signing: Literal["ssh", "gpg"] | None = None
-    """Nothing is signed without it."""
+    """Without it commits are not signed."""
     metrics: shapes.MetricsEndpoint | None = None
-    """Nothing is served without it."""
+    """Without it no metrics are served."""

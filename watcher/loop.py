@@ -1,4 +1,4 @@
-"""The running watcher: keeps the picture of the nodes, and brings the repository up to it when it has settled."""
+"""The running watcher: collects the changes of the nodes, and commits them once they have settled."""
 
 import json
 import logging
@@ -17,10 +17,10 @@ LOG = logging.getLogger(__name__)
 
 _BEAT_S = 10.0
 _STUCK_S = 900.0
-"""Several questions to a git host that answers none of them, each with its own time, take less."""
+"""Longer than several requests to a git host that answers none of them until their timeouts."""
 
 _LOOK_S = 0.5
-"""It is looked so often whether something new is due; and just when it is, where that is known before."""
+"""The longest pause between two checks for due work; a known due time makes it shorter."""
 
 _AGAIN_S = (5.0, 120.0)
 """The first pause after git failed, and the longest; each is twice the one before."""
@@ -28,82 +28,82 @@ _AGAIN_S = (5.0, 120.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Snapshot:
-    """What is to stand in the repository."""
+    """The desired content of the repository."""
 
     nodes: tuple[snapshot.Node, ...]
     content: bytes
     message: str
-    """What changes; empty where the repository has just this."""
+    """The commit message; empty when the repository has this content already."""
     objection: str
-    """Why a person has to agree to that; empty where nobody has to."""
+    """Why a person must agree; empty when nobody must."""
 
 
-class Program:
-    """The picture, and the repository that is to show it. The feed tells it of nodes, from its own threads."""
+class Loop:
+    """The pending changes, and the repository that receives them. The feed reports nodes from its own threads."""
 
     def __init__(
         self,
         settings: config.Config,
         store: repository.Repository,
-        shown: watcher_state.Standing,
+        published: watcher_state.State,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Nothing is reached yet."""
+        """Contact nothing yet."""
         self._settings = settings
         self._store = store
-        self._shown = shown
+        self._state = published
         self._clock = clock
-        self._picture = pending_changes.Picture(settings.quiet_seconds, settings.removal_quiet_seconds)
+        self._pending = pending_changes.PendingChanges(settings.quiet_seconds, settings.removal_quiet_seconds)
         self._lock = threading.Lock()
         self._listed = False
         self._known: bytes | None = None
-        """What the repository had when it was last looked at."""
+        """The file in the repository when it was last read."""
         self._held: bytes | None = None
-        """What waits for a person."""
+        """The content that waits for a person."""
         self._clean = False
-        """Whether it is known that nothing waits."""
+        """True when no content waits, as far as this process knows."""
         self._next_s = 0.0
-        """When git may be asked again at the earliest,"""
+        """The earliest time of the next git command."""
         self._commit_s = 0.0
-        """and when it may be given something."""
+        """The earliest time of the next commit."""
         self._look_s = 0.0
-        """When it is asked at the latest."""
+        """The latest time of the next fetch."""
         self._pause_s = _AGAIN_S[0]
         self._turned_s = clock()
-        """When the last turn began."""
+        """The start of the last turn."""
 
     def listed(self, nodes: Sequence[snapshot.Node], newer: Collection[str] = ()) -> None:
-        """These are all; but what was said before of nodes with the newer names holds, also that they are gone."""
+        """Take a full list; for nodes with the newer names the earlier reports hold, removals included."""
         with self._lock:
-            self._picture.replace(nodes, self._clock(), newer)
-            self._shown.nodes = self._picture.nodes
+            self._pending.replace(nodes, self._clock(), newer)
+            self._state.nodes = self._pending.nodes
             self._listed = True
-        if self._shown.well("nodes"):
+        if self._state.well("nodes"):
             LOG.info("The nodes are listed again.")
 
     def seen(self, node: snapshot.Node) -> None:
-        """A node is new, or is not what it was."""
+        """Take a new or changed node."""
         with self._lock:
-            self._picture.see(node, self._clock())
+            self._pending.see(node, self._clock())
 
     def missed(self, name: str) -> None:
-        """A node is gone."""
+        """Take the removal of a node."""
         with self._lock:
-            self._picture.miss(name, self._clock())
+            self._pending.miss(name, self._clock())
 
     def failed(self, reason: str) -> None:
-        """The API server does not answer, or says no."""
-        if self._shown.trouble("nodes", reason):
+        """Take a failure of the API server."""
+        if self._state.trouble("nodes", reason):
             LOG.error("The nodes cannot be listed: %s", reason)
 
     def run(self, stop: threading.Event, directory: state.ProgramDir) -> None:
-        """Works until `stop` is set."""
+        """Work until `stop` is set."""
         threading.Thread(target=self._beat, args=(stop, directory), name="beat", daemon=True).start()
         told: str | None = None
         while not stop.is_set():
             self._turned_s = self._clock()
             self.turn()
-            reason = self._shown.reason
+            reason = self._state.reason
             if reason and reason != told:
                 directory.set_unready(reason)
             elif reason != told:
@@ -113,47 +113,47 @@ class Program:
         directory.set_unready("The watcher has ended.")
 
     def _beat(self, stop: threading.Event, directory: state.ProgramDir) -> None:
-        """Says that the program is alive: also while git waits for its host, but not for ever."""
+        """Report that the program is alive, also while git waits for its host, but not for ever."""
         while self._clock() - self._turned_s < _STUCK_S:
             directory.beat()
             with self._lock:
-                self._shown.kept = self._picture.kept
+                self._state.kept = self._pending.kept
             if stop.wait(_BEAT_S):
                 return
 
     def turn(self) -> None:
-        """Brings the repository up to the picture, if it is time to."""
+        """Bring the repository up to date, if something is due."""
         with self._lock:
             if not self._listed or self._clock() < self._due_s():
                 return
-        if self._shown.fails("nodes"):
-            return  # What the picture says may have come back, or gone, without our seeing it.
+        if self._state.fails("nodes"):
+            return  # Nodes may have come back, or gone, unseen.
         try:
             if self._clock() < self._commit_s:
-                self._store.fetch()  # An alert tells of a repository that was not reached for some intervals.
+                self._store.fetch()  # An alert fires when the repository was not reached for some intervals.
             else:
                 self.publish()
         except process.Cancelled:
-            return  # We are to end, which is no trouble.
+            return  # The program is ending, which is no failure.
         except errors.Failure as failure:
             self._next_s = self._clock() + self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - spreads watchers
             self._pause_s = min(2 * self._pause_s, _AGAIN_S[1])
-            if self._shown.trouble("repository", str(failure)):
+            if self._state.trouble("repository", str(failure)):
                 LOG.error("The repository cannot be brought up to date: %s", failure)
             return
         self._pause_s = _AGAIN_S[0]
         self._look_s = self._clock() + self._settings.interval_seconds
-        self._shown.success_s = time.time()
-        if self._shown.well("repository"):
+        self._state.success_s = time.time()
+        if self._state.well("repository"):
             LOG.info("The repository is reached again.")
 
     def publish(self, *, all_of_it: bool = False) -> bool:
-        """Commits what has settled, if it differs from what the repository has; whether anything was pushed.
+        """Commit the settled changes, if there are any; return whether anything was pushed.
 
-        With `all_of_it` nothing is waited for.
+        With `all_of_it` every change counts as settled.
 
         Raises:
-            errors.Failure: The repository cannot be reached, or does not take it.
+            errors.Failure: The repository cannot be reached, or refuses the commit.
         """
         looked: list[_Snapshot] = []
 
@@ -166,7 +166,7 @@ class Program:
         try:
             commit = self._store.publish(decide)
         finally:
-            self._shown.races = self._store.races
+            self._state.races = self._store.races
         (snapshot,) = looked
         if snapshot.objection:
             return self._hold(snapshot)
@@ -180,11 +180,11 @@ class Program:
         found = () if is_known else self._nodes_of(fetched.content)
         with self._lock:
             if not is_known:
-                self._picture.publish(found, self._clock())
+                self._pending.publish(found, self._clock())
                 self._known = fetched.content
-            old = self._picture.published
-            new = self._picture.settled(self._clock(), all_of_it=all_of_it)
-            self._shown.kept = 0 if all_of_it else self._picture.kept
+            old = self._pending.published
+            new = self._pending.settled(self._clock(), all_of_it=all_of_it)
+            self._state.kept = 0 if all_of_it else self._pending.kept
         content = canonical_form.text(self._inventory(new)).encode()
         if content == fetched.content:
             return _Snapshot(nodes=new, content=content, message="", objection="")
@@ -195,44 +195,44 @@ class Program:
 
     def _committed(self, snapshot: _Snapshot, commit: str) -> None:
         with self._lock:
-            self._picture.publish(snapshot.nodes, self._clock())
+            self._pending.publish(snapshot.nodes, self._clock())
             self._known = snapshot.content
-            self._shown.kept = self._picture.kept
-        self._shown.commits += 1
+            self._state.kept = self._pending.kept
+        self._state.commits += 1
         self._commit_s = self._clock() + self._settings.min_commit_seconds
         LOG.info("Committed: %s", snapshot.message.splitlines()[0], extra={"commit": commit})
 
     def _hold(self, snapshot: _Snapshot) -> bool:
-        # Until the difference is agreed to or gone it is due all the time.
+        # The difference stays due until a person agrees, or it is gone.
         self._commit_s = self._clock() + self._settings.min_commit_seconds
         if snapshot.content == self._held:
             return False
         text = f"{snapshot.message}\nHeld back: {snapshot.objection} Merging this branch is the agreement.\n"
         commit = self._store.hold(snapshot.content, text)
         self._held, self._clean = snapshot.content, False
-        self._shown.held = snapshot.objection
-        self._shown.holds += commit is not None
+        self._state.held = snapshot.objection
+        self._state.holds += commit is not None
         LOG.warning("A snapshot is held back: %s", snapshot.objection)
         return commit is not None
 
     def _release(self) -> None:
-        """Nothing waits for a person any more: an old snapshot must not be merged later."""
-        # After a restart it has to settle again what was held before, and somebody may be looking at the branch.
-        is_open = self._held is None and self._shown.kept > 0
+        """Delete the branch of held snapshots, so that nobody merges an old one later."""
+        # After a restart a held change must settle again, and somebody may be looking at the branch meanwhile.
+        is_open = self._held is None and self._state.kept > 0
         if not self._clean and not is_open:
             self._store.unhold()
             self._held, self._clean = None, True
-            if self._shown.held:
+            if self._state.held:
                 LOG.info("Nothing is held back any more.")
-            self._shown.held = ""
+            self._state.held = ""
 
     def _due_s(self) -> float:
-        """When there is something to do; the lock is held."""
-        due_s = self._picture.due_s()
+        """Return when the next work is due; the caller holds the lock."""
+        due_s = self._pending.due_s()
         return max(self._next_s, min(self._look_s, max(self._commit_s, due_s if due_s is not None else self._look_s)))
 
     def _rest_s(self) -> float:
-        """How long nothing is to be done."""
+        """Return how long to wait."""
         with self._lock:
             left_s = self._due_s() - self._clock()
         return min(left_s, _LOOK_S) if left_s > 0 else _LOOK_S
@@ -247,7 +247,7 @@ class Program:
             data = json.loads(content)
             return canonical_form.of_document("", data).nodes
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # Whoever broke it did not mean the cluster to have no nodes. A person has to look at it, or delete it.
+            # A damaged file does not mean that the cluster has no nodes. A person must restore or delete it.
             raise errors.Failure(
                 f"The inventory in the repository is none ({type(error).__name__}): restore it, or delete it."
             ) from error

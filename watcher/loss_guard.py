@@ -1,4 +1,4 @@
-"""Whether a snapshot loses so much that a person has to agree: labels vanish by mistakes more often than machines."""
+"""Hold back a snapshot that loses too much: labels vanish by mistake more often than machines do."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from watcher import pending_changes
 
 
 def objection(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node], max_percent: int) -> str:
-    """Why the new nodes are not to replace the old ones by themselves, in a sentence; empty where they may."""
+    """Return why a person must agree before the new nodes replace the old ones; empty when nobody must."""
     if not old:
         return ""
     if not new:
@@ -18,7 +18,7 @@ def objection(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node], max_pe
     if lost * 100 > max_percent * len(old):
         return f"{lost} of {len(old)} nodes are gone, more than {max_percent} %."
     lost_devices = sum(_lost(node, now) for node, now in changed)
-    # To count them all takes a while in a large cluster, and a lone change waits for it.
+    # Counting them all takes a while in a large cluster, and would delay every small change.
     had = sum(sum(pending_changes.devices_of(node).values()) for node in old) if lost_devices else 0
     if lost_devices * 100 > max_percent * had:
         return f"{lost_devices} of {had} devices are gone, more than {max_percent} %."

@@ -60,8 +60,8 @@ class _Listing:
         self.failure: errors.WorldError | None = None
 
 
-class Feed:
-    """Follows the nodes of a cluster; it never hands an incomplete list on."""
+class NodeFeed:
+    """Follow the nodes of a cluster; it never hands an incomplete list on."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The nodes as they are, as the repository has them, and which of the differences are settled enough to commit."""
+"""The nodes as they are, the nodes as the repository has them, and the differences that have settled."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from compiler import devices
 from compiler.inventory import snapshot
 
 _LONGEST = 10
-"""A node that never keeps still is committed all the same after so many quiet times."""
+"""A node that never settles is committed anyway after this many debounce times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,15 +16,15 @@ class _Change:
     last_s: float
 
 
-class Picture:
-    """Nodes by name. Times are those of one clock that never goes back, in seconds.
+class PendingChanges:
+    """Nodes by name. Times are seconds of one monotonic clock.
 
-    What a node loses waits longer than what it gains: a NodeFeature that is deleted and made again, a rule that is
-    pruned for a moment, a node that boots, all take labels away for seconds or minutes.
+    A loss waits longer than a gain: a NodeFeature that is deleted and created again, a rule that is pruned for a moment
+    and a node that boots all remove labels for seconds or minutes.
     """
 
     def __init__(self, quiet_s: float, removal_quiet_s: float) -> None:
-        """Empty, and compared with an empty repository."""
+        """Begin without nodes, and with an empty repository."""
         self._quiet_s = quiet_s
         self._removal_quiet_s = removal_quiet_s
         self._current: dict[str, snapshot.Node] = {}
@@ -33,21 +33,21 @@ class Picture:
 
     @property
     def nodes(self) -> int:
-        """How many there are now."""
+        """Return the number of nodes now."""
         return len(self._current)
 
     @property
     def published(self) -> tuple[snapshot.Node, ...]:
-        """What the repository has, by name."""
+        """Return the nodes in the repository, by name."""
         return tuple(self._published.values())
 
     @property
     def kept(self) -> int:
-        """How many are shown with more than they have now, as what they lost is not settled."""
+        """Return the number of nodes whose loss has not settled, so that the repository keeps their old state."""
         return sum(loses(self._published.get(name), self._current.get(name)) for name in self._changes)
 
     def publish(self, nodes: Iterable[snapshot.Node], now_s: float) -> None:
-        """The repository has these nodes now."""
+        """Take the nodes that the repository has now."""
         self._published = {node.name: node for node in nodes}
         earlier = self._changes
         self._changes = {}
@@ -56,18 +56,18 @@ class Picture:
                 self._changes[name] = earlier.get(name, _Change(now_s, now_s))
 
     def see(self, node: snapshot.Node, now_s: float) -> None:
-        """A node is as it says."""
+        """Take the current state of a node."""
         if self._current.get(node.name) != node:
             self._current[node.name] = node
             self._note(node.name, now_s)
 
     def miss(self, name: str, now_s: float) -> None:
-        """A node is not there any more."""
+        """Take the removal of a node."""
         if self._current.pop(name, None) is not None:
             self._note(name, now_s)
 
     def replace(self, nodes: Iterable[snapshot.Node], now_s: float, newer: Collection[str] = ()) -> None:
-        """These nodes are all that there are: a full list, but for the newer names, of which more is known."""
+        """Take a full list; it does not override the newer names, whose state is known better."""
         listed = {node.name: node for node in nodes}
         for name in [name for name in self._current if name not in listed and name not in newer]:
             self.miss(name, now_s)
@@ -76,7 +76,7 @@ class Picture:
                 self.see(node, now_s)
 
     def settled(self, now_s: float, *, all_of_it: bool = False) -> tuple[snapshot.Node, ...]:
-        """The nodes to commit now, by name: what has not kept still for long enough is as the repository has it."""
+        """Return the nodes to commit now, by name; a node that has not settled is as in the repository."""
         names = sorted({*self._published, *self._current})
         found = (
             self._current.get(name) if all_of_it or self._is_settled(name, now_s) else self._published.get(name)
@@ -85,7 +85,7 @@ class Picture:
         return tuple(node for node in found if node is not None)
 
     def due_s(self) -> float | None:
-        """When the next difference is settled; None where there is none."""
+        """Return when the next difference settles; None when there is none."""
         return min(map(self._due_s, self._changes), default=None)
 
     def _note(self, name: str, now_s: float) -> None:
@@ -106,7 +106,7 @@ class Picture:
 
 
 def loses(old: snapshot.Node | None, new: snapshot.Node | None) -> bool:
-    """Whether a node is less than it was: gone, without some of its devices, or without labels that NFD gave it."""
+    """Return whether a node lost something: itself, some of its devices, or labels of NFD."""
     if old is None:
         return False
     if new is None:
@@ -119,7 +119,7 @@ def loses(old: snapshot.Node | None, new: snapshot.Node | None) -> bool:
 
 
 def devices_of(node: snapshot.Node) -> dict[str, int]:
-    """How many devices of each kind NFD says that a node has, virtual functions too."""
+    """Return the number of devices of each kind by the labels of NFD, virtual functions included."""
     labels = node.profile.labels
     return {
         kind.name: sum(_count(labels.get(f"{kind.resource}.{sort}")) for sort in ("pf", "vf")) for kind in devices.KINDS

@@ -1,6 +1,6 @@
-"""The watcher's metrics, made at the moment they are asked for.
+"""The watcher's metrics, computed for each scrape.
 
-Names are those that templates/monitoring/prometheusrule-kae.yaml alerts on.
+templates/monitoring/prometheusrule-kae.yaml alerts on their names.
 """
 
 from collections.abc import Iterator
@@ -12,19 +12,23 @@ from watcher import watcher_state
 
 
 class Collector(registry.Collector):
-    """Reads how the watcher stands; called from the thread of the metrics server, so it changes nothing."""
+    """Read the watcher's state; the thread of the metrics server calls it, so it changes nothing."""
 
-    def __init__(self, shown: watcher_state.Standing, interval_s: float) -> None:
+    def __init__(self, shown: watcher_state.State, interval_s: float) -> None:
         """`interval_s` is the configured time between full lists."""
         self._shown = shown
         self._interval_s = interval_s
 
     def collect(self) -> Iterator[core.Metric]:
-        """One family after the other."""
+        """Yield the metric families."""
         shown = self._shown
         gauges = (
             ("kae_watcher_nodes", "Nodes in the last full list.", shown.nodes),
-            ("kae_watcher_nodes_kept", "Nodes shown with what they had, as its loss is not settled.", shown.kept),
+            (
+                "kae_watcher_nodes_kept",
+                "Nodes kept in their old state, as their loss has not settled.",
+                shown.kept,
+            ),
             ("kae_watcher_interval_seconds", "The configured time between full lists.", self._interval_s),
             ("kae_watcher_held_back", "1 while a snapshot waits for a person.", int(bool(shown.held))),
         )
@@ -38,20 +42,20 @@ class Collector(registry.Collector):
             )
         counters = (
             ("kae_watcher_commits", "Commits pushed.", shown.commits),
-            ("kae_watcher_holds", "Snapshots pushed to the branch of those that wait for a person.", shown.holds),
-            ("kae_watcher_lost_races", "Pushes that came after somebody else's.", shown.races),
+            ("kae_watcher_holds", "Snapshots pushed to the branch of held snapshots.", shown.holds),
+            ("kae_watcher_lost_races", "Pushes refused because somebody else was faster.", shown.races),
         )
         for name, meaning, value in counters:
             yield core.CounterMetricFamily(name, meaning, value=value)
         failures = core.CounterMetricFamily(
-            "kae_watcher_failures", "What failed: nodes (the API server) or repository (git).", labels=["part"]
+            "kae_watcher_failures", "Failures by part: nodes (the API server) or repository (git).", labels=["part"]
         )
         for part, count in sorted(shown.failures.items()):
             failures.add_metric([part], count)
         yield failures
 
 
-def registry_of(shown: watcher_state.Standing, interval_s: float) -> registry.CollectorRegistry:
+def registry_of(shown: watcher_state.State, interval_s: float) -> registry.CollectorRegistry:
     """A registry of these metrics alone, and of the process' own."""
     made = registry.CollectorRegistry()
     made.register(Collector(shown, interval_s))

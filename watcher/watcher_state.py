@@ -1,33 +1,33 @@
-"""How the watcher stands: what readiness, metrics and the log tell of it."""
+"""The watcher's state, for readiness, metrics and the log."""
 
 import threading
 from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
-class Standing:
-    """Written by the program's threads, read by that of the metrics server."""
+class State:
+    """Written by the program's threads, read by the thread of the metrics server."""
 
     nodes: int = 0
-    """In the last full list."""
+    """The number of nodes in the last full list."""
     kept: int = 0
-    """Nodes that are shown with what they had, as its loss is not settled."""
+    """The number of nodes whose loss has not settled, so that the inventory keeps their old state."""
     commits: int = 0
     holds: int = 0
-    """Snapshots that were pushed to the branch of those that wait for a person."""
+    """The number of snapshots pushed to the branch of held snapshots."""
     races: int = 0
-    """Pushes that came after somebody else's."""
+    """The number of pushes refused because somebody else was faster."""
     held: str = ""
-    """Why a snapshot waits for a person; empty where none does."""
+    """Why a snapshot waits for a person; empty when none does."""
     success_s: float | None = None
-    """When the nodes had been listed and the repository was reached, in seconds since 1970."""
+    """The last time when the nodes were listed and the repository was reached, in seconds since 1970."""
     troubles: dict[str, str] = field(default_factory=dict)
-    """What fails now: of the API server (nodes) and of git (repository), a sentence each."""
+    """The current failures of the API server (nodes) and of git (repository), a sentence each."""
     failures: dict[str, int] = field(default_factory=lambda: {"nodes": 0, "repository": 0})
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def trouble(self, part: str, reason: str) -> bool:
-        """Something of this part fails; whether that is news."""
+        """Record a failure of a part; return whether it is new."""
         with self.lock:
             self.failures[part] += 1
             news = self.troubles.get(part) != reason
@@ -35,17 +35,17 @@ class Standing:
             return news
 
     def well(self, part: str) -> bool:
-        """Something of this part works; whether that is news."""
+        """Record that a part works; return whether it failed before."""
         with self.lock:
             return self.troubles.pop(part, None) is not None
 
     def fails(self, part: str) -> bool:
-        """Whether something of this part fails now."""
+        """Return whether a part fails now."""
         with self.lock:
             return part in self.troubles
 
     @property
     def reason(self) -> str:
-        """Why the watcher is not ready; empty where it is."""
+        """Return why the watcher is not ready; empty when it is."""
         with self.lock:
             return " ".join(self.troubles.values()) or ("" if self.success_s else "Nothing was listed yet.")

@@ -138,7 +138,7 @@ class Bench:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.feed = node_feed.Feed(cast(reader.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
+        self.feed = node_feed.NodeFeed(cast(reader.Cluster, self.cluster), (), INTERVAL_S, self.heard, self.clock)
         self.cluster.at_end.append(self.feed.close)
 
     def run(self) -> None:

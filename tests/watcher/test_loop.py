@@ -34,8 +34,8 @@ class Bench:
     origin: Path
     scratch: Path
     clock: Clock
-    shown: watcher_state.Standing
-    loop: loop.Program
+    shown: watcher_state.State
+    loop: loop.Loop
 
     def after(self, seconds: float) -> None:
         """Lets time pass, and the program look."""
@@ -102,9 +102,9 @@ def bench(tmp_path: Path) -> Bench:
 
 def started(folder: Path, origin: Path, *, branch: str = "main", **changes: Any) -> Bench:
     """A watcher that has just started."""
-    clock, shown = Clock(), watcher_state.Standing()
+    clock, shown = Clock(), watcher_state.State()
     store = repository_of(origin, folder / "scratch", branch=branch)
-    made = loop.Program(settings(**changes), store, shown, clock)
+    made = loop.Loop(settings(**changes), store, shown, clock)
     return Bench(origin=origin, scratch=folder, clock=clock, shown=shown, loop=made)
 
 

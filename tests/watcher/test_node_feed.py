@@ -44,7 +44,7 @@ def test_labels_that_are_ignored_do_not_arrive() -> None:
     cluster = feeds.Cluster([[feeds.raw("a", pool="tls", **{"example.com/x": "1"})]])
     heard = feeds.Heard()
 
-    node_feed.Feed(cast(reader.Cluster, cluster), ("example.com/*",), feeds.INTERVAL_S, heard).list()
+    node_feed.NodeFeed(cast(reader.Cluster, cluster), ("example.com/*",), feeds.INTERVAL_S, heard).list()
 
     assert heard.nodes["a"].labels == {"pool": "tls"}
 

@@ -8,13 +8,13 @@ from watcher import pending_changes
 QUIET_S, REMOVAL_S = 10, 600
 
 
-def settled(shown: pending_changes.Picture, now_s: float) -> list[str]:
+def settled(shown: pending_changes.PendingChanges, now_s: float) -> list[str]:
     return [node.name for node in shown.settled(now_s)]
 
 
-def published(*nodes: snapshot.Node) -> pending_changes.Picture:
+def published(*nodes: snapshot.Node) -> pending_changes.PendingChanges:
     """A picture that agrees with the repository."""
-    made = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    made = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
     made.replace(nodes, 0)
     made.publish(nodes, 0)
     return made
@@ -90,7 +90,7 @@ def test_another_kernel_is_no_loss() -> None:
 
 
 def test_what_differs_when_the_watcher_starts_waits_from_then_on() -> None:
-    shown = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    shown = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
     shown.publish([fleet.node("a"), fleet.node("gone")], 1000)
 
     shown.replace([fleet.node("a"), fleet.node("new")], 1001)
@@ -125,7 +125,7 @@ _EVENTS = st.tuples(
 
 @given(st.lists(_EVENTS, max_size=30))
 def test_after_long_quiet_the_settled_nodes_are_the_nodes_that_are(events: list[tuple[str, str, int, float]]) -> None:
-    shown = pending_changes.Picture(QUIET_S, REMOVAL_S)
+    shown = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
     now_s, current = 0.0, {}
     for kind, name, hpre, later_s in events:
         now_s += later_s

@@ -22,7 +22,7 @@ class Watcher:
     """A watcher's standing, and its metrics."""
 
     def __init__(self) -> None:
-        self.shown = watcher_state.Standing()
+        self.shown = watcher_state.State()
         self.registry: registry.CollectorRegistry = watcher_metrics.registry_of(self.shown, 600)
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -73,7 +73,7 @@ def test_failures_are_counted_by_the_side_that_failed_and_start_at_zero() -> Non
 
 
 def test_a_failure_is_news_once_and_again_after_it_was_well() -> None:
-    shown = watcher_state.Standing()
+    shown = watcher_state.State()
 
     news = [shown.trouble("nodes", "a"), shown.trouble("nodes", "a"), shown.trouble("nodes", "b")]
     news += [shown.well("nodes"), shown.well("nodes"), shown.trouble("nodes", "b")]
@@ -82,7 +82,7 @@ def test_a_failure_is_news_once_and_again_after_it_was_well() -> None:
 
 
 def test_the_watcher_is_ready_after_its_first_success_and_while_nothing_fails() -> None:
-    shown = watcher_state.Standing()
+    shown = watcher_state.State()
     assert shown.reason == "Nothing was listed yet."
 
     shown.success_s = 1767323045.5

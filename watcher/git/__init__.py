@@ -1,1 +1,4 @@
-"""The inventory's file in a git repository: fetch, commit, push, and what can go wrong."""
+"""Git for one file of a repository: fetch, commit, push, and git's errors.
+
+The watcher imports `repository`, `git.Author` and `credentials.Secrets`; the rest serves them.
+"""

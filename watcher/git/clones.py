@@ -1,4 +1,4 @@
-"""The clone in the scratch folder, which is worth nothing: it is thrown away whenever it is doubtful, old or large."""
+"""The clone in the scratch folder: a cache that is discarded whenever it is doubtful, old or large."""
 
 import contextlib
 import shutil
@@ -8,22 +8,22 @@ from pathlib import Path
 from watcher.git import git, git_errors
 
 _MOST = 50
-"""Commits, after which a clone is made anew: it keeps each one's version of the file, and collects nothing."""
+"""The number of commits after which the clone is recreated: it keeps every version of the file, and never packs."""
 
 _PREFIX = "clone-"
 PRIVATE_PREFIX = "key-"
-"""Of the folders that hold copies of keys, each for the time of one command."""
+"""The prefix of folders that hold copies of keys, each during one command."""
 
 
 class Clone:
-    """A clone that need not be there: `path` is where it goes, `open` makes it.
+    """A clone that need not exist: `path` is its folder, `open` creates it.
 
-    Even a sound clone of an earlier process is removed, as making one costs little and proving it sound costs more. Its
-    name is new each time, so that a git which outlived its process spoils nothing.
+    Even an intact clone of an earlier process is removed: creating one costs less than verifying one. Its name is new
+    each time, so that a git process of an earlier watcher damages nothing.
     """
 
     def __init__(self, scratch: Path) -> None:
-        """Touches nothing yet; of the scratch folder only what we name is ever removed."""
+        """Touch nothing yet; in the scratch folder only clones and copies of keys are ever removed."""
         self._scratch = scratch
         self._path: Path | None = None
         self._format = ""
@@ -31,7 +31,7 @@ class Clone:
 
     @property
     def path(self) -> Path:
-        """Where it is, or is to be; its folder exists and is nobody else's.
+        """Return the path of the clone; its parent exists and belongs to this process.
 
         Raises:
             git_errors.DiskFull, git_errors.Failed: The scratch folder cannot be written.
@@ -48,39 +48,39 @@ class Clone:
         return self._path
 
     def renew(self, tip: str | None) -> None:
-        """Empties it if it has grown old, or is not for a repository with such a tip; None: with any.
+        """Empty the clone if it is old, or has another object format than this tip; None fits any.
 
-        What was fetched before is not in it then, so this is for the beginning of a piece of work.
+        It loses fetched commits, so call it before the first fetch of a piece of work.
         """
         if self._format and (len(self._known) >= _MOST or (tip is not None and self._format != _format(tip))):
             self._empty()
             self._sweep((_PREFIX,))
 
     def open(self, tool: git.Git, tip: str | None) -> None:
-        """Makes it for a repository with such a tip, if it is not there; None: for an empty repository."""
+        """Create the clone, if it does not exist, in the object format of this tip; None: of an empty repository."""
         if not self._format:
             object_format = _format(tip or "")
             tool.create(object_format)
             self._format = object_format
 
     def fetch(self, tool: git.Git, branch: str, tip: str) -> str:
-        """Has a branch's tip in it: this one, or a later one where the branch has moved."""
+        """Fetch a branch; return its tip, which is a later one than `tip` if the branch has moved."""
         if tip not in self._known:
             tip = tool.fetch(branch)
             self.add(tip)
         return tip
 
     def add(self, commit: str) -> None:
-        """A commit was made in it."""
+        """Record a commit that the clone holds."""
         self._known.add(commit)
 
     def discard(self) -> None:
-        """Throws it away."""
+        """Remove the clone."""
         self._empty()
         self._path = None
 
     def _sweep(self, prefixes: tuple[str, ...]) -> None:
-        """Removes what others left; a git that still writes there may keep something of it until the next time."""
+        """Remove the folders of earlier processes; a git that still writes there may keep some until the next time."""
         own = self._path.parent if self._path is not None else None
         with contextlib.suppress(OSError):
             for left in self._scratch.iterdir():

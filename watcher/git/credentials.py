@@ -1,7 +1,7 @@
-"""Makes out of a Secret's files what git needs: to be let into a repository, and to sign a commit.
+"""Turn the files of a Secret into git's settings, for access to a repository and for signing commits.
 
-The names are those that Flux gives to the keys of its Secrets. Files are read for each use, so a Secret that changes
-needs no restart. Nothing secret is on a command line; what has to be copied is private and goes with its use.
+The keys are those of Flux's Secrets. The files are read for each use, so a changed Secret needs no restart. No secret
+is on a command line; copies are private and are removed after their use.
 """
 
 import base64
@@ -21,7 +21,7 @@ from runtime import errors, process
 from watcher.git import clones, commands, git, git_errors
 
 _WAIT_S = 30
-"""For ssh-keygen and gpg, which only read and write small files."""
+"""The timeout of ssh-keygen and gpg, which only read and write small files."""
 
 _SSH_OPTIONS = (
     "BatchMode=yes",
@@ -38,37 +38,37 @@ _SSH_OPTIONS = (
     "ServerAliveCountMax=4",
 )
 
-# trust-model: the key is ours, whatever anybody signed on it.
+# trust-model: the key is the watcher's own, whoever signed it.
 _GPG_OPTIONS = "batch\nno-tty\nno-greeting\npinentry-mode loopback\ntrust-model always\n"
-# Otherwise the agent first measures how often it can hash in a tenth of a second, to store the key that we throw away.
+# Without s2k-count the agent first measures how often it can hash in a tenth of a second, to store a temporary key.
 _GPG_AGENT_OPTIONS = "s2k-count 65536\ndisable-scdaemon\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secrets:
-    """Where Secrets are mounted; a folder may be missing where nothing of it is needed."""
+    """The folders of the mounted Secrets; an unneeded one may be missing."""
 
     repository: Path
     signing: Path
     format: Literal["ssh", "gpg"] | None
-    """Commits are not signed without it."""
+    """Without it commits are not signed."""
 
 
 class Keys:
-    """The Secrets' content for the use of git."""
+    """The content of the Secrets, as git needs it."""
 
     def __init__(self, secrets: Secrets, scratch: Path, stop: threading.Event) -> None:
-        """Reads nothing yet; `scratch` is a folder for what has to be copied."""
+        """Read nothing yet; `scratch` is the folder of private copies."""
         self._secrets = secrets
         self._scratch = scratch
         self._limits = process.Limits(timeout_s=_WAIT_S, stop=stop)
 
     @contextlib.contextmanager
     def repository(self, url: str) -> Iterator[git.Access]:
-        """What lets git into the repository, as long as the context lasts.
+        """Yield the access to the repository, which ends with the context.
 
         Raises:
-            git_errors.Unusable: A file is missing or does not serve.
+            git_errors.Unusable: A file is missing or wrong.
         """
         folder = self._secrets.repository
         split = parse.urlsplit(url)
@@ -86,10 +86,10 @@ class Keys:
 
     @contextlib.contextmanager
     def signing(self) -> Iterator[git.Access | None]:
-        """What git signs commits with, as long as the context lasts; None where they are not to be signed.
+        """Yield the access to the signing key, which ends with the context; None when commits are not signed.
 
         Raises:
-            git_errors.Unusable: The key is missing or does not serve.
+            git_errors.Unusable: The key is missing or wrong.
         """
         folder = self._secrets.signing
         if self._secrets.format is None:
@@ -103,7 +103,7 @@ class Keys:
             try:
                 yield self._gpg(folder, private)
             finally:
-                # The agent is nobody's child. Where it is not told it ends by itself, when its folder has gone.
+                # The agent is not a child process. If this fails it ends by itself when its folder is gone.
                 with contextlib.suppress(errors.Failure):
                     self._run("gpgconf", "--homedir", str(private), "--kill", "all")
 
@@ -113,16 +113,16 @@ class Keys:
         hosts = private / "known_hosts"
         _write(hosts, known_hosts + b"\n")
         words = ["ssh", "-F", "/dev/null", "-i", str(key)]
-        # In quotes for ssh, which takes several files here.
+        # In quotes, because ssh accepts several files here.
         for option in (*_SSH_OPTIONS, f'UserKnownHostsFile="{hosts}"'):
             words += ["-o", option]
         return git.Access(environment={"GIT_SSH_COMMAND": shlex.join(words)})
 
     def _identity(self, folder: Path, private: Path) -> Path:
-        """A copy of the private key, and of the public one beside it.
+        """Return a copy of the private key, with the public one beside it.
 
-        ssh wants a key that belongs to its user closed to all others, and with a line break at its end; and a
-        signature needs the public key, which only one of the formats has within.
+        ssh demands that only its user can read the key, and that it ends with a line break. Signing needs the public
+        key, which only one of the formats contains.
         """
         try:
             pwd.getpwuid(os.getuid())
@@ -204,7 +204,7 @@ def _http(folder: Path, url: parse.SplitResult) -> git.Access:
 
 
 def _file(private: Path) -> git.Access:
-    # git refuses a repository of another user, as its hooks would run as ours; but this one was named to us.
+    # git refuses a repository of another user, because its hooks would run as this one. The config names this one.
     configuration = private / "gitconfig"
     _write(configuration, b"[safe]\n\tdirectory = *\n")
     return git.Access(environment={"GIT_CONFIG_GLOBAL": str(configuration)})
@@ -218,7 +218,7 @@ def _required(folder: Path, name: str, why: str) -> bytes:
 
 
 def _line(folder: Path, name: str) -> str | None:
-    """A file's only line; None where there is no such file, or nothing in it."""
+    """Return the only line of a file; None when the file is missing or empty."""
     content = _read(folder / name)
     try:
         text = content.decode().strip("\r\n") if content else ""

@@ -2,7 +2,7 @@
 
 Objects are read and written by id; there is no index and no work tree. Nothing of the caller's environment or of the
 machine's configuration has a say. Everything that tells git what to do travels in its environment: arguments can be
-read by every process of a machine. Verbs raise what `git_errors` lists.
+read by every process of a machine. Commands raise the errors of `git_errors`.
 """
 
 import functools
@@ -99,7 +99,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Push:
-    """A branch that is to change from one commit to another; None: it is not there."""
+    """The change of a branch from one commit to another; None: the branch does not exist."""
 
     branch: str
     old: str | None
@@ -107,13 +107,13 @@ class Push:
 
 
 class Git:
-    """Verbs on the clone of a repository with these credentials, each within these limits.
+    """Git commands on the clone of a repository, each within these limits.
 
-    A verb that talks to the repository has `limits.timeout_s`; the others have a minute at most.
+    A command that talks to the repository has `limits.timeout_s`; the others have a minute at most.
     """
 
     def __init__(self, clone: Path, url: str, access: Access, limits: process.Limits) -> None:
-        """Runs nothing yet; the clone need not be there before `create`."""
+        """Run nothing yet; the clone need not exist before `create`."""
         self._clone = clone
         self._access = access
         self._limits = limits
@@ -122,11 +122,11 @@ class Git:
         self._shown = shown_url(url)
 
     def create(self, object_format: str) -> None:
-        """Makes the clone, without anything in it yet; object_format is sha1 or sha256."""
+        """Create an empty clone; object_format is sha1 or sha256."""
         self._run("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(self._clone))
 
     def heads(self, branches: Iterable[str]) -> Heads:
-        """Which of these branches the repository has, and its default branch. It needs no clone."""
+        """Return the tips of these branches in the repository, and its default branch. It needs no clone."""
         refs = [f"refs/heads/{branch}" for branch in branches]
         found: dict[str, str] = {}
         default = None
@@ -135,62 +135,62 @@ class Git:
             if name == "HEAD" and left.startswith("ref: "):
                 default = left.removeprefix("ref: ").removeprefix("refs/heads/")
             else:
-                # A pattern also fits the end of a longer name.
+                # A pattern also matches the end of a longer name.
                 found[name] = left
         tips = {ref.removeprefix("refs/heads/"): found[ref] for ref in refs if ref in found}
         tip = found.get("HEAD")
         return Heads(default=default if tip else None, default_tip=tip, tips=tips)
 
     def fetch(self, branch: str) -> str:
-        """The commit at a branch's tip, which is in the clone from now on, with its trees but no blobs."""
+        """Fetch a branch's tip into the clone, with its trees but no blobs; return the commit."""
         words = ("--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--force")
         self._run("fetch", *words, _REMOTE, f"+refs/heads/{branch}:{_FETCHED}", network=True)
         return self._text("rev-parse", "--verify", _FETCHED)
 
     def parents(self, commit: str) -> tuple[str, ...]:
-        """A commit's parents, whether they are in the clone or not."""
+        """Return a commit's parents, which need not be in the clone."""
         header, _, _ = self._text("cat-file", "commit", commit).partition("\n\n")
         return tuple(line.removeprefix("parent ") for line in header.splitlines() if line.startswith("parent "))
 
     def find(self, commit: str, path: str) -> Entry | None:
-        """What stands at a path in a commit."""
+        """Return the entry at a path of a commit; None when there is none."""
         return next(iter(self._listed(commit, path)), None)
 
     def entries(self, tree: str) -> tuple[Entry, ...]:
-        """What stands in a tree, or in the root of a commit's."""
+        """Return the entries of a tree, or of a commit's root."""
         return self._listed(tree)
 
     def blob(self, entry: Entry) -> bytes:
-        """A file's bytes, fetched if they are not in the clone yet."""
+        """Return a file's bytes, fetched if the clone lacks them."""
         return self._run("cat-file", "blob", entry.object, network=True)
 
     def write_blob(self, content: bytes) -> str:
-        """Puts a file's bytes into the clone."""
+        """Write a file's bytes to the clone; return the blob."""
         return self._run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
 
     def write_tree(self, entries: Iterable[Entry]) -> str:
-        """Puts a tree into the clone, whose entries need not be there."""
+        """Write a tree to the clone, which need not hold its entries; return the tree."""
         lines = (f"{entry.mode} {entry.type} {entry.object}\t{entry.name}\0" for entry in entries)
         stdin = "".join(lines).encode(errors="surrogateescape")
         return self._run("mktree", "--missing", "-z", stdin=stdin).decode().strip()
 
     def write_commit(self, tree: str, parent: str | None, message: str, author: Author, key: Access | None) -> str:
-        """Puts a commit into the clone, signed if there is a key, of this moment."""
+        """Write a commit to the clone, dated now, and signed if there is a key; return the commit."""
         given = key or Access()
         whom = {f"GIT_{role}_NAME": author.name for role in _ROLES} | {
             f"GIT_{role}_EMAIL": author.email for role in _ROLES
         }
         more = Access(environment={**whom, **given.environment}, settings=given.settings, hidden=given.hidden)
         words = [*(["-S"] if key else []), tree, *(["-p", parent] if parent else []), "-F", "-"]
-        # git takes no message with this byte in it.
+        # git refuses a message with this byte.
         stdin = f"{message.replace(chr(0), ' ').rstrip()}\n".encode(errors="replace")
         return self._run("commit-tree", *words, stdin=stdin, more=more).decode().strip()
 
     def push(self, push: Push) -> None:
-        """Changes a branch if it is still what it was.
+        """Change a branch if its tip is still `old`.
 
-        git compares what the server has with `old`, and the server what it has with what it told. Without that, a push
-        that is no force still succeeds on a branch that went back to an ancestor, and brings back what was taken away.
+        git compares the server's tip with `old`, and the server compares it again. Without that, even a push without
+        force succeeds on a branch that was reset to an ancestor, and restores the removed commits.
         """
         ref = f"refs/heads/{push.branch}"
         words = ("--porcelain", f"--force-with-lease={ref}:{push.old or ''}", _REMOTE, f"{push.new or ''}:{ref}")
@@ -246,7 +246,7 @@ class Git:
 
 
 def shown_url(url: str) -> str:
-    """A repository's URL for people: without a user, or a password."""
+    """Return a repository's URL for messages: without user and password."""
     scheme, separator, rest = url.partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url

@@ -1,7 +1,7 @@
-"""What goes wrong with a repository, and how git's words tell one sort from the other.
+"""The errors of a repository, told apart by the words of git.
 
-git has exit codes for nearly nothing, so its words are read: those of git since 2.39, curl, OpenSSH, and the large git
-hosts. Words that nobody knows are a plain `Failed`, after which the clone is taken for damaged: that costs a fetch.
+git has nearly no exit codes of its own, so its messages are read: those of git since 2.39, curl, OpenSSH, and the large
+git hosts. An unknown message is a plain `Failed`, after which the clone counts as damaged: that costs one fetch.
 """
 
 import errno
@@ -12,39 +12,39 @@ from pathlib import Path
 from runtime import errors
 
 _LONGEST = 400
-"""Characters of another program's words that stand in a sentence."""
+"""The most characters of another program's words in a sentence."""
 
 
 class Failed(errors.Failure):
-    """Something with git that has no name of its own."""
+    """An error of git without a class of its own."""
 
 
 class Unreachable(Failed):
-    """The network, DNS, TLS, or the server itself does not let us through to the repository."""
+    """The network, DNS, TLS or the server prevents access to the repository."""
 
 
 class Denied(Failed):
-    """The server knows us too little: wrong credentials, or none that may write."""
+    """The server refuses the credentials, or they may not write."""
 
 
 class NotFound(Failed):
-    """The server has no such repository, or none that these credentials may see."""
+    """The server has no such repository, or hides it from these credentials."""
 
 
 class LostRace(Failed):
-    """Somebody else changed the branch in the meantime: begin again from the fetch."""
+    """Somebody else changed the branch meanwhile: begin again from the fetch."""
 
 
 class Refused(Failed):
-    """The server does not want this very push: a hook, a protected branch; with its words."""
+    """The server refuses this push, by a hook or a protected branch."""
 
 
 class Obstructed(Failed):
-    """Something other than a plain file stands in the repository where our file is to be."""
+    """The path of the inventory in the repository is no plain file."""
 
 
 class Unusable(Failed):
-    """A Secret lacks a key, or holds one that does not work."""
+    """A Secret lacks a key, or holds a wrong one."""
 
 
 class DiskFull(Failed):
@@ -52,7 +52,7 @@ class DiskFull(Failed):
 
 
 class Broken(Failed):
-    """The clone in the scratch folder is damaged: it is to be thrown away and made again."""
+    """The clone in the scratch folder is damaged and must be recreated."""
 
 
 _OURS: tuple[tuple[type[Failed], str], ...] = (
@@ -75,20 +75,20 @@ _OURS: tuple[tuple[type[Failed], str], ...] = (
     (Unreachable, r"[Ii]nvalid server response|protocol error|Could not read from remote|could not fetch|remote end"),
     (Unreachable, r"bad line length"),
 )
-"""The first that fits what git itself, or ssh, says."""
+"""The first match in the words of git itself, or of ssh, holds."""
 
 _THEIRS: tuple[tuple[type[Failed], str], ...] = (
     (NotFound, r"not found|could not be found|does not exist"),
     (Denied, r"[Dd]enied|not allowed|[Rr]ead.only|not granted|[Aa]uthenticat|[Uu]nauthorized|[Cc]redential|token"),
 )
-"""The first that fits what the server says, where git itself only says that the server closed the door."""
+"""The first match in the words of the server holds, when git itself only says that the server refused."""
 
 _PREFIXES = re.compile(r"^\s*((fatal|error|ERROR|remote):\s*)*(unable to access '[^']*': )?")
 
 # Names of repositories and files, which may be any words.
 _QUOTED = re.compile(r"'[^']*'")
 
-# What git says when the server asks for credentials (401) although we sent those that we have.
+# git's words when the server asks for credentials (401) although the request had some.
 _UNKNOWN_USER = re.compile(r"could not read (Username|Password) for")
 
 _RACES = re.compile(
@@ -113,7 +113,7 @@ _SENTENCES: dict[type[Failed], str] = {
 
 
 def judged(url: str, said: str) -> Failed:
-    """What a git that talked to the repository, and ended with an error, said."""
+    """Return the error for the words of a git command that talked to the repository and failed."""
     lines = [line for line in said.splitlines() if line.strip()]
     theirs = [line.removeprefix("remote:") for line in lines if line.startswith("remote:")]
     ours = [line for line in lines if not line.startswith("remote:")]
@@ -148,19 +148,19 @@ def rejection(url: str, reason: str, said: str) -> Failed:
 
 
 def worded(kind: type[Failed], url: str, words: Iterable[str]) -> Failed:
-    """A failure of this sort in a sentence."""
+    """Return an error of this class, in a sentence."""
     return kind(_SENTENCES[kind].format(url=url, words=cleaned(words)))
 
 
 def of_disk(path: Path, error: OSError) -> Failed:
-    """Our own scratch folder does not take what we write."""
+    """Return the error for a failed write to the scratch folder."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return DiskFull(f"The disk of the scratch folder '{path}' is full.")
     return Failed(f"The scratch folder '{path}' cannot be written: {error.strerror}.")
 
 
 def cleaned(lines: Iterable[str]) -> str:
-    """Another program's lines as a part of a sentence: without its own prefixes, control characters and full stop."""
+    """Return another program's lines as a part of a sentence: without prefixes, control characters and full stop."""
     parts = []
     for line in lines:
         printable = "".join(character if character.isprintable() else " " for character in line)

@@ -1,8 +1,8 @@
-"""One file of a git repository: read it, replace it, and never anything else.
+"""One file of a git repository: read it and replace it, and change nothing else.
 
 A commit is a function of the fetched tip and the new bytes: the tip is its only parent, and one file is all that
-differs. The push succeeds only where the tip is still the branch's. So a lost race is begun again from the fetch, and
-whatever happens in between, nobody's commit is lost or comes back.
+differs. The push succeeds only if the branch still has that tip. So a lost race begins again from the fetch, and no
+commit of others is lost or restored.
 """
 
 import contextlib
@@ -25,12 +25,12 @@ _SOUND_AFTER = (
     *(git_errors.Unreachable, git_errors.Denied, git_errors.NotFound, git_errors.LostRace, git_errors.Refused),
     *(git_errors.Obstructed, git_errors.Unusable),
 )
-"""What says nothing against the clone; after anything else it is thrown away."""
+"""Errors after which the clone is intact; any other error discards it."""
 
 _HELD = "kae/held-"
 
 _BROKEN = 2
-"""How often in a row a damaged clone is made anew: then it is the repository that is damaged."""
+"""How often in a row a damaged clone is recreated; after that the repository itself is damaged."""
 
 # git-check-ref-format(1), where it is stricter than the document's own rule for paths.
 _BAD_BRANCH = re.compile(r"^[/-]|//|\.\.|/\.|^\.|\.lock(/|$)|[/.]$|[^A-Za-z0-9._/-]")
@@ -38,7 +38,7 @@ _BAD_BRANCH = re.compile(r"^[/-]|//|\.\.|/\.|^\.|\.lock(/|$)|[/.]$|[^A-Za-z0-9._
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The file, and the branches on which it may stand."""
+    """The file, and its branches."""
 
     url: str
     branch: str
@@ -49,11 +49,11 @@ class Target:
 
     @property
     def held(self) -> str:
-        """The branch for what a person is to agree to: ours alone."""
+        """Return the branch of held snapshots, which only the watcher writes."""
         return f"{_HELD}{self.cluster}"
 
     def __post_init__(self) -> None:
-        """Raises `errors.ConfigError` for a name that git does not take."""
+        """Raise `errors.ConfigError` for a name that git refuses."""
         for branch in (self.branch, self.held):
             if not branch or _BAD_BRANCH.search(branch):
                 raise errors.ConfigError(f"'{branch}' is no name for a branch.")
@@ -69,53 +69,53 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How patient a `Repository` is; times in seconds."""
+    """Timeouts and retries of a `Repository`; times in seconds."""
 
     timeout_s: float = 120
     """For each command that talks to the repository."""
     tries: int = 12
-    """How often a lost race is run again."""
+    """The number of attempts when races are lost."""
     pause_s: float = 0.2
-    """At most so long after the first loss, and twice as long after each further one,"""
+    """The longest pause after the first lost race; it doubles with each further one."""
     longest_pause_s: float = 5
-    """up to this. By chance, so that watchers that meet do not meet again."""
+    """The limit of that. Pauses are random, so that two watchers do not collide again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """The repository as it is."""
+    """The state of the repository."""
 
     base: Literal["branch", "default", "nothing"]
-    """What a commit goes on top of: the branch; the default branch, where ours does not exist; or nothing, in a
-    repository that has neither."""
+    """The parent of a new commit: the branch; the default branch, if the branch does not exist; or nothing, in a
+    repository with neither."""
     commit: str | None
     """The base's tip."""
     content: bytes | None
-    """The file's bytes in it; None: there is no such file."""
+    """The file's bytes in that commit; None: there is no such file."""
     held: str | None
-    """The tip of the branch for what is held back; None: there is none."""
+    """The tip of the branch of held snapshots; None: there is no such branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What the file is to be."""
+    """The desired file."""
 
     content: bytes
     message: str
-    """The commit's; of no use where the file has these bytes already."""
+    """The commit message; unused when the file has these bytes already."""
 
 
 class Repository:
-    """A repository at the other end of a network, by a clone that may be lost at any time. For one thread.
+    """A remote repository, through a clone that may be lost at any time. For one thread.
 
-    Methods raise what `git_errors` lists; `LostRace` and `Broken` only after several tries, save from `commit` and
-    `push`, after which `fetch` is to be called again.
+    Methods raise the errors of `git_errors`; `LostRace` and `Broken` only after several attempts, except for `commit`
+    and `push`, after which the caller begins again with `fetch`.
     """
 
     def __init__(
         self, target: Target, scratch: Path, secrets: credentials.Secrets, stop: threading.Event, timing: Timing
     ) -> None:
-        """Touches nothing yet. In `scratch` is nothing of worth between two calls."""
+        """Touch nothing yet. Between two calls, `scratch` may be deleted."""
         self._target = target
         self._clone = clones.Clone(scratch)
         self._keys = credentials.Keys(secrets, scratch, stop)
@@ -124,14 +124,14 @@ class Repository:
         self._timing = timing
         self._chance = random.Random()  # noqa: S311 - it spreads pauses
         self.races = 0
-        """So often somebody else was sooner, in all methods."""
+        """The number of lost races, in all methods."""
 
     def fetch(self) -> Fetched:
-        """The branch's tip and the file in it."""
+        """Return the branch's tip and the file in it."""
         return self._again(self._fetch)
 
     def commit(self, fetched: Fetched, content: bytes, message: str) -> str | None:
-        """Makes a commit on top of what was fetched, in which the file has these bytes; None: it has them already."""
+        """Commit these bytes on top of the fetched tip; return None when the file has them already."""
         if content == fetched.content:
             return None
         with self._git() as tool, self._keys.signing() as key:
@@ -141,16 +141,16 @@ class Repository:
         return commit
 
     def push(self, fetched: Fetched, commit: str) -> None:
-        """Makes a commit the branch's tip, if what was fetched is still what the branch is."""
+        """Make a commit the branch's tip, if the branch still has the fetched tip."""
         old = fetched.commit if fetched.base == "branch" else None
         with self._git() as tool:
             tool.push(git.Push(branch=self._target.branch, old=old, new=commit))
 
     def publish(self, decide: Callable[[Fetched], Change | None]) -> str | None:
-        """Changes the file, whoever else writes to the branch meanwhile.
+        """Change the file while others may write to the branch too.
 
-        `decide` is given the very state that is replaced, again after each lost race; None: it is to stay. The commit
-        that was pushed; None where none was, as the file stays, or has these bytes already.
+        `decide` gets the state that would be replaced, again after each lost race, and returns None to keep it. Return
+        the pushed commit; None when the file stays, or has these bytes already.
         """
 
         def attempt() -> str | None:
@@ -159,7 +159,7 @@ class Repository:
             if change is None:
                 return None
             commit = self.commit(fetched, change.content, change.message)
-            # A branch that somebody deleted, but whose bytes are all in the default one, comes back as that one is.
+            # If somebody deleted the branch, but the default one has its bytes, the branch returns at that commit.
             tip = commit or (fetched.commit if fetched.base == "default" else None)
             if tip is not None:
                 self.push(fetched, tip)
@@ -168,9 +168,9 @@ class Repository:
         return self._again(attempt)
 
     def hold(self, content: bytes, message: str) -> str | None:
-        """Puts the file with these bytes on the branch for what is held back, on top of what is fetched now.
+        """Commit these bytes to the branch of held snapshots, on top of the fetched tip.
 
-        The commit; None where that branch, or the other one, has just this already.
+        Return the commit; None when that branch, or the target branch, has these bytes already.
         """
 
         def attempt() -> str | None:
@@ -185,7 +185,7 @@ class Repository:
         return self._again(attempt)
 
     def unhold(self) -> bool:
-        """Deletes the branch for what is held back; whether there was one."""
+        """Delete the branch of held snapshots; return whether there was one."""
 
         def attempt() -> bool:
             with self._git() as tool:
@@ -203,7 +203,7 @@ class Repository:
             held = heads.tips.get(self._target.held)
             base: Literal["branch", "default", "nothing"] = "branch"
             branch, tip = self._target.branch, heads.tips.get(self._target.branch)
-            # A host may take the first branch that it sees for the default one: what is held back is no base.
+            # A host may make the first branch that it gets the default one: a held snapshot is no base.
             if tip is None and heads.default is not None and not heads.default.startswith(_HELD):
                 base, branch, tip = "default", heads.default, heads.default_tip
             self._clone.renew(tip)
@@ -230,7 +230,7 @@ class Repository:
 
     @contextlib.contextmanager
     def _git(self) -> Iterator[git.Git]:
-        """The command line with fresh credentials; where what happens within makes the clone doubtful, it goes."""
+        """Yield git with fresh credentials; discard the clone after an error that makes it doubtful."""
         try:
             path = self._clone.path
             with self._keys.repository(self._target.url) as access:

@@ -1,4 +1,4 @@
-"""Replaces one file in a commit's tree: everything else in it stays as it is, whatever it is."""
+"""Replace one file in a commit's tree, and keep everything else."""
 
 from collections.abc import Sequence
 
@@ -6,19 +6,19 @@ from watcher.git import git, git_errors
 
 
 def replaced(tool: git.Git, commit: str | None, path: str, blob: str) -> str:
-    """The tree of a commit, or an empty one, in which the file at a path is this blob and has the plain mode.
+    """Return the tree of a commit, or an empty one, with this blob as the plain file at a path.
 
-    One tree is written for each folder of the path. An index would be the usual way, but it reads the whole
-    repository, and drops what it has no word for, such as an empty tree.
+    It writes one tree for each folder of the path. An index, the usual way, reads the whole repository, and drops what
+    it cannot express, such as an empty tree.
 
     Raises:
-        git_errors.Obstructed: A folder of the path is none, or the file is none.
+        git_errors.Obstructed: A folder or the file on the path is something else.
     """
     return _grafted(tool, commit, path.split("/"), blob, "")
 
 
 def check(entry: git.Entry, path: str, kind: str = "blob") -> None:
-    """That what stands at a path is a plain file, or a folder where kind is tree.
+    """Check that an entry is a plain file, or a folder if kind is tree.
 
     Raises:
         git_errors.Obstructed: It is something else.
