@@ -1,7 +1,7 @@
-"""The driver installer: brings the KAE driver of its own host to the state that its config names, proves it, lets go.
+"""The driver installer brings the KAE driver of its own host to the state that its config names, and verifies it.
 
-It looks at the host (`host`, `observation`), decides (`verdict`, `outline`: pure), stages a complete driver without
-touching what runs (`sources`, `store`), and only then swaps (`change`, `swap`): the right to swap, driver-changing,
-the holders' eviction, unload, files, load, proof. Whatever fails after that puts the driver back that was there. It
-acts on nothing but its own host, and meets the compiler only through its config.
+It reads the state of the host (host/), decides (decide/, pure), stages a complete driver without touching the running
+one (sources/, store/), and then swaps it (drain/, change/): Lease, announcement, eviction, unload, files, load,
+verification. A failure after the unload restores the previous driver. The installer changes only its own host, and
+meets the compiler only through its config.
 """

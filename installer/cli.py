@@ -1,4 +1,4 @@
-"""The command line: `python -m installer` works; `plan` and `status` look, `remove` takes the driver away."""
+"""The command line: `python -m installer` serves; `plan` and `status` only read, `remove` removes the driver."""
 
 import argparse
 import contextlib
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The exit code: 0 after a signal or an answer, 1 for a bad config, 2 for a wrong call, 3 where the host fails."""
+    """Run a command; return 0 after a signal or an answer, 1 for a bad config, 2 for a usage error, 3 for a failure."""
     options = _parser().parse_args(arguments)
     host = chroot.Host(options.host_root)
     signals.set_on_signals(host.stop)
@@ -32,12 +32,12 @@ def main(arguments: list[str] | None = None) -> int:
         LOG.critical("%s", failure)
         termination.report(str(failure))
         return 1 if isinstance(failure, errors.ConfigError) else 3
-    LOG.info("Ended as told.")
+    LOG.info("The installer ends, as a signal asked.")
     return 0
 
 
 def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
-    # gRPC's own remarks on connections are no lines of JSON, and what matters of them is logged here.
+    # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
@@ -47,7 +47,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
     with contextlib.ExitStack() as stack:
         stack.callback(parts.close)
         if settings.metrics is not None:
-            # Five megabytes that an installer without metrics does without.
+            # The import takes five megabytes, which an installer without metrics saves.
             from installer.report import driver_metrics  # noqa: PLC0415 - see above
 
             registry = driver_metrics.registry_of(published, lambda: parts.right.held_s)
@@ -57,15 +57,15 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
         parts.resume()
         running.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and parts.is_going():
-            parts.close()  # Another one goes on with the Lease.
+            parts.close()  # The connection below takes over the Lease.
             _clean_up(options, host, settings)
         if not published.ready:
             termination.report(published.reason)
 
 
 def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
-    LOG.info("The DaemonSet goes, and enabledCleanup is set: the driver is removed.")
-    host.stop.clear()  # The next signal breaks it off; the one after that kills.
+    LOG.info("The DaemonSet is deleted and enabledCleanup is set, so the driver is removed.")
+    host.stop.clear()  # The next signal interrupts the removal; the one after that kills.
     absent = msgspec.structs.replace(settings, state="Absent")
     parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
     published = driver_state.State()
@@ -85,7 +85,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
         if options.command == "remove":
             return _remove(options, host, settings)
         if options.command == "retry":
-            host_state.kernel(host)  # Or it is no host.
+            host_state.kernel(host)  # It raises a failure for a folder that is no host.
             host.write(paths.RETRY, "")
             print("The installer tries again within a minute.")
             return 0
@@ -125,31 +125,31 @@ def _check_name() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
-    _add_places(parser, defaults=True)
-    # For tests with a fleet on one machine; where each host has its own, the API server is asked often enough.
+    _add_paths(parser, defaults=True)
+    # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")
     for name, meaning in (
-        ("plan", "show what would be done, and why; nothing is changed"),
+        ("plan", "show the steps of a change and their reasons, without making it"),
         ("status", "show what is on the host"),
-        ("retry", "after a repair: do not wait any longer before the next try"),
-        ("remove", "remove the driver that we installed, with the same care as driver.state Absent"),
+        ("retry", "after a repair: try again without waiting"),
+        ("remove", "remove the driver that KAE installed, with the steps of driver.state Absent"),
     ):
         command = commands.add_parser(name, help=meaning, allow_abbrev=False)
-        _add_places(command, defaults=False)
+        _add_paths(command, defaults=False)
         command.add_argument("-o", "--output", choices=("text", "json"), default="text", help="default: text")
         command.set_defaults(command=name)
     return parser
 
 
-def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
-    # The same options before and after a command; those after it must not bring back the defaults.
+def _add_paths(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
+    # The same options may precede or follow a command; those that follow it must not restore the defaults.
     for name, default, metavar, meaning in (
-        ("--config", Path("/etc/kae/config.json"), "FILE", "what the policy asks for"),
+        ("--config", Path("/etc/kae/config.json"), "FILE", "the config"),
         ("--host-root", Path("/host"), "DIR", "the host's root"),
-        ("--image-root", Path("/"), "DIR", "the root of the image, which brings the driver"),
-        ("--program-dir", Path("/run/program"), "DIR", "what the probes look at"),
+        ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
+        ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
     ):
         parser.add_argument(
             name,
@@ -163,5 +163,5 @@ def _add_places(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         type=Path,
         metavar="FILE",
         default=None if defaults else argparse.SUPPRESS,
-        help="how the API server is reached (default: KUBECONFIG, else as a pod does)",
+        help="access to the API server (default: KUBECONFIG, else the pod's service account)",
     )

@@ -1,4 +1,4 @@
-"""The running program: looks at its host, changes it where it is not as told, and says how it stands."""
+"""The loop: reads the state of the host, changes it if it differs from the config, and publishes the result."""
 
 import contextlib
 import logging
@@ -20,23 +20,23 @@ from runtime import lock as locks
 LOG = logging.getLogger(__name__)
 
 _LOOK_S = 60.0
-"""How often a host that is right is looked at."""
+"""The pause between two looks at a host that needs no change."""
 
 TURN_S = 10.0
-"""How often the right to swap is asked for; each node a little differently, so that they do not ask together."""
+"""The pause between two attempts to take a Lease; each node adds its own share, so that they do not ask together."""
 
 _AGAIN_S = 600.0
-"""The least time between two tries that disturb somebody."""
+"""The shortest pause between two tries that disturb device holders."""
 
 _STAGING_S = 60.0
-"""The first pause after a failure before anything was disturbed, such as a mirror that is down."""
+"""The first pause after a failure that disturbed no holder, such as a mirror that is down."""
 
 _LONGEST_S = 7200.0
 _DOUBLINGS = 10
 
 
 class Loop:
-    """An installer at work."""
+    """The loop of one installer."""
 
     def __init__(
         self,
@@ -46,9 +46,9 @@ class Loop:
         digest: str,
         published: driver_state.State,
     ) -> None:
-        """`digest` is the wanted driver's."""
+        """Take the parts; `digest` is that of the desired driver."""
         self.turn_s = TURN_S
-        """May be set to something else before `run`."""
+        """May be changed before `run`."""
         self._host = host
         self._settings = settings
         self._changer = changer
@@ -57,56 +57,60 @@ class Loop:
         self._published = published
         self._mended_s: float | None = None
         self._reason = ""
-        """Of the change that is being made."""
+        """The reason of the change in progress."""
         self._last: record.Attempt | None = None
-        """The last try that did not succeed, where the host's disk does not take it."""
+        """The last failed try, if it could not be written to the host's disk."""
         self._directory: state.ProgramDir | None = None
 
     def run(self, directory: state.ProgramDir) -> None:
-        """Works until `host.stop` is set; raises `errors.Failure` when the host cannot even be looked at."""
+        """Run until `host.stop` is set.
+
+        Raises:
+            errors.Failure: The state of the host cannot be read.
+        """
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
-        # In the middle of a look, and while another installer is at work, an end is an end as told.
+        # `stop` may interrupt a look, or the wait for another installer.
         with contextlib.suppress(process.Cancelled), lock(self._host):
             while not self._host.stop.is_set():
                 self._host.stop.wait(self.cycle())
         directory.set_unready("The installer has ended.")
 
     def cycle(self) -> float:
-        """Looks once, and does what is to be done; the seconds until the next look."""
+        """Read the state of the host once, make a change if needed, and return the seconds until the next look."""
         current = host_state.read(self._host, self._settings)
         self._published.observed(current)
         decided = decision.decide(self._settings, current, self._digest, matches)
         if decided.kind is decision.Kind.CHANGE:
             return self._change(current, decided)
         if decided.kind is decision.Kind.WAIT:
-            return self._stand("Waiting", decided.reasons[0], _LOOK_S)
+            return self._publish("Waiting", decided.reasons[0], _LOOK_S)
         self._last = None
         try:
             self._changer.settle(current, decided)
         except errors.Failure as failure:
-            # The Lease expires by itself where nobody answers; the host is right all the same.
+            # A Lease that cannot be given back expires; the host needs no change all the same.
             LOG.warning("%s", failure)
         name = "Ready" if decided.kind is decision.Kind.RIGHT else "Foreign"
-        return self._stand(name, decided.reasons[0], _LOOK_S)
+        return self._publish(name, decided.reasons[0], _LOOK_S)
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
         pause_s = self._pause(current)
         if pause_s is not None:
             return pause_s
         if decided.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
-            reason = f"It was put in order a moment ago, and is not again: {decided.reasons[0]}"
-            return self._stand("Failed", reason, _LOOK_S)
+            reason = f"It was repaired a moment ago, and is broken again: {decided.reasons[0]}"
+            return self._publish("Failed", reason, _LOOK_S)
         self._begin(decided.reasons[0])
         try:
-            self._changer.run(current, decided, self._digest, self._told)
+            self._changer.run(current, decided, self._digest, self._progress)
         except prepare.Queued as queued:
             if self._changer.evicted:
                 return self._failed(current, "Queued", str(queued), _AGAIN_S)
             turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
-            return self._stand("Queued", str(queued), turn_s)
+            return self._publish("Queued", str(queued), turn_s)
         except device_users.Spared as spared:
-            return self._stand("Blocked", str(spared), _LOOK_S)
+            return self._publish("Blocked", str(spared), _LOOK_S)
         except device_users.Blocked as blocked:
             self._published.count("abandoned")
             return self._failed(current, "Blocked", str(blocked), _AGAIN_S)
@@ -123,7 +127,7 @@ class Loop:
         return 0
 
     def _pause(self, current: host_state.HostState) -> float | None:
-        """What is left of the pause after a try that did not succeed."""
+        """Return the rest of the pause after a failed try; None if a try is due."""
         last = self._last or current.record.attempt
         if last is None or (last.digest, last.boot) != (self._asked, current.boot):
             return None
@@ -135,19 +139,19 @@ class Loop:
             return None
         if last.state != "Failed":
             self._yield_turn()
-        return self._stand(last.state, last.reason, min(left_s, _LOOK_S))
+        return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
 
     def _begin(self, reason: str) -> None:
-        """A change begins; for one that waits for its turn, once it has that."""
+        """Publish that a change begins; one in the queue is published when it has a Lease."""
         self._reason = reason
         if self._published.state != "Queued":
-            self._stand("Changing", reason, 0)
+            self._publish("Changing", reason, 0)
 
     def _failed(self, current: host_state.HostState, name: str, reason: str, least_s: float) -> float:
         LOG.error("%s", reason)
         last = self._last or current.record.attempt
         failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
-        # After months of failures the power alone is more than a float holds.
+        # After months of failures the power alone would exceed a float.
         pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
         attempt = record.Attempt(
             digest=self._asked,
@@ -161,10 +165,10 @@ class Loop:
         try:
             record.update(self._host, attempt=attempt)
         except errors.Failure as failure:
-            # It may be what has failed before; to end for it would be to try again at once.
+            # The same disk may have failed the try. To end here would mean to try again at once.
             self._last = attempt
             LOG.warning("%s", failure)
-        return self._stand(name, reason, min(pause_s, _LOOK_S))
+        return self._publish(name, reason, min(pause_s, _LOOK_S))
 
     def _yield_turn(self) -> None:
         try:
@@ -172,24 +176,24 @@ class Loop:
         except errors.Failure as failure:
             LOG.warning("%s", failure)
 
-    def _stand(self, name: str, reason: str, pause_s: float) -> float:
-        if self._published.stand(name, reason):
+    def _publish(self, name: str, reason: str, pause_s: float) -> float:
+        if self._published.update(name, reason):
             LOG.info("%s: %s", name, reason, extra={"state": name})
         if self._directory is not None:
-            # At once: people look for the reason while a change goes on, and the DaemonSet's pace depends on it.
+            # Written at once: people read the reason during a change, and the DaemonSet's rollout waits for readiness.
             if self._published.ready:
                 self._directory.set_ready(reason)
             else:
                 self._directory.set_unready(reason)
         return pause_s
 
-    def _told(self, step: change_steps.Step, event: str, seconds: float) -> None:
+    def _progress(self, step: change_steps.Step, event: str, seconds: float) -> None:
         if step.name == "take-lease" and event == "failed":
-            event = "put off"  # To wait for one's turn is no failure.
+            event = "put off"  # To wait in the queue is no failure.
         if self._published.state == "Queued":
             if step.name == "take-lease" and event != "done":
-                return  # It is asked for many times an hour.
-            self._stand("Changing", self._reason, 0)
+                return  # This step runs many times an hour.
+            self._publish("Changing", self._reason, 0)
         self._published.step(step.name, event, seconds)
         fields = {"step": step.name, "seconds": round(seconds, 3)}
         if event == "begun":
@@ -199,7 +203,7 @@ class Loop:
 
 
 def matches(pattern: str, kernel: str) -> bool:
-    """Whether a pattern of RE2 is found in a kernel's release; by the engine that the compiler judged it with."""
+    """Return whether an RE2 pattern occurs in a kernel's release; the compiler validates it with the same engine."""
     import re2  # noqa: PLC0415 - only pools with mappings need it
 
     return re2.search(pattern, kernel) is not None
@@ -207,32 +211,32 @@ def matches(pattern: str, kernel: str) -> bool:
 
 @contextlib.contextmanager
 def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
-    """Be the only installer of the host: a deletion by force starts the next one beside the one before.
+    """Hold the lock of the host's only installer: after a forced deletion the next pod starts beside the previous one.
 
     Raises:
-        errors.Failure: Another one is at work, and it was not to be waited for; or the lock cannot be made.
-        process.Cancelled: The end came first.
+        errors.Failure: Another installer holds the lock and `wait` is false, or the lock file cannot be created.
+        process.Cancelled: `host.stop` was set during the wait.
     """
     try:
         own = locks.Lock(host.path(paths.LOCK))
     except OSError as error:
         raise chroot.failure(paths.LOCK, error) from error
     with contextlib.closing(own):
-        told = False
+        warned = False
         while not own.acquire():
             if not wait:
                 raise errors.Failure(
                     "The installer of this host is at work: to remove the driver, set driver.state to Absent in its"
                     " policy."
                 )
-            if not told:
+            if not warned:
                 LOG.warning("Another installer is at work on this host; waiting for its end.")
-                told = True
+                warned = True
             if host.stop.wait(locks.RETRY_S):
                 raise process.Cancelled("The installer is to end; another one is at work on this host.")
         yield
 
 
 def _since_boot_s() -> float:
-    """Seconds since boot, which no change of the clock moves, and which go on while the machine sleeps."""
+    """Return the seconds since boot, which include suspend and do not depend on the clock (clock_gettime(2))."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -1,4 +1,4 @@
-"""Joins the parts: what the commands work with, made from a config."""
+"""Creates the parts that the commands work with from a config."""
 
 import dataclasses
 import os
@@ -17,59 +17,59 @@ from installer.store import digests, record, store
 from runtime import errors
 
 NODE = "NODE_NAME"
-"""The environment variable with the node's name: by it the host holds a Lease."""
+"""The environment variable with the node's name, in which the host holds a Lease."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
-    """Everything that a change of this host needs."""
+    """The parts that a change of this host needs."""
 
     host: chroot.Host
     settings: config.Config
     digest: str
-    """The wanted driver's."""
+    """The digest of the desired driver."""
     api: cluster.Cluster
     right: leases.Right
     devices: device_users.DeviceUsers
     changer: transaction.Changer
 
     def resume(self) -> None:
-        """Goes on holding the Lease that an installer before this one took, if it did."""
+        """Continue to hold the Lease that a previous installer took, if there is one."""
         lease = record.read(self.host).lease
         if lease is not None:
             self.right.resume(lease)
 
     def report(self) -> report.Report:
-        """How the host stands, and what would be done."""
+        """Return the state of the host, and the steps of a change."""
         current = host_state.read(self.host, self.settings)
         decided = decision.decide(self.settings, current, self.digest, loop.matches)
         try:
             held = self.devices.present(current)
             steps = self.changer.plan(current, decided, self.digest) if decided.kind is decision.Kind.CHANGE else ()
         except errors.Failure as failure:
-            # Worth a line, and no reason to hide the rest.
+            # The rest of the report is still worth showing.
             held, steps = (), ()
             decided = dataclasses.replace(
-                decided, reasons=(*decided.reasons, f"Nobody knows who holds a device: {failure}")
+                decided, reasons=(*decided.reasons, f"The device holders are unknown: {failure}")
             )
         return report.report(self.settings, current, decided, steps, held)
 
     def is_going(self) -> bool:
-        """Whether the installer's own DaemonSet is certainly gone or going; no answer means no."""
+        """Return whether the installer's own DaemonSet is known to be deleted; False without an answer."""
         own = self.settings.daemon_set
         return self.api.daemon_set_is_going(own.namespace, own.name) is True
 
     def close(self) -> None:
-        """Ends what runs beside, and the connections."""
+        """End the renewal of the Lease, and the connections."""
         self.right.close()
         self.api.close()
 
 
 def connect(host: chroot.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Wiring:
-    """The workshop for a host.
+    """Create the parts for a host.
 
     Raises:
-        errors.Failure: It is no host.
+        errors.Failure: The folder is no host, or the image cannot be read.
     """
     kernel = host_state.kernel(host)
     context = sources.Context(host=host, image=image, settings=settings, kernel=kernel)

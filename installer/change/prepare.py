@@ -1,4 +1,4 @@
-"""What comes before a driver may be touched: the right to swap, the announcement, and nobody who uses a device."""
+"""The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
 import contextlib
 import json
@@ -20,31 +20,31 @@ from runtime import errors, process, readings
 LOG = logging.getLogger(__name__)
 
 _WITHDRAWN_S = 5.0
-"""How long a device plugin that is alive may take to see the announcement."""
+"""The time in which a running device plugin sees the announcement."""
 
 _ADMITTED_S = 1.0
-"""Until a pod that was being admitted meanwhile shows among the kubelet's holders."""
+"""The time until the kubelet lists a pod that was being admitted."""
 
 _POLL_S = 0.05
 
 
 class Queued(errors.Failure):
-    """Others are changing their driver, or nobody can say; the right to swap is asked for again."""
+    """No Lease is free, or the API server does not answer; the installer asks again."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Attempt:
-    """A change that is being tried."""
+    """A change in progress."""
 
     current: host_state.HostState
     before: record.Change
-    """What it has, or had when the change was begun by one that was killed."""
+    """The state before the change, which a killed installer may have begun."""
     held: tuple[str, ...]
-    """Who holds a device."""
+    """The device holders, each in words."""
     asked: str
-    """The digest of everything that is asked for."""
+    """The digest of the whole config and of the driver."""
     target: record.Driver | None = None
-    """What the host is to have, once that is in the store; None: no driver."""
+    """The driver to install, once it is in the store; None removes the driver."""
 
 
 class Preparation:
@@ -58,7 +58,7 @@ class Preparation:
         devices: device_users.DeviceUsers,
         right: leases.Right,
     ) -> None:
-        """Nothing is asked yet."""
+        """Take the parts."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
@@ -67,7 +67,7 @@ class Preparation:
         self._evictions = 0
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
-        """What is known when a change is begun."""
+        """Return a new attempt with the state before it."""
         self._evictions = self._device_users.evictions
         before = current.record.change or self._before(current)
         touched = before.touched or not (decided.reload and current.loaded)
@@ -93,7 +93,7 @@ class Preparation:
         )
 
     def steps(self, attempt: Attempt, reason: str) -> tuple[change_steps.Step, ...]:
-        """Have the host to ourselves."""
+        """Return the steps after which no device is in use."""
         current = attempt.current
         if attempt.held and self._is_unasked(attempt):
             return (self._sparing(attempt, reason),)
@@ -105,26 +105,26 @@ class Preparation:
             *(self._queueing() if attempt.held else ()),
             change_steps.Step(
                 name="announce-change",
-                reason=f"Writes '{paths.CHANGING}': the device plugin gives nobody a device any more.",
+                reason=f"Writes '{paths.CHANGING}': the device plugin allocates no more devices.",
                 act=lambda: self._announce(reason),
             ),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
             change_steps.Step(
                 name="begin-change",
-                reason="Notes what the host has now; from here on a failure puts that back.",
+                reason="Records the state of the host; from here on a failure restores it.",
                 act=lambda: self._begin(attempt),
             ),
         )
 
     @property
     def evicted(self) -> bool:
-        """Whether somebody was made to go since the last `attempt`."""
+        """True when a pod was evicted since the last `attempt`."""
         return self._device_users.evictions > self._evictions
 
     def leave(self, *, keeps_turn: bool = False) -> None:
-        """Let go of everything, but perhaps for the right to swap: nothing was touched.
+        """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`.
 
-        Never raises: it has failed already.
+        Failures are logged, not raised: another one is being handled.
         """
         for act in (self._withdraw, self._drivers.discard, *(() if keeps_turn else (self.give_back,))):
             try:
@@ -136,7 +136,7 @@ class Preparation:
         self._host.remove(paths.CHANGING)
 
     def give_back(self) -> None:
-        """Let another host have its turn, if this one has the right; nothing is lost where nobody answers now.
+        """Give the Lease back, if this host has one; without an answer it is tried again later.
 
         Raises:
             errors.Failure: The record cannot be written.
@@ -154,20 +154,20 @@ class Preparation:
     def _sparing(self, attempt: Attempt, reason: str) -> change_steps.Step:
         def wait() -> None:
             raise device_users.Spared(
-                f"{reason} Nothing new was asked for, so nobody is evicted to mend it; it is mended once nobody holds a"
-                f" device: {device_users.listed(attempt.held)}."
+                f"{reason} The config has not changed, so no pod is evicted for the repair, which waits until no"
+                f" device is held: {device_users.listed(attempt.held)}."
             )
 
         return change_steps.Step(
             name="spare-users",
-            reason="Leaves those alone who use a device: this driver was proved, and the config has not changed since.",
+            reason="Waits for the device holders: this driver was verified, and the config has not changed since.",
             act=wait,
         )
 
     def _keeping(self, attempt: Attempt) -> Iterable[change_steps.Step]:
         yield change_steps.Step(
             name="keep-driver",
-            reason="Copies what others had installed to the store, so that it can come back.",
+            reason="Copies the driver of others to the store for a rollback.",
             act=lambda: self._keep(attempt),
         )
 
@@ -175,17 +175,17 @@ class Preparation:
         names = ", ".join(self._settings.leases.names)
         yield change_steps.Step(
             name="take-lease",
-            reason=f"Takes the right to swap, as devices are in use: the first free one of {names}.",
+            reason=f"Takes a Lease, as devices are in use: the first free one of {names}.",
             act=self._take,
         )
 
     def _draining(self, attempt: Attempt) -> Iterable[change_steps.Step]:
         what = "evicts" if self._settings.drain.enabled else "waits for"
         limit = self._settings.drain.timeout_seconds
-        who = f", for at most {limit} s: {device_users.listed(attempt.held)}" if attempt.held else "; nobody does now"
+        who = f", for at most {limit} s: {device_users.listed(attempt.held)}" if attempt.held else "; there is none now"
         yield change_steps.Step(
             name="drain-devices",
-            reason=f"Waits until the device plugin has withdrawn its devices, and {what} those who hold one{who}.",
+            reason=f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}.",
             act=lambda: self._drain(attempt),
         )
 
@@ -196,7 +196,7 @@ class Preparation:
         try:
             taken = self._right.take()
         except errors.Failure as failure:
-            raise Queued(f"The right to swap cannot be had, and devices are in use: {failure}") from failure
+            raise Queued(f"No Lease can be taken, and devices are in use: {failure}") from failure
         if not taken:
             raise Queued(f"It is not this host's turn: {' '.join(self._right.others)}")
         record.update(self._host, lease=self._right.name)
@@ -208,7 +208,7 @@ class Preparation:
     def _drain(self, attempt: Attempt) -> None:
         self._wait_for_plugin()
         if not attempt.held:
-            # Somebody may have been given a device in the moment before the announcement.
+            # A pod may have been given a device just before the announcement.
             attempt.held = self._device_users.present(attempt.current)
             if attempt.held:
                 self._take()
@@ -219,19 +219,19 @@ class Preparation:
         links = self._host.path(paths.LINKS)
         if not readings.names(links):
             return
-        # It takes its links away as it withdraws the devices. One that is dead does neither; then the kubelet gives
-        # nobody a device either.
+        # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the
+        # kubelet allocates no device either.
         end_s = time.monotonic() + _WITHDRAWN_S
         while readings.names(links) and time.monotonic() < end_s:
             if self._host.stop.wait(_POLL_S):
-                raise process.Cancelled("The change was broken off, as the installer is to end.")
+                raise process.Cancelled("The change was interrupted, as the installer ends.")
         self._host.stop.wait(_ADMITTED_S)
 
     def _begin(self, attempt: Attempt) -> None:
         with contextlib.suppress(errors.Failure):
-            # Somebody may have taken it since the last renewal. Where nobody answers, none could take it either.
+            # Another host may have taken the Lease since the last renewal; not while the API server does not answer.
             self._right.renew()
         if attempt.held and not self._right.is_safe():
-            raise Queued("The Lease was lost before anything was unloaded; the host is as it was.")
+            raise Queued("The Lease was lost before anything was unloaded; the host is unchanged.")
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
         record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))

@@ -1,4 +1,4 @@
-"""The way back: the driver that the host had when a change began."""
+"""The rollback to the driver that the host had when a change began."""
 
 import dataclasses
 import logging
@@ -15,21 +15,19 @@ LOG = logging.getLogger(__name__)
 
 
 class Rollback:
-    """Puts back what the record of a begun change says that the host had."""
+    """Restores the state that the record of a begun change holds."""
 
     def __init__(self, host: chroot.Host, settings: config.Config, swapping: swap.Swap) -> None:
-        """Looks when it is asked for steps."""
+        """Take the parts."""
         self._host = host
         self._settings = settings
         self._swap = swapping
 
     def steps(self, tried: record.Driver | None) -> tuple[change_steps.Step, ...]:
-        """The steps back from what was tried, with the host as it is now.
-
-        Each is worth taking also where one before it failed.
+        """Return the steps back from the driver that was tried, each useful even after the failure of another.
 
         Raises:
-            errors.Failure: The host cannot be looked at.
+            errors.Failure: The state of the host cannot be read.
         """
         current = host_state.read(self._host, self._settings)
         before = current.record.change or record.Change()
@@ -40,29 +38,29 @@ class Rollback:
         steps.append(
             change_steps.Step(
                 name="restore-permissions",
-                reason=f"Gives device nodes, and '{paths.RULE}', what they had.",
+                reason=f"Restores the modes of device nodes, and '{paths.RULE}'.",
                 act=lambda: self._permit(before),
             )
         )
         return tuple(steps)
 
     def verification_steps(self) -> tuple[change_steps.Step, ...]:
-        """The last steps back, where all the others are done."""
+        """Return the last steps, which follow if all others succeeded."""
         before = record.read(self._host).change or record.Change()
         return (
             change_steps.Step(
                 name="prove-old-driver",
-                reason="Looks whether the devices that had an entry have one again.",
+                reason="Verifies that each device that had an entry has one again.",
                 act=lambda: self._verify(before),
             ),
             change_steps.Step(
                 name="record-old-driver",
-                reason=f"Notes in '{paths.RECORD}' that it is installed as before.",
+                reason=f"Records in '{paths.RECORD}' that it is installed as before.",
                 act=lambda: self._record(before),
             ),
             change_steps.Step(
                 name="end-change",
-                reason="Lets the device plugin give devices again; the Lease stays, so that no other host fails too.",
+                reason="Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
                 act=lambda: self._host.remove(paths.CHANGING),
             ),
         )
@@ -75,7 +73,7 @@ class Rollback:
         yield from self._swap.unload(current)
         for step in self._swap.files(kept, erased):
             yield dataclasses.replace(step, act=_tolerated(step.act)) if step.name == "index-modules" else step
-        yield from self._swap.options(kept.options if kept else {}, "Writes the parameters that were in force before.")
+        yield from self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
 
     def _permit(self, before: record.Change) -> None:
         if before.rule is None:
@@ -91,8 +89,8 @@ class Rollback:
         current = host_state.read(self._host, self._settings)
         kept = before.kept
         found = [f"Module {name} is not loaded." for name in before.loaded if name not in current.loaded]
-        # A driver for the kernel of another boot is not at work. That of this one need not be good for anything: it may
-        # have been a dead one, and may have been loaded from elsewhere.
+        # A driver for the kernel of another boot is not loaded. The previous driver of this boot may not have worked,
+        # or may have been loaded from elsewhere, so only its files and modules are checked.
         if not found and kept is not None and kept.kernel == current.kernel and before.touched:
             found += [fault.text for fault in verification.in_place(self._settings, current, kept)]
         lost = sorted(
@@ -113,7 +111,7 @@ def _tolerated(act: Callable[[], object]) -> Callable[[], None]:
         try:
             act()
         except errors.Failure as failure:
-            # It goes by paths, and they may be the same as before; the proof finds it out.
-            LOG.warning("%s The index of modules stays as it is.", failure)
+            # The index holds paths, which may be the same as before; the verification shows it.
+            LOG.warning("%s The index of modules is unchanged.", failure)
 
     return attempt

@@ -1,4 +1,4 @@
-"""The steps that exchange the host's driver: unload, files, load. They work from the store alone."""
+"""The steps that swap the host's driver: unload, files, load. They need only the store."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -13,19 +13,19 @@ from runtime import errors
 
 
 class Swap:
-    """Steps towards a driver of the store; towards None, a host without a driver.
+    """Steps that install a driver of the store, or with None remove the driver.
 
-    Nothing is looked up again while they are made, so that they can be shown; each looks at the host when it acts.
+    A step reads the host only when it runs, so that `plan` can show the steps.
     """
 
     def __init__(self, host: chroot.Host, settings: config.Config, drivers: store.Store) -> None:
-        """Does nothing yet."""
+        """Take the parts."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
 
     def unload(self, current: host_state.HostState) -> tuple[change_steps.Step, ...]:
-        """Take the driver out of the kernel, as far as there is one."""
+        """Return the steps that unload the driver, if one is loaded."""
         steps = list(self.disable(current))
         if current.loaded:
             names = ", ".join(reversed([name for name in self._settings.modules if name in current.loaded]))
@@ -37,9 +37,9 @@ class Swap:
     def disable(
         self, current: host_state.HostState, among: Collection[str] | None = None
     ) -> tuple[change_steps.Step, ...]:
-        """Take virtual functions away, as far as there are any; those of these physical ones only, if some are given.
+        """Return the step that disables virtual functions, of all physical functions or of those in `among`.
 
-        A physical function that another driver has is nobody's to change.
+        A physical function that another driver is bound to is left alone.
         """
         losing = {found.address: found.vfs for found in current.functions if _loses(found, among)}
         if not losing:
@@ -48,19 +48,19 @@ class Swap:
         return (
             change_steps.Step(
                 name="disable-virtual-functions",
-                reason=f"Takes the virtual functions away ({what}): a number changes by way of 0 only.",
+                reason=f"Disables virtual functions ({what}): the kernel changes their number only by way of 0.",
                 act=lambda: self._disable(among),
             ),
         )
 
     def files(self, target: record.Driver | None, erased: Collection[str]) -> tuple[change_steps.Step, ...]:
-        """Put the driver's files in place of whatever is there, and have the host without these packages."""
+        """Return the steps that install the driver's files in place of others, and erase these packages."""
         steps = []
         if target is not None and target.packages:
             steps.append(
                 change_steps.Step(
                     name="install-packages",
-                    reason=f"Has the host's rpm put in {', '.join(target.packages)}.",
+                    reason=f"Installs {', '.join(target.packages)} with the host's rpm.",
                     act=lambda: self._install_packages(target),
                 )
             )
@@ -68,34 +68,32 @@ class Swap:
             steps.append(
                 change_steps.Step(
                     name="erase-packages",
-                    reason=f"Has the host's rpm remove {', '.join(sorted(erased))}, as far as they are there.",
+                    reason=f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed.",
                     act=lambda: rpm.erase(self._host, sorted(erased)),
                 )
             )
-        what = f"those of {target.version}" if target else "none"
+        places = f"Places the files of {target.version} in" if target else "Removes all files from"
         steps += [
             change_steps.Step(
                 name="place-modules",
-                reason=f"Has '{paths.modules('<kernel>')}' hold {what}.",
+                reason=f"{places} '{paths.modules('<kernel>')}'.",
                 act=lambda: self._place_modules(target),
             ),
             change_steps.Step(
                 name="place-libraries",
-                reason=f"Has '{paths.LIBRARIES}' hold {what}, changed in place, as it is mounted into containers.",
+                reason=f"{places} '{paths.LIBRARIES}', which containers mount.",
                 act=lambda: self._place_libraries(target),
             ),
-            change_steps.Step(
-                name="index-modules", reason="Tells modprobe of the new files (depmod).", act=self._index
-            ),
+            change_steps.Step(name="index-modules", reason="Updates the index of modprobe (depmod).", act=self._index),
         ]
         return tuple(steps)
 
     def options(self, texts: Mapping[str, str], reason: str) -> tuple[change_steps.Step, ...]:
-        """Give the modules these options files, and no others."""
+        """Return the step that writes these options files, and removes those of the other modules."""
         return (change_steps.Step(name="write-options", reason=reason, act=lambda: self._write_options(texts)),)
 
     def load(self, needed: tuple[str, ...]) -> tuple[change_steps.Step, ...]:
-        """Load the modules, with the parameters of the options files."""
+        """Return the step that loads the modules, with the parameters of the options files."""
         return (
             change_steps.Step(
                 name="load-modules",
@@ -105,27 +103,27 @@ class Swap:
         )
 
     def reload(self, names: tuple[str, ...], *, anew: bool) -> tuple[change_steps.Step, ...]:
-        """Load as many of these modules as can be: all anew, or those that are not loaded."""
+        """Return the step that loads as many of these modules as possible, with `anew` after an unload of all."""
         return (
             change_steps.Step(
                 name="load-modules",
-                reason=f"Loads {', '.join(names)} again, as far as they are not loaded, and as far as they can be.",
+                reason=f"Loads {', '.join(names)} again, as far as possible.",
                 act=lambda: self._reload(names, anew=anew),
             ),
         )
 
     def permit(self) -> tuple[change_steps.Step, ...]:
-        """Let others than root use the device nodes."""
+        """Return the step that lets users other than root use the device nodes."""
         return (
             change_steps.Step(
                 name="permit-device-nodes",
-                reason=f"Gives the device nodes mode 0666, and '{paths.RULE}' for those that come later.",
+                reason=f"Gives the device nodes mode 0666, and '{paths.RULE}' for later ones.",
                 act=self._permit,
             ),
         )
 
     def enable(self, counts: Mapping[str, int]) -> tuple[change_steps.Step, ...]:
-        """Make virtual functions: address and number."""
+        """Return the step that enables these numbers of virtual functions, by PCI address."""
         wanted = {address: count for address, count in sorted(counts.items()) if count}
         if not wanted:
             return ()
@@ -133,13 +131,13 @@ class Swap:
         return (
             change_steps.Step(
                 name="enable-virtual-functions",
-                reason=f"Makes virtual functions: {what}.",
+                reason=f"Enables virtual functions: {what}.",
                 act=lambda: self._enable(wanted),
             ),
         )
 
     def forget_rule(self) -> tuple[change_steps.Step, ...]:
-        """Take the udev rule away."""
+        """Return the step that removes the udev rule."""
         return (
             change_steps.Step(
                 name="remove-rule",
@@ -151,31 +149,31 @@ class Swap:
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.found(self._host, self._settings.vendor, self._settings.kinds)
 
-    def _spare_guests(self) -> None:
-        """Somebody may have started a virtual machine in the last moment: the kernel would wait for its end."""
+    def _refuse_guests(self) -> None:
+        """Refuse if a virtual machine has started meanwhile: the kernel would wait for its end."""
         lent = [found.address for found in pci.guests(self._functions())]
         if lent:
             raise errors.Failure(
                 f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
             )
 
-    def _take_out(self) -> None:
-        self._spare_guests()
+    def _unload_modules(self) -> None:
+        self._refuse_guests()
         kmod.unload(self._host, reversed(self._settings.modules))
 
     def _unload(self) -> None:
-        # Where the device plugin is dead nobody else takes them away, and a container that starts meanwhile would get
-        # whichever device has the number by then.
+        # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
+        # device has the number by then.
         links = self._host.path(paths.LINKS)
         for link in sorted(links.iterdir()) if links.is_dir() else ():
             self._host.remove(f"{paths.LINKS}/{link.name}")
-        self._take_out()
+        self._unload_modules()
         change = record.read(self._host).change
         if change is not None and not change.touched:
             record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
     def _disable(self, among: Collection[str] | None) -> None:
-        self._spare_guests()
+        self._refuse_guests()
         for found in self._functions():
             if _loses(found, among):
                 self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
@@ -195,11 +193,11 @@ class Swap:
     def _place_modules(self, target: record.Driver | None) -> None:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
-        # Without a driver no kernel of the host keeps one; with one, a kernel to which people may go back does.
+        # A removal covers all kernels. An installation leaves the modules of other kernels, which may be booted again.
         kernels = (target.kernel, host_state.kernel(self._host)) if target else ("*",)
         for path in sorted({path for kernel in kernels for path in self._placed(kernel)}):
             absolute = f"/{path.relative_to(self._host.root)}"
-            # What is to be replaced goes first: so there is room for what comes, and for the way back.
+            # Old files are removed first, which frees the disk space for the new ones and for a rollback.
             if absolute not in wanted or not digests.same(path, wanted[absolute]):
                 self._host.remove(absolute)
         for place, source in wanted.items():
@@ -233,15 +231,15 @@ class Swap:
                 self._host.remove(paths.options(module))
 
     def _load(self, needed: tuple[str, ...]) -> None:
-        # A package's own scripts may have loaded the modules, with its own parameters.
-        self._take_out()
+        # A package's scripts may have loaded the modules with their own parameters.
+        self._unload_modules()
         for name in needed:
             kmod.load(self._host, name)
 
     def _reload(self, names: tuple[str, ...], *, anew: bool) -> None:
         refused = []
         if anew:
-            self._take_out()  # As in `_load`.
+            self._unload_modules()  # As in `_load`.
         for name in names:
             try:
                 kmod.load(self._host, name)
@@ -251,7 +249,7 @@ class Swap:
             raise errors.Failure(" ".join(refused))
 
     def _permit(self) -> None:
-        # udev notices a new rule by itself, at the next event (udev(7)).
+        # udev reads a new rule at the next event (udev(7)).
         self._host.write(paths.RULE, host_state.RULE)
         for found in self._functions():
             if found.entry is not None and found.entry.mode is not None:
@@ -267,7 +265,7 @@ def _loses(found: pci.Function, among: Collection[str] | None) -> bool:
 
 
 def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
-    """How many virtual functions each physical one that is ours is to have: as asked for, else as many as before."""
+    """Return the number of virtual functions by physical function: that of the config, else the one before."""
     return {
         found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
         for found in current.functions
@@ -276,6 +274,6 @@ def counts(settings: config.Config, current: host_state.HostState, before: Mappi
 
 
 def differing(wanted: Mapping[str, int], current: host_state.HostState) -> dict[str, int]:
-    """The functions that have another number of virtual ones, with the wanted one: 0 where none is named."""
+    """Return the wanted numbers of virtual functions that differ from the current ones; 0 if none is wanted."""
     numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in current.functions}
     return {address: number for address, (has, number) in numbers.items() if has != number}

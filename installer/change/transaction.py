@@ -1,7 +1,7 @@
-"""A change of the host's driver, from the first look to the proof: which steps, in which order, and what if one fails.
+"""A change of the host's driver, from staging to verification: its steps, their order, and what a failure does.
 
-Up to the step begin-change nothing that runs is touched, and a failure leaves things as they are. From then on the
-record says what the host was like, and a failure puts that back; after a kill, the next run goes on from the record.
+Up to the step begin-change the running driver is not touched. From then on the record holds the previous state, which
+a failure restores; after a kill, the next run resumes from the record.
 """
 
 import threading
@@ -19,7 +19,7 @@ from installer.store import record, store
 from runtime import errors, process
 
 Progress = Callable[[change_steps.Step, str, float], None]
-"""Told of each step, what became of it (begun, done or failed), and the seconds that it took."""
+"""Called with each step, its event (begun, done or failed), and the seconds that it took."""
 
 
 class Changer:
@@ -28,7 +28,7 @@ class Changer:
     def __init__(
         self, host: chroot.Host, settings: config.Config, drivers: store.Store, preparation: prepare.Preparation
     ) -> None:
-        """Nothing is done before `run`."""
+        """Take the parts."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
@@ -38,7 +38,7 @@ class Changer:
     def plan(
         self, current: host_state.HostState, decided: decision.Decision, digest: str
     ) -> tuple[change_steps.Step, ...]:
-        """All steps of a change, for people; nothing is done."""
+        """Return all steps of a change, without running them."""
         if decided.impossible:
             return ()
         attempt = self._preparation.attempt(current, decided)
@@ -47,13 +47,13 @@ class Changer:
         return (*self._staging(decided, digest), *preparation, *self._steps(attempt, decided))
 
     def run(self, current: host_state.HostState, decided: decision.Decision, digest: str, progress: Progress) -> None:
-        """Makes the change.
+        """Make the change.
 
         Raises:
-            approach.Queued: It is not this host's turn; nothing was touched.
-            users.Blocked: A device was in use until the deadline; nothing was unloaded.
-            process.Cancelled: The installer is to end, and nothing was unloaded.
-            errors.Failure: It failed, and the host has again what it had, where the text says nothing else.
+            prepare.Queued: No Lease is free; nothing was touched.
+            device_users.Blocked: A device was in use until the deadline; nothing was unloaded.
+            process.Cancelled: `host.stop` was set; nothing was unloaded.
+            errors.Failure: The change failed, and was rolled back unless the text says otherwise.
         """
         attempt = None
         try:
@@ -62,7 +62,7 @@ class Changer:
             with self._host.finishing():
                 execute(self._steps(attempt, decided), progress)
         except process.Cancelled:
-            # Who was evicted does not come back at once: the next installer finds nobody to evict, and swaps.
+            # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
             self._preparation.leave(keeps_turn=self._preparation.evicted)
             raise
         except (prepare.Queued, device_users.Blocked):
@@ -73,15 +73,15 @@ class Changer:
                 self._preparation.leave()
                 raise
             with self._host.finishing():
-                self._put_back(attempt, error, progress)
+                self._roll_back(attempt, error, progress)
 
     @property
     def evicted(self) -> bool:
-        """Whether the last try has made somebody go."""
+        """True when the last try has evicted a pod."""
         return self._preparation.evicted
 
     def yield_turn(self) -> None:
-        """Lets another host have its turn, where that could not be said before.
+        """Give the Lease back, if that failed before.
 
         Raises:
             errors.Failure: The record cannot be written.
@@ -89,16 +89,15 @@ class Changer:
         self._preparation.give_back()
 
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
-        """Removes what an interrupted change left on a host that is right."""
+        """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:
             self._host.remove(paths.CHANGING)
         self._preparation.give_back()
-        # To give the Lease back may have changed the record.
+        # The call above may have changed the record.
         known = record.read(self._host)
         settled = msgspec.structs.replace(known, attempt=None)
         if known.installed is not None:
-            # What breaks from now on is nobody's wish, as after a change, and nobody is evicted for it. The same
-            # content may have another tag now.
+            # As after a change: no pod is evicted for a fault from now on. The same content may have another tag now.
             named = msgspec.structs.replace(known.installed, version=self._settings.driver_version)
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
         if settled != known:
@@ -113,7 +112,7 @@ class Changer:
         return msgspec.structs.replace(installed, options=desired.options(self._settings))
 
     def _expected(self, digest: str) -> record.Driver | None:
-        """What will be in the store, as far as it is known before it is staged."""
+        """Return what is known of the driver before it is staged."""
         if self._settings.state == "Absent":
             return None
         settings = self._settings
@@ -133,7 +132,7 @@ class Changer:
         return self._drivers.steps(digest)
 
     def _prepare(self, attempt: prepare.Attempt, decided: decision.Decision, digest: str, progress: Progress) -> None:
-        """Everything up to begin-change; the end of the installer breaks it off."""
+        """Run the steps up to begin-change, which `host.stop` interrupts."""
         if decided.impossible:
             raise errors.Failure(" ".join(decided.impossible))
         execute(self._staging(decided, digest), progress, self._host.stop)
@@ -156,7 +155,7 @@ class Changer:
             wanted = target.packages if target else ()
             steps += self._swap.files(target, set(attempt.before.packages) - set(wanted))
         texts = target.options if target else {}
-        steps += self._swap.options(texts, "Keeps the parameters in /etc/modprobe.d, for this load and for any boot.")
+        steps += self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
             steps += self._swap.forget_rule()
         else:
@@ -171,12 +170,12 @@ class Changer:
         steps = [
             change_steps.Step(
                 name="prove-driver",
-                reason="Looks at modules, parameters, entries and device nodes: an exit code proves nothing.",
+                reason="Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults.",
                 act=lambda: self._verify(attempt),
             ),
             change_steps.Step(
                 name="record-driver",
-                reason=f"Notes in '{paths.RECORD}' what is installed now.",
+                reason=f"Records the installed driver in '{paths.RECORD}'.",
                 act=lambda: self._record(attempt),
             ),
         ]
@@ -184,7 +183,7 @@ class Changer:
             steps.append(
                 change_steps.Step(
                     name="end-change",
-                    reason="Lets the device plugin give devices again, and another host have its turn.",
+                    reason="Lets the device plugin allocate devices again, and gives the Lease back.",
                     act=lambda: self._end(attempt),
                 )
             )
@@ -202,49 +201,47 @@ class Changer:
                 path for module in current.loaded for path in host_state.options_elsewhere(self._host, module)
             )
             hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
-            raise errors.Failure(f"The driver is not what it should be: {'; '.join(remaining)}.{hint}")
+            raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
 
     def _record(self, attempt: prepare.Attempt) -> None:
         record.install(self._host, attempt.target, asked=attempt.asked, boot=attempt.current.boot)
 
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(paths.CHANGING)
-        # The one before stays at hand: to go back to it needs no network.
+        # The previous driver stays in the store, so that a return to it needs no network.
         before = attempt.before.kept
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))
         self._preparation.give_back()
 
-    def _put_back(self, attempt: prepare.Attempt, error: errors.Failure, progress: Progress) -> None:
-        back = rollback.Rollback(self._host, self._settings, self._swap)
+    def _roll_back(self, attempt: prepare.Attempt, error: errors.Failure, progress: Progress) -> None:
+        previous = rollback.Rollback(self._host, self._settings, self._swap)
         failures: dict[str, None] = {}
         try:
-            for step in back.steps(attempt.target):
+            for step in previous.steps(attempt.target):
                 try:
                     execute((step,), progress)
                 except errors.Failure as failure:
-                    # What can still be put back is: a host with half of its devices serves more than one with none.
+                    # The remaining steps still run: a host with half of its devices is better than one with none.
                     failures[str(failure)] = None
             if not failures:
-                execute(back.verification_steps(), progress)
+                execute(previous.verification_steps(), progress)
         except errors.Failure as failure:
             failures[str(failure)] = None
         if failures:
             self._host.remove(paths.CHANGING)
-            raise errors.Failure(
-                f"{error} The driver that was there cannot be put back: {' '.join(failures)}"
-            ) from error
+            raise errors.Failure(f"{error} The previous driver cannot be restored: {' '.join(failures)}") from error
         kept, tried = attempt.before.kept, attempt.target
         if kept is not None and kept.source == "kept" and tried is not None and tried.packages:
-            # Theirs cannot be made again out of what was installed.
+            # A foreign package cannot be rebuilt from its installed files.
             raise errors.Failure(
-                f"{error} The host has again the modules and options of others; what else was in packages that ours"
-                " replaced is gone."
+                f"{error} The previous modules and options are back; other files of the packages that were replaced"
+                " are gone."
             ) from error
-        raise errors.Failure(f"{error} The host has again what it had before.") from error
+        raise errors.Failure(f"{error} The host is back in its previous state.") from error
 
 
 def execute(steps: Sequence[change_steps.Step], progress: Progress, stop: threading.Event | None = None) -> None:
-    """Takes one step after the other, and tells of each; begins none any more once `stop` is set.
+    """Run the steps in order, and report each; once `stop` is set, no further step begins.
 
     Raises:
         process.Cancelled: `stop` is set.
@@ -252,7 +249,7 @@ def execute(steps: Sequence[change_steps.Step], progress: Progress, stop: thread
     """
     for step in steps:
         if stop is not None and stop.is_set():
-            raise process.Cancelled(f"The installer is to end, so it does not begin with {step.name}.")
+            raise process.Cancelled(f"The installer ends, so the step {step.name} does not begin.")
         began = time.monotonic()
         progress(step, "begun", 0)
         try:

@@ -1,1 +1,1 @@
-"""Pure decisions: the desired driver, whether it is there, and what to do; reads no disk, clock or network."""
+"""Pure decisions: the desired driver, its verification, and what to do; reads no disk, clock or network."""

@@ -1,4 +1,4 @@
-"""Steps: what the installer does, in pieces that have a name; running several is the caller's."""
+"""Steps of a change, each with a name and a reason; the caller runs them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """Something that is done to the host, or to the store of drivers.
+    """An action on the host or on the store of drivers.
 
-    Doing it twice changes nothing the second time, so that after a kill it is simply done again.
+    It is idempotent: after a kill, the next run repeats it.
     """
 
     name: str
     """In the imperative, such as unload-modules; a label in metrics, so never with a value in it."""
     reason: str
-    """One sentence: what it does here, and why."""
+    """One sentence with the action and its reason."""
     act: Callable[[], object] = field(compare=False, repr=False)
     """Raises `errors.Failure`."""

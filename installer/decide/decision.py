@@ -1,4 +1,4 @@
-"""What is to be done about a host, and why; nothing is done here."""
+"""The decision about a host, and its reasons."""
 
 import dataclasses
 import re
@@ -12,43 +12,43 @@ from installer.host import host_state
 
 
 class Kind(Enum):
-    """What becomes of a host."""
+    """The kind of a decision."""
 
     RIGHT = "right"
-    """It is as told."""
+    """The host is as the policy asks."""
     FOREIGN = "foreign"
-    """It has a working driver that others installed, and that one stays."""
+    """Others installed a working driver, which stays."""
     WAIT = "wait"
-    """It is not this pool's to change."""
+    """The running kernel belongs to another pool."""
     CHANGE = "change"
-    """Something has to be done."""
+    """The host has to be changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The judgement, and the sentences that it rests on."""
+    """A decision and its reasons, in sentences."""
 
     kind: Kind
     reasons: tuple[str, ...]
     faults: tuple[verification.Fault, ...] = ()
-    """Of a host whose driver is the right one, and not in order."""
+    """The faults of a host whose driver is the desired one."""
     replace: bool = False
-    """Another driver has to be put in place, or none."""
+    """True when the files of the driver have to be replaced or removed."""
     asked: str = ""
-    """The digest of everything that is asked for."""
+    """The digest of the whole config and of the driver."""
     impossible: tuple[str, ...] = ()
-    """What stands against it whatever is done, in sentences, so that nothing is begun; the last of the reasons."""
+    """Sentences about what the devices cannot provide, so that no change begins; also the last of the reasons."""
 
     @property
     def reload(self) -> bool:
-        """Whether modules have to be unloaded."""
+        """True when modules have to be unloaded."""
         return self.replace or any(
             fault.sort in (verification.Sort.FILES, verification.Sort.LOAD) for fault in self.faults
         )
 
     @property
     def disturbs(self) -> bool:
-        """Whether nobody may use a device meanwhile."""
+        """True when no device may be in use during the change."""
         return not self.impossible and (
             self.reload or any(fault.sort is verification.Sort.VFS for fault in self.faults)
         )
@@ -57,7 +57,7 @@ class Decision:
 def decide(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
-    """The verdict on a host; `digest` is the wanted driver's, `matches` searches a text for a pattern of RE2."""
+    """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
     found = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
     if found.kind is not Kind.CHANGE or settings.state == "Absent":
         return found
@@ -68,14 +68,14 @@ def decide(
 def _decided(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
-    if reason := _not_ours(settings, current.kernel, matches):
+    if reason := _other_pool(settings, current.kernel, matches):
         return Decision(kind=Kind.WAIT, reasons=(reason,))
     if settings.state == "Absent":
         return _absent(settings, current)
     return _present(settings, current, digest)
 
 
-def _not_ours(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
+def _other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
     kernels = settings.kernels
     if kernels is None:
         return None
@@ -91,7 +91,7 @@ def _not_ours(settings: config.Config, kernel: str, matches: Callable[[str, str]
 
 
 def _reported(kernel: str) -> str:
-    """A release as NFD reports it, by which the pool was chosen: what no label can hold is `_`, or gone at the ends."""
+    """Return a release as NFD writes it into the label that selects the pool, with `_` for invalid characters."""
     return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
 
 
@@ -113,7 +113,7 @@ def _present(settings: config.Config, current: host_state.HostState, digest: str
     if faults:
         replace = any(fault.sort is verification.Sort.FILES for fault in faults)
         return Decision(kind=Kind.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace)
-    return Decision(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and proved.",))
+    return Decision(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
@@ -145,14 +145,14 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
             kind=Kind.FOREIGN,
             reasons=("A driver that others installed is at work; we remove only what we installed.",),
         )
-    # The kernel's own modules may be loaded by any boot, and serve nobody: that is how a host without KAE looks.
+    # The kernel's own modules may be loaded at any boot without a device entry; a host without KAE looks the same.
     own = re.compile(rf"/lib/modules/{re.escape(current.kernel)}/kernel/")
     strangers = [name for name in current.loaded if name in current.files and not own.match(current.files[name].path)]
     if current.entries() or (strangers and settings.install_policy == "Always"):
         return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.")
     if current.rule or current.changing:
         return _change(f"'{paths.RULE if current.rule else paths.CHANGING}' was left behind.")
-    return Decision(kind=Kind.RIGHT, reasons=("There is no driver of ours, as told.",))
+    return Decision(kind=Kind.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
 
 
 def _change(reason: str) -> Decision:

@@ -1,6 +1,6 @@
-"""Whether a host has the driver that it should have: what a program's exit code does not prove.
+"""The faults of a host's driver, which exit codes of programs do not show.
 
-Each rule names the trap that it is there for, out of what users of KAE have met.
+The docstring of each rule names the case that users of KAE have met.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,21 +14,21 @@ from installer.store import record
 
 
 class Sort(Enum):
-    """What mends a fault."""
+    """The repair of a fault."""
 
     FILES = "files"
-    """The driver's files have to be put in place."""
+    """Install the driver's files."""
     LOAD = "load"
-    """Its modules have to be loaded anew, which nobody survives who uses a device."""
+    """Load its modules again, which no user of a device survives."""
     VFS = "vfs"
-    """Virtual functions have to be made or unmade, which their users do not survive."""
+    """Create or remove virtual functions, which their users do not survive."""
     NODES = "nodes"
-    """Something is written that disturbs nobody."""
+    """Write files or permissions, which disturbs no user."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Something on the host that is not as it should be."""
+    """A difference between the host and the config."""
 
     sort: Sort
     text: str
@@ -37,9 +37,9 @@ class Fault:
 def faults(
     settings: config.Config, current: host_state.HostState, driver: record.Driver, served: Collection[str] = ()
 ) -> tuple[Fault, ...]:
-    """What keeps this driver from being whole, at work, and as the config asks.
+    """Return the faults of this driver: files, modules, parameters, entries, virtual functions and device nodes.
 
-    `served` are addresses that had an entry before.
+    `served` are the PCI addresses that had an entry before.
     """
     needed = desired.modules(settings, current.functions)
     return (
@@ -53,20 +53,20 @@ def faults(
 
 
 def in_place(settings: config.Config, current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:
-    """What keeps this driver from being the one whose modules are loaded, whatever it is good for."""
+    """Return the faults that show that the loaded modules are not those of this driver."""
     needed = desired.modules(settings, current.functions)
     return (*_files(needed, current, driver), *_loaded(needed, current))
 
 
 def impossible(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
-    """What the config asks for and the host's devices cannot have, whatever is done; for people, with the remedy.
+    """Return sentences about what the config asks for and the devices cannot provide, with the remedy.
 
     The kernel refuses more virtual functions than sriov_totalvfs says, and a device that can have none has no such
     attribute (Documentation/ABI/testing/sysfs-bus-pci).
     """
     short: dict[tuple[str, int], list[str]] = {}
     for found in current.functions:
-        # A guest has nothing but virtual functions, which have none of their own.
+        # A guest has only virtual functions, which have none of their own.
         wanted = 0 if found.virtual or found.lent else settings.sriov.get(found.kind.name, 0)
         if wanted > found.total_vfs:
             short.setdefault((found.kind.name, found.total_vfs), []).append(found.address)
@@ -85,7 +85,7 @@ def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence
 
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
-    """Modprobe takes this driver's modules, and no others of the same name."""
+    """Check that modprobe loads this driver's modules, and no others of the same name."""
     ours = paths.modules(current.kernel)
     for name in needed:
         file = current.files.get(name)
@@ -98,7 +98,7 @@ def _files(needed: Collection[str], current: host_state.HostState, driver: recor
 
 
 def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
-    """What is loaded is what the files are: an initramfs may have loaded an older driver before (kae.md, 5.5)."""
+    """Check that the loaded modules are those of the files: an initramfs may have loaded an older driver."""
     for name in needed:
         module, file = current.loaded.get(name), current.files.get(name)
         if module is None:
@@ -113,7 +113,7 @@ def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[
 
 
 def _parameters(settings: config.Config, needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
-    """The parameters in force are those that were asked for, not those of some other options file."""
+    """Check that the parameters in force are those of the config, not those of another options file."""
     for name in needed:
         module = current.loaded.get(name)
         for key, value in sorted(settings.module_parameters.get(name, {}).items()):
@@ -123,7 +123,7 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
 
 
 def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
-    """Modules may be loaded and serve nobody: /sys/class/uacce is empty then."""
+    """Check that devices have entries: /sys/class/uacce may be empty although the modules are loaded."""
     for kind in settings.kinds:
         mine = [found for found in current.functions if found.kind == kind and not found.lent]
         if not mine or kind.module not in current.loaded or not desired.has_entries(settings, kind.module):
@@ -136,14 +136,14 @@ def _entries(settings: config.Config, current: host_state.HostState, served: Col
 
 
 def _options(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """The next boot loads the modules with the same parameters."""
+    """Check that the next boot loads the modules with the same parameters."""
     for module, text in desired.options(settings).items():
         if current.options.get(module) != text:
             yield Fault(sort=Sort.NODES, text=f"'{paths.options(module)}' does not say '{text.strip()}'.")
 
 
 def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """As many as asked for; an absent kind is left alone."""
+    """Check the number of virtual functions of each kind in the config."""
     for found in current.functions:
         wanted = settings.sriov.get(found.kind.name)
         if wanted is not None and not found.virtual and found.driver == found.kind.module and found.vfs != wanted:
@@ -152,7 +152,7 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
 
 
 def _nodes(current: host_state.HostState) -> Iterator[Fault]:
-    """Users who are not root can work with a device, also with one that is plugged in later."""
+    """Check that users other than root can open the devices, also those that appear later."""
     if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
     for found in current.entries():

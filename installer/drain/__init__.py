@@ -1,1 +1,1 @@
-"""Who uses a device, which pods are evicted, and the Lease that admits a host to a swap."""
+"""The device holders, their eviction, and the Lease that a host needs for a swap."""

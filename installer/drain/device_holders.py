@@ -1,7 +1,7 @@
-"""Who holds a device of the host: the pods that the kubelet gave one, and every process that has one open.
+"""The device holders: pods to which the kubelet gave a device, and processes that have one open.
 
-Pods come from the kubelet's pod-resources socket, so that no right to list pods is needed; processes from /proc of the
-host, as a container that mounts /dev needs no device plugin. What vanishes while it is looked at holds nothing.
+The kubelet's pod-resources socket names the pods, which needs no right to list pods. /proc of the host shows the
+processes, as a container that mounts /dev needs no device plugin. A process that vanishes meanwhile holds nothing.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 KUBELET = "/var/lib/kubelet"
 SOCKET = f"{KUBELET}/pod-resources/kubelet.sock"
-"""At this place whatever the kubelet's --root-dir says (DefaultPodResourcesPath of pkg/kubelet/apis/podresources)."""
+"""The path does not depend on the kubelet's --root-dir (DefaultPodResourcesPath of pkg/kubelet/apis/podresources)."""
 
 LOGS = "/var/log/pods"
 """A folder for each pod, <namespace>_<name>_<uid>: the kubelet's BuildPodLogsDirectory, pkg/kubelet/kuberuntime."""
 
 DEADLINE_S = 10
-"""For the kubelet's answer."""
+"""The time limit of the kubelet's answer."""
 
 _MESSAGE_BYTES = 64 << 20
-"""A node may have more pods than the 4 MiB that gRPC takes by default."""
+"""A node may have more pods than fit in gRPC's default of 4 MiB."""
 
 # The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
 _POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
@@ -45,7 +45,7 @@ class Process:
     devices: tuple[str, ...]
     """Names of entries, such as hisi_hpre-2."""
     pod_uid: str = ""
-    """Of the pod that it belongs to; empty for one of the host."""
+    """The uid of its pod; empty for a process of the host."""
 
     @property
     def text(self) -> str:
@@ -62,7 +62,7 @@ class Pod:
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Containers, and the PCI addresses that the kubelet gave to each."""
     processes: tuple[Process, ...] = ()
-    """What has a device open in it, where the kubelet gave it none."""
+    """The processes with an open device, if the kubelet gave the pod none."""
 
     @property
     def key(self) -> str:
@@ -79,7 +79,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """A virtual function that another driver has, to hand it on to a virtual machine."""
+    """A virtual function that another driver is bound to, mostly for a virtual machine."""
 
     address: str
     driver: str
@@ -95,20 +95,20 @@ Holder = Pod | Process | Guest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Who holds a device now: pods by namespace and name, processes of no known pod by number, then guests."""
+    """The device holders: pods by namespace and name, processes of no known pod by number, then guests."""
 
     holders: tuple[Holder, ...] = ()
     notes: tuple[str, ...] = ()
-    """What could not be looked at, in sentences."""
+    """Sentences about what could not be read."""
 
 
 def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Found:
-    """The holders of a device of these resources, or of one of these entries.
+    """Return the holders of a device of these resources, or of one of these entries.
 
-    A host without the kubelet's socket has no pods that the kubelet could name, which is noted.
+    Without the kubelet's socket only processes are read, which a note says.
 
     Raises:
-        errors.Failure: The kubelet is there and does not answer, so that nobody knows.
+        errors.Failure: The kubelet does not answer, so the holders are unknown.
     """
     pods, notes = _pods(host, resources)
     known = {pod.key: pod for pod in pods}
@@ -134,16 +134,16 @@ def _pods(host: chroot.Host, resources: Collection[str]) -> tuple[list[Pod], tup
 
 
 def _listed(socket: Path, resources: Collection[str]) -> list[Pod]:
-    # With what they import they take 20 MB, of which a host that is already right is spared.
+    # These imports take 20 MB, which a host that needs no change saves.
     import grpc  # noqa: PLC0415 - see above
 
     from installer.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
     from installer.api import podresources_v1_pb2_grpc as rpc  # noqa: PLC0415 - see above
 
     options = (
-        ("grpc.default_authority", "localhost"),  # The path, gRPC's default, is no host for the kubelet's server.
+        ("grpc.default_authority", "localhost"),  # The kubelet's server refuses gRPC's default, the path.
         ("grpc.max_receive_message_length", _MESSAGE_BYTES),
-        ("grpc.use_local_subchannel_pool", 1),  # A connection of its own, which ends with this call.
+        ("grpc.use_local_subchannel_pool", 1),  # A separate connection, which ends with this call.
     )
     # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
     folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -152,7 +152,7 @@ def _listed(socket: Path, resources: Collection[str]) -> list[Pod]:
             lister = rpc.PodResourcesListerStub(channel)
             answer = lister.List(messages.ListPodResourcesRequest(), timeout=DEADLINE_S)
     except grpc.RpcError as error:
-        call = cast("grpc.Call", error)  # What a stub raises is both.
+        call = cast("grpc.Call", error)  # A stub raises an object of both types.
         said = {
             grpc.StatusCode.UNAVAILABLE: f"nobody answers at '{SOCKET}'",
             grpc.StatusCode.DEADLINE_EXCEEDED: f"no answer at '{SOCKET}' within {DEADLINE_S} seconds",
@@ -186,20 +186,20 @@ def _processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Iterator[Proc
         devices = tuple(sorted(_open_entries(folder / "fd", names)))
         comm = _text(folder / "comm") if devices else None
         if comm is not None:
-            # A process may call itself whatever it likes.
+            # A process may set any name.
             name = "".join(sign if sign.isprintable() else "?" for sign in comm.rstrip("\n")) or "?"
             yield Process(pid=pid, name=name, devices=devices, pod_uid=_pod_uid(_text(folder / "cgroup") or ""))
 
 
 def _open_entries(folder: Path, names: Mapping[str, str]) -> set[str]:
-    """The entries whose node a process has open, by whatever name it knows it; `names` by the node's numbers."""
+    """Return the entries whose node a process has open under any path; `names` maps node numbers to entries."""
     entries = set(names.values())
     found = set()
     for descriptor in _names(folder):
         path = f"{folder}/{descriptor}"
         with contextlib.suppress(OSError):
             target = os.readlink(path)  # noqa: PTH115 - a large host has a hundred thousand of them
-            # Only what may be a device is looked at: with a file of a server that is gone, that would take for ever.
+            # Only possible devices are read: stat of a file on a dead server would hang.
             if "/dev/" in target or target.rpartition("/")[2] in entries:
                 node = os.stat(path)  # noqa: PTH116 - see above
                 if stat.S_ISCHR(node.st_mode):
@@ -213,7 +213,7 @@ def _pod_uid(cgroup: str) -> str:
 
 
 def _pod_names(host: chroot.Host) -> dict[str, tuple[str, str]]:
-    """Namespace and name by the pod's uid; none of the three can hold an underscore."""
+    """Return namespace and name by the pod's uid; none of the three can contain an underscore."""
     parts = (name.split("_") for name in readings.names(host.resolved(LOGS)))
     return {part[2]: (part[0], part[1]) for part in parts if len(part) == 3}
 

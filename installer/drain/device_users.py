@@ -1,4 +1,4 @@
-"""Those who use the host's devices: who they are, and how they are made to let go."""
+"""The users of the host's devices, and their drain."""
 
 from collections.abc import Sequence
 
@@ -8,42 +8,42 @@ from installer.host import chroot, host_state, pci
 from runtime import errors
 
 _NAMED = 8
-"""So many holders are named in a sentence; a device that is shared may have 128."""
+"""The number of holders that a sentence names; a shared device may have 128."""
 
 
 class Blocked(errors.Failure):
-    """Somebody would not let go of a device, or is not asked to."""
+    """A device is still held."""
 
 
 class Spared(Blocked):
-    """Nobody is asked to let go, as nothing new was asked of us; it is looked again soon."""
+    """A device is held, and the config has not changed, so no pod is evicted."""
 
 
 class DeviceUsers:
-    """Pods that were given a device, and processes that have one open."""
+    """The pods that were given a device, and the processes that have one open."""
 
     def __init__(self, host: chroot.Host, settings: config.Config, api: cluster.Cluster) -> None:
-        """Nobody is asked yet."""
+        """Take the parts."""
         self._host = host
         self._settings = settings
         self._api = api
         self.evictions = 0
-        """How many pods have been made to go."""
+        """The number of evicted pods."""
 
     def present(self, current: host_state.HostState) -> tuple[str, ...]:
-        """Who holds a device now, each in words.
+        """Return the device holders, each in words.
 
         Raises:
-            errors.Failure: The kubelet does not say.
+            errors.Failure: The kubelet does not answer.
         """
         return tuple(holder.text for holder in self._find(current).holders)
 
     def drain(self, current: host_state.HostState) -> None:
-        """Has them go, and waits for them.
+        """Evict the pods, and wait until no device is held.
 
         Raises:
-            Blocked: Somebody holds a device at the deadline.
-            process.Cancelled: The installer is to end.
+            Blocked: A device is held at the deadline.
+            process.Cancelled: The installer ends.
         """
         limit_s = self._settings.drain.timeout_seconds
         ended = eviction.Drain(
@@ -54,7 +54,7 @@ class DeviceUsers:
             stop=self._host.stop,
         ).run()
         if isinstance(ended, eviction.Stayed):
-            who = listed([holder.text for holder in ended.holders]) or "somebody"
+            who = listed([holder.text for holder in ended.holders]) or "an unknown holder"
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
 
@@ -73,6 +73,6 @@ class DeviceUsers:
 
 
 def listed(texts: Sequence[str]) -> str:
-    """The first of these, and how many more there are."""
+    """Return the first of these, and the number of the others."""
     more = len(texts) - _NAMED
     return ", ".join(texts[:_NAMED]) + (f", and {more} more" if more > 0 else "")

@@ -1,6 +1,6 @@
-"""Has those who hold a device let go of it: pods are asked for by eviction, everybody is waited for, up to a deadline.
+"""The drain: it evicts the pods that hold a device, and waits for all holders up to a deadline.
 
-Who may be asked to go, and at which pace, is the disruption budgets' to say; nothing is ever deleted or killed here.
+Disruption budgets decide which pods are evicted, and when; the drain never deletes or kills anything.
 """
 
 import logging
@@ -16,13 +16,13 @@ from runtime import errors, process
 LOG = logging.getLogger(__name__)
 
 POLL_S = 1.0
-"""Between two looks at who holds a device."""
+"""The pause between two looks at the holders."""
 
 AGAIN_S = 5.0
-"""Until a pod that could not be evicted is asked for again, and until an API server that is gone is."""
+"""The pause before a refused eviction, or an API server that does not answer, is tried again."""
 
 _PAUSES_S = {
-    # One of the same name, as of a StatefulSet, may have come since.
+    # A pod of the same name, as of a StatefulSet, may have started since.
     cluster.Outcome.ACCEPTED: 60.0,
     cluster.Outcome.GONE: 60.0,
     cluster.Outcome.NOT_NOW: AGAIN_S,
@@ -32,50 +32,50 @@ _PAUSES_S = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """Nobody holds a device."""
+    """No device is held."""
 
     waited_s: float
     notes: tuple[str, ...] = ()
-    """What could not be looked at, in sentences."""
+    """Sentences about what could not be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stayed:
-    """The deadline passed before everybody had let go."""
+    """A device is still held at the deadline."""
 
     holders: tuple[device_holders.Holder, ...]
-    """Those who were seen last; nobody where it was not known."""
+    """The last known holders; none if they are unknown."""
     notes: tuple[str, ...]
-    """Why: what the budgets and the API server said, in sentences."""
+    """The reasons of the budgets and of the API server, in sentences."""
 
 
 @dataclass(kw_only=True)
 class Drain:
-    """A drain, to be run once."""
+    """A drain, which runs once."""
 
     find: Callable[[], device_holders.Found]
     evict: Callable[[str, str], cluster.Answer]
     """As `cluster.Cluster.evict`."""
     deadline_s: float
-    """From the beginning of the run."""
+    """Seconds from the beginning of the run."""
     enabled: bool
-    """False: nobody is evicted, all are waited for."""
+    """False: no pod is evicted, and the drain only waits."""
     stop: threading.Event
-    """Breaks the drain off."""
+    """Interrupts the drain."""
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] | None = None
-    """Waits so many seconds, or until `stop` is set."""
+    """Waits for these seconds, or until `stop` is set."""
     told: Callable[[device_holders.Found], object] | None = None
-    """Told of all that is found, so that people can see who is waited for."""
+    """Called with the holders after each look."""
     _found: device_holders.Found = field(default_factory=device_holders.Found, init=False)
     _answers: dict[str, cluster.Answer] = field(default_factory=dict, init=False)
     _next_s: dict[str, float] = field(default_factory=dict, init=False)
-    """When to ask for a pod again."""
+    """The times of the next eviction requests, by pod."""
     _api_note: str = field(default="", init=False)
     _api_next_s: float = field(default=-math.inf, init=False)
 
     def run(self) -> Drained | Stayed:
-        """Returns when nobody holds a device, or at the deadline.
+        """Return when no device is held, or at the deadline.
 
         Raises:
             process.Cancelled: `stop` was set.
@@ -85,7 +85,7 @@ class Drain:
         end_s = began_s + self.deadline_s
         while True:
             if self.stop.is_set():
-                raise process.Cancelled("The drain was broken off, as the installer is to end.")
+                raise process.Cancelled("The drain was interrupted, as the installer ends.")
             if self._nobody():
                 return Drained(waited_s=self.clock() - began_s, notes=self._found.notes)
             if self.clock() >= end_s:
@@ -95,7 +95,7 @@ class Drain:
             pause(max(0.0, min(POLL_S, end_s - self.clock())))
 
     def _nobody(self) -> bool:
-        """Whether certainly nobody holds a device."""
+        """Return whether certainly no device is held."""
         try:
             self._found = self.find()
             certain = True
@@ -107,10 +107,10 @@ class Drain:
         return certain and not self._found.holders
 
     def _evict(self, end_s: float) -> None:
-        """Asks for each pod whose time has come."""
+        """Request the evictions that are due."""
         for pod in self._found.holders:
             now_s = self.clock()
-            # While nobody answers, one is enough: each question takes its time.
+            # While the API server does not answer, one request per look is enough, as each takes its time.
             if self.stop.is_set() or now_s >= end_s or now_s < self._api_next_s:
                 return
             if isinstance(pod, device_holders.Pod) and now_s >= self._next_s.get(pod.key, now_s):
@@ -134,7 +134,7 @@ class Drain:
         self._next_s[pod.key] = self.clock() + _PAUSES_S[answer.outcome]
 
     def _notes(self) -> tuple[str, ...]:
-        waits = () if self.enabled else ("Nobody is evicted, as the policy's drain is not enabled.",)
+        waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
         api = (self._api_note,) if self._api_note else ()
         pods = [pod for pod in self._found.holders if isinstance(pod, device_holders.Pod)]
         said = [(pod, self._answers[pod.key].reason) for pod in pods if pod.key in self._answers]

@@ -1,4 +1,4 @@
-"""The host: files below its root, and its own programs, which run in it by chroot."""
+"""Access to the host: files below its root, and its own programs, which run by chroot."""
 
 import contextlib
 import errno
@@ -13,29 +13,29 @@ from runtime import errors, process
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
-    "LC_ALL": "C",  # Their words are read.
+    "LC_ALL": "C",  # The installer parses their output.
     "HOME": "/root",
 }
 
-_SAID = 2000  # characters of what a program said that stand in an error
+_QUOTED = 2000  # characters of a program's output that an error quotes
 
 
 class CommandFailed(errors.Failure):
-    """A program of the host, or of the image, ended with an error; `said` is what it printed, both streams in one."""
+    """A program of the host or of the image ended with an error; `said` is its output, both streams in one."""
 
     def __init__(self, command: Sequence[str], code: int, said: str) -> None:
         self.command = tuple(command)
         self.code = code
         self.said = said.strip()
-        last = self.said[-_SAID:].splitlines()
+        last = self.said[-_QUOTED:].splitlines()
         super().__init__(f"'{' '.join(self.command)}' ended with {code}: {'; '.join(filter(None, last[-3:]))}")
 
 
 class Host:
     """A host whose root is mounted at a folder.
 
-    Methods take the host's own absolute paths. `enter` is what stands before a command that is to run in it: chroot,
-    unless a test has other means. Setting `stop` breaks off what `run` is waiting for, save where it is told to finish.
+    Methods take the host's own absolute paths. `enter` is the prefix of commands that run in it: chroot, except in
+    tests. Setting `stop` interrupts `run`, unless it has to finish.
     """
 
     def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
@@ -46,7 +46,7 @@ class Host:
 
     @contextlib.contextmanager
     def finishing(self) -> Iterator[None]:
-        """Within it no program is broken off by `stop`: half a change is worse than a late end."""
+        """Return a context in which `stop` interrupts no program: half a change is worse than a late end."""
         self._finishes = True
         try:
             yield
@@ -54,11 +54,11 @@ class Host:
             self._finishes = False
 
     def path(self, absolute: str) -> Path:
-        """Where the host's path lies here; links below the host's root that are absolute are not followed."""
+        """Return the local path of a host's path; absolute links below the host's root are not followed."""
         return self.root / absolute.lstrip("/")
 
     def resolved(self, absolute: str, *, depth: int = 8) -> Path:
-        """Where the host's path leads when it is itself a link, as the host would follow it."""
+        """Return the local path of a host's path, which is followed as on the host if it is a link itself."""
         here = self.path(absolute)
         while depth and here.is_symlink():
             target = here.readlink()
@@ -67,26 +67,26 @@ class Host:
         return here
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
-        """What a program of the host prints, both streams in one.
+        """Run a program of the host, and return its output, both streams in one.
 
         Raises:
-            CommandFailed: It ended with an error, or there is no such program (127).
-            process.TooSlow: It was ended after `timeout_s`.
-            process.Cancelled: It was ended because `stop` was set; never with `finish`.
+            CommandFailed: It ended with an error, or does not exist (127).
+            process.TooSlow: It was killed after `timeout_s`.
+            process.Cancelled: It was killed because `stop` was set; never with `finish`.
         """
         stop = None if finish or self._finishes else self.stop
         return execute((*self._enter, *command), command, process.Limits(timeout_s=timeout_s, stop=stop))
 
     def has(self, program: str) -> bool:
-        """Whether the host has a program of this name."""
+        """Return whether the host has a program of this name."""
         folders = process.PATH.split(":")
         return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
-        """Gives a file its text, whole or not at all, also when the power fails.
+        """Write a file atomically, also if the power fails.
 
         Raises:
-            errors.Failure: The disk did not take it.
+            errors.Failure: The file cannot be written.
         """
         with self._fresh(absolute) as fresh, fresh.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
@@ -95,10 +95,10 @@ class Host:
             os.fsync(file.fileno())
 
     def copy(self, source: Path, absolute: str, *, mode: int = 0o644) -> None:
-        """Puts a file, or a link as it is, to its place: whole or not at all, also when the power fails.
+        """Copy a file or a link atomically, also if the power fails.
 
         Raises:
-            errors.Failure: The disk did not take it, or there is nothing to copy.
+            errors.Failure: The file cannot be written, or the source does not exist.
         """
         if not os.path.lexists(source):
             raise errors.Failure(f"'{absolute}' on the host cannot be written: its copy '{source}' is not there.")
@@ -114,7 +114,7 @@ class Host:
 
     @contextlib.contextmanager
     def _fresh(self, absolute: str) -> Iterator[Path]:
-        """A path beside a file, which becomes it in the end; where something fails nothing is left of it."""
+        """Return a context with a sibling path that replaces the file at the end; a failure removes it."""
         target = self.path(absolute)
         fresh = target.with_name(f".{target.name}.new")
         try:
@@ -128,10 +128,10 @@ class Host:
             raise failure(absolute, error) from error
 
     def write_attribute(self, absolute: str, text: str) -> None:
-        """Writes to an attribute of sysfs, which the kernel acts upon before the write returns.
+        """Write to an attribute of sysfs; the kernel acts before the write returns.
 
         Raises:
-            errors.Failure: With the kernel's answer.
+            errors.Failure: The kernel refuses, with its reason.
         """
         try:
             with self.path(absolute).open("r+", encoding="ascii") as file:
@@ -140,10 +140,10 @@ class Host:
             raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {error.strerror}.") from error
 
     def permit(self, absolute: str, mode: int) -> None:
-        """Gives a file these permissions.
+        """Set the mode of a file.
 
         Raises:
-            errors.Failure: It is not there, or the file system has none.
+            errors.Failure: The file does not exist, or the file system refuses.
         """
         try:
             self.path(absolute).chmod(mode)
@@ -151,10 +151,10 @@ class Host:
             raise failure(absolute, error) from error
 
     def remove_folder(self, absolute: str) -> None:
-        """Removes a folder with all that is in it; it need not be there.
+        """Remove a folder and its content, if it exists.
 
         Raises:
-            errors.Failure: Something of it stays.
+            errors.Failure: A part of it stays.
         """
         try:
             shutil.rmtree(self.path(absolute))
@@ -164,7 +164,7 @@ class Host:
             raise failure(absolute, error) from error
 
     def remove(self, absolute: str) -> None:
-        """Removes a file; it need not be there.
+        """Remove a file, if it exists.
 
         Raises:
             errors.Failure: It stays.
@@ -176,7 +176,7 @@ class Host:
 
 
 def failure(absolute: str, error: OSError) -> errors.Failure:
-    """A sentence about a path of the host that could not be changed."""
+    """Return the failure for a path of the host that could not be changed."""
     if error.errno == errno.ENOSPC:
         return errors.Failure(f"The disk of '{absolute}' on the host is full.")
     return errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.")
@@ -188,7 +188,7 @@ def execute(
     limits: process.Limits,
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Run a program to its end, as `Host.run` does; `shown` is the command in messages."""
+    """Run a program as `Host.run` does; `shown` is the command in messages."""
     command = process.Command(
         arguments=arguments, environment={**_ENVIRONMENT, **environment}, shown=" ".join(shown), merged=True
     )

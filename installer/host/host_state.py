@@ -1,4 +1,4 @@
-"""Looks at the host: everything that the installer decides by, in one value."""
+"""The state of the host: everything that a decision needs, in one value."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from installer.store import record
 from runtime import errors, readings
 
 RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
-"""Whoever may open a device is decided by who is given it: in a container the device cgroup, not the mode."""
+"""Access is limited by the device cgroup of a container, not by the mode of the node."""
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
 
@@ -22,38 +22,38 @@ _EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI speci
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """A host as it is."""
+    """The state of a host."""
 
     kernel: str
     boot: str
-    """Another boot has another one."""
+    """The boot id, which differs for each boot."""
     system: str
-    """The operating system, as it calls itself."""
+    """The name of the operating system."""
     secure_boot: bool
     free_bytes: int
-    """Of the disk that the store of drivers is on."""
+    """The free space of the disk with the store of drivers."""
     functions: tuple[pci.Function, ...]
     loaded: Mapping[str, kmod.Module]
     files: Mapping[str, kmod.File]
-    """What modprobe would load, by module."""
+    """The files that modprobe would load, by module."""
     options: Mapping[str, str]
-    """Texts of the modules' options files, as far as there are any."""
+    """The texts of existing options files, by module."""
     rule: bool
-    """Whether our udev rule is there."""
+    """True when the udev rule has the text of `RULE`."""
     record: record.Record
     changing: bool
-    """Whether driver-changing is there."""
+    """True while the change is announced (driver-changing)."""
 
     def entries(self) -> tuple[pci.Function, ...]:
-        """The functions that user space can work with."""
+        """Return the functions that user space can use."""
         return tuple(function for function in self.functions if function.entry is not None)
 
 
 def read(host: chroot.Host, settings: config.Config) -> HostState:
-    """The host of this moment.
+    """Read the state of the host.
 
     Raises:
-        errors.Failure: It is no host, or its record cannot be read.
+        errors.Failure: The folder is no host, or its record cannot be read.
     """
     running = kernel(host)
     return HostState(
@@ -73,10 +73,10 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
 
 
 def kernel(host: chroot.Host) -> str:
-    """The release of the running kernel.
+    """Return the release of the running kernel.
 
     Raises:
-        errors.Failure: It is no host.
+        errors.Failure: The folder is no host.
     """
     release = readings.text(host.path("/proc/sys/kernel/osrelease"))
     if not release:
@@ -92,7 +92,7 @@ def _system(host: chroot.Host) -> str:
 
 def _secure_boot(host: chroot.Host) -> bool:
     with contextlib.suppress(OSError):
-        # Four bytes of attributes, then the value; Documentation/filesystems/efivarfs.rst.
+        # Four bytes of attributes precede the value (Documentation/filesystems/efivarfs.rst).
         return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
     return False
 
@@ -108,7 +108,7 @@ def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
 
 
 def options_elsewhere(host: chroot.Host, module: str) -> tuple[str, ...]:
-    """The files that set a module's parameters, too, beside its own options file (modprobe.d(5))."""
+    """Return the other files that set a module's parameters (modprobe.d(5))."""
     line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
     found = [
         path
@@ -123,7 +123,7 @@ def options_elsewhere(host: chroot.Host, module: str) -> tuple[str, ...]:
 
 
 def text(host: chroot.Host, absolute: str) -> str | None:
-    """The text of a file of the host; None where there is none."""
+    """Return the text of a file of the host; None if it cannot be read."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return host.resolved(absolute).read_text("utf-8")
     return None

@@ -15,7 +15,7 @@ _LOAD_S = 300
 _INDEX_S = 600
 
 _ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
-"""Modules of KAE's live migration: they use hisi_qm, and we neither install nor load them."""
+"""Modules of KAE's live migration, which use hisi_qm; the installer unloads them, and never loads them."""
 
 _REASONS = (
     ("Required key not available", "it has no signature, and a kernel in secure boot wants one"),
@@ -38,20 +38,20 @@ _REASONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """A module that is loaded."""
+    """A loaded module."""
 
     name: str
     version: str | None
     build: str | None
-    """The digest of its sources (srcversion), where the kernel was configured to know it."""
+    """The digest of its sources (srcversion), if the kernel is configured to have it."""
     parameters: Mapping[str, str]
     users: int
-    """How often it is in use, by other modules or by open files."""
+    """The number of its users, modules and open files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """What modprobe would load for a name."""
+    """The file that modprobe would load for a name."""
 
     path: str
     version: str | None
@@ -59,14 +59,14 @@ class File:
 
 
 def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
-    """Those of these modules that the kernel has."""
+    """Return the loaded ones of these modules."""
     return {name: found for name in names if (found := _module(host, name)) is not None}
 
 
 def _module(host: chroot.Host, name: str) -> Module | None:
     folder = host.path(f"/sys/module/{name}")
     users = readings.integer(folder / "refcnt")
-    # What is built into the kernel has a folder too, without this file.
+    # Code that is built into the kernel also has a folder, without this file.
     if users is None:
         return None
     parameters = {key: readings.text(folder / "parameters" / key) for key in readings.names(folder / "parameters")}
@@ -80,17 +80,17 @@ def _module(host: chroot.Host, name: str) -> Module | None:
 
 
 def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
-    """What modprobe would load for each of these names; a name without a file is left out."""
+    """Return the file that modprobe would load for each name, if there is one."""
     try:
         said = host.run("modinfo", "-k", kernel, *names)
     except chroot.CommandFailed as error:
-        # It goes on after a name that it does not know; a host without the program knows none.
+        # modinfo continues after an unknown name. A host without the program has no file.
         said = error.said
     files = {}
     for part in re.split(r"^(?=filename:)", said, flags=re.MULTILINE):
         fields = dict(re.findall(r"^(filename|version|srcversion):\s+(\S.*)$", part, re.MULTILINE))
         path = fields.get("filename", "")
-        # The kernel takes a hyphen in a file's name for an underscore; what is built in has no path.
+        # The kernel reads a hyphen in a file's name as an underscore; built-in code has no path.
         name = posixpath.basename(path).partition(".ko")[0].replace("-", "_")
         if path.startswith("/") and name in names:
             files[name] = File(path=path, version=fields.get("version"), build=fields.get("srcversion"))
@@ -98,22 +98,22 @@ def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, 
 
 
 def differ(one: Module, file: File) -> bool:
-    """Whether a loaded module is certainly another one than a file's."""
+    """Return whether a loaded module certainly differs from that of a file."""
     if one.build and file.build:
         return one.build != file.build
     return bool(one.version and file.version) and one.version != file.version
 
 
 def built_for(host: chroot.Host, path: str) -> str:
-    """The release of the kernel that a module file was built for (the first word of its vermagic)."""
+    """Return the kernel release that a module file was built for (the first word of its vermagic)."""
     return host.run("modinfo", "-F", "vermagic", path).split(" ")[0].strip()
 
 
 def load(host: chroot.Host, name: str) -> None:
-    """Loads a module with the parameters of its options file.
+    """Load a module with the parameters of its options file.
 
     Raises:
-        errors.Failure: With the kernel's reason, in words for people.
+        errors.Failure: The module cannot be loaded, with the kernel's reason in words.
     """
     try:
         host.run("modprobe", name, timeout_s=_LOAD_S, finish=True)
@@ -122,16 +122,16 @@ def load(host: chroot.Host, name: str) -> None:
 
 
 def unload(host: chroot.Host, names: Iterable[str]) -> None:
-    """Unloads those of these modules that are loaded, in this order.
+    """Unload the loaded ones of these modules, in this order.
 
     Raises:
-        errors.Failure: One is in use, and by what.
+        errors.Failure: A module is in use, with its users.
     """
     for name in (*_ABOVE, *names):
         if _module(host, name) is None:
             continue
         try:
-            # Not modprobe -r: it does not know a module whose file has gone, and takes others away too.
+            # modprobe -r does not find a module whose file was removed, and also unloads other modules.
             host.run("rmmod", name, timeout_s=_LOAD_S, finish=True)
         except chroot.CommandFailed as error:
             raise errors.Failure(f"Module {name} cannot be unloaded: {_users(host, name, error.said)}.") from error
@@ -140,10 +140,10 @@ def unload(host: chroot.Host, names: Iterable[str]) -> None:
 
 
 def index(host: chroot.Host, kernel: str) -> None:
-    """Tells modprobe which modules there are.
+    """Update the index of modules with depmod.
 
     Raises:
-        errors.Failure: depmod failed; what modprobe knew before, it knows again.
+        errors.Failure: depmod failed; the previous index was restored.
     """
     kept = _kept_index(host, kernel)
     try:
@@ -158,10 +158,10 @@ def index(host: chroot.Host, kernel: str) -> None:
 
 
 def _kept_index(host: chroot.Host, kernel: str) -> dict[Path, Path]:
-    """Links to the files of the index, which need no room.
+    """Create hard links to the files of the index, which need no disk space.
 
-    On a full disk depmod puts half a file in the place of a whole one (depmod_output of kmod's tools/depmod.c), and it
-    is the index of all modules, not of ours alone.
+    On a full disk depmod replaces a file by a truncated one (depmod_output of kmod's tools/depmod.c), in the index of
+    all modules.
     """
     folder = host.path(f"/lib/modules/{kernel}")
     kept = {}

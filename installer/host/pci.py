@@ -1,4 +1,4 @@
-"""The PCI functions of the host's KAE devices, and the entries and device nodes that the driver gives them."""
+"""The PCI functions of the host's KAE devices, with their entries and device nodes."""
 
 import os
 import stat
@@ -16,9 +16,9 @@ class Entry:
 
     name: str
     numbers: str
-    """Major and minor number of its device node, such as 239:2."""
+    """The major and minor number of its device node, such as 239:2."""
     mode: int | None
-    """Permissions of the device node; None where it is missing."""
+    """The mode of the device node; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,18 +31,18 @@ class Function:
     driver: str | None
     entry: Entry | None
     vfs: int
-    """How many virtual functions it has now."""
+    """The number of its virtual functions."""
     total_vfs: int
-    """How many it could have."""
+    """The number of virtual functions that it can have."""
 
     @property
     def folder(self) -> str:
-        """Its folder in sysfs."""
+        """The path of its folder in sysfs."""
         return f"/sys/bus/pci/devices/{self.address}"
 
     @property
     def lent(self) -> bool:
-        """Whether a driver that is none of KAE's has it, mostly to hand it on to a virtual machine."""
+        """True when another driver is bound to it, mostly for a virtual machine."""
         return self.driver not in (None, self.kind.module)
 
 
@@ -53,9 +53,9 @@ def found(host: chroot.Host, vendor: str, kinds: Sequence[shapes.Kind]) -> tuple
 
 
 def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
-    """The virtual functions of this host's physical ones that another driver has; whoever takes them away has to wait.
+    """Return the virtual functions of this host's physical ones that another driver is bound to.
 
-    In a virtual machine, where the physical ones are not, nothing takes them away.
+    A virtual machine has no physical ones, so nothing removes its virtual functions.
     """
     at_home = any(found.vfs and not found.lent for found in functions)
     return tuple(found for found in functions if at_home and found.virtual and found.lent)

@@ -1,6 +1,6 @@
 """Packages, by the host's own dnf (else yum) and rpm.
 
-dnf finds and fetches, and changes nothing; rpm puts in and removes what lies on the host, and asks nobody.
+dnf resolves and downloads, and changes nothing; rpm installs and removes without the network.
 """
 
 import re
@@ -19,15 +19,19 @@ _LOCK_POLL_S = 0.5
 _OPTIONS = (
     "--assumeyes",
     "--color=never",
-    "--debuglevel=2",  # With less it does not tell which packages are on the host already.
+    "--debuglevel=2",  # With less dnf does not print which packages are installed.
     "--best",  # The newest of a name, or none.
     "--setopt=strict=1",
     "--setopt=install_weak_deps=0",
     # With --downloadonly dnf 4.14 does check signatures, after the download: but only where the repository's own
-    # gpgcheck says so, and with --assumeyes it first imports whatever key the repository names as gpgkey, which no
-    # dry look at a host may do. `check_signatures` trusts what the host's administrator has imported, and nothing else.
+    # gpgcheck says so, and with --assumeyes it first imports any key that the repository names as gpgkey.
+    # `check_signatures` trusts only the keys that the host's administrator has imported.
     "--nogpgcheck",
 )
+
+_VERIFIED = re.compile(r"ignature, key ID \w+: OK")
+_UNTRUSTED = re.compile(r": (?:BAD|NOKEY|NOTTRUSTED)")
+"""The lines of rpmkeys about signatures of the header or of the payload."""
 
 _ALREADY = re.compile(r"^Package (\S+) is already installed\.$", re.MULTILINE)
 _FIELDS = "%{NAME}\t%{NVRA}\n"
@@ -36,27 +40,27 @@ _FIELDS = "%{NAME}\t%{NVRA}\n"
 def download(
     host: chroot.Host, names: Sequence[str], repositories: Sequence[str], gpg_check: bool, folder: str
 ) -> tuple[str, ...]:
-    """Fetches packages, and what they need beyond what is installed, into a folder of the host; returns their paths.
+    """Download packages and their missing dependencies into a folder of the host; return the files' paths.
 
-    Nothing is installed. With `repositories` only these are asked, else the node's own. What is installed already is
-    fetched like anything else that is named. Each file is called name-version-release.architecture.rpm.
+    Nothing is installed. Only `repositories` are used, or the node's own if there are none. A named package is
+    downloaded even if it is installed. Each file is called name-version-release.architecture.rpm.
 
     Raises:
-        errors.Failure: A subclass of `refusals.PackageFailure` says which package, or which repository.
+        errors.Failure: `package_errors.PackageFailure`, in dnf's words.
     """
     scratch = f"{folder}/.dnf"
     options = (*_OPTIONS, "--downloadonly", f"--downloaddir={folder}", *_sources(host, repositories, scratch))
     try:
-        said = _dnf(host, (*options, "install", "--", *names), repositories, names)
+        said = _dnf(host, (*options, "install", "--", *names), repositories)
         paths = _by_their_names(host, folder)
         fetched = {_name(PurePosixPath(path).name) for path in paths}
-        # Of what is installed in the very version that it wants, dnf fetches nothing.
+        # dnf downloads nothing for a package whose wanted version is installed.
         there = [full for full in _ALREADY.findall(said) if _name(full) not in fetched]
         if there:
-            said = _dnf(host, (*options, "reinstall", "--", *there), repositories, there)
+            said = _dnf(host, (*options, "reinstall", "--", *there), repositories)
             paths = _by_their_names(host, folder)
-        if absent := package_errors.NOT_OFFERED.findall(said):
-            raise package_errors.NotOffered(absent, repositories)
+        if package_errors.NOT_AVAILABLE.search(said):
+            raise package_errors.refused("dnf", said)
     finally:
         host.remove_folder(scratch)
     if gpg_check:
@@ -65,29 +69,32 @@ def download(
 
 
 def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
-    """Makes sure that each of these files is signed with a key in the host's rpm database, and unaltered since.
+    """Verify that each file is signed with a key in the host's rpm database, and unaltered since.
 
     Raises:
-        errors.Failure: A subclass of `refusals.PackageFailure` names the first that is not.
+        errors.Failure: `package_errors.PackageFailure` names the first that is not.
     """
     _need(host, "rpmkeys")
     for path in paths:
-        # By itself rpm 4.18 is content with a package that has digests and no signature. The two macros are those that
-        # dnf sets for the same question (dnf/rpm/miscutils.py).
+        # By default rpm 4.18 accepts a package that has digests and no signature. dnf sets the same two macros for this
+        # check (dnf/rpm/miscutils.py).
         policy = ("--define", "_pkgverify_level all", "--define", "_pkgverify_flags 0x0")
         try:
             said, fine = host.run("rpmkeys", "--checksig", "--verbose", *policy, path), True
         except chroot.CommandFailed as error:
             said, fine = error.said, False
-        failure = package_errors.of_signature(PurePosixPath(path).name, said, fine=fine)
-        if failure is not None:
-            raise failure
+        if not fine or not _VERIFIED.search(said) or _UNTRUSTED.search(said):
+            raise package_errors.PackageFailure(
+                f"Package '{PurePosixPath(path).name}' has no valid signature of a key that the host trusts: sign it,"
+                " run 'rpm --import' with the public key on the host, or set gpgCheck: false. rpmkeys says:"
+                f" {package_errors.quoted(said)}."
+            )
 
 
 def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
-    """Those of these packages that are installed: name, and name-version-release.architecture.
+    """Return the installed ones of these packages: name, and name-version-release.architecture.
 
-    `names` may name versions too. Of a package that is there several times the last one counts.
+    `names` may contain versions. Of several installed versions of a package, the last one counts.
 
     Raises:
         errors.Failure: There is no rpm, or its database cannot be read.
@@ -96,65 +103,67 @@ def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
 
 
 def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
-    """What the packages in these files call themselves: name, and name-version-release.architecture.
+    """Return what these package files contain: name, and name-version-release.architecture.
 
     Raises:
-        errors.Failure: One is no package.
+        errors.Failure: A file is no package.
     """
     found = _pairs(_ask(host, "-qp", "--queryformat", _FIELDS, *paths)) if paths else []
     if len(found) != len(paths):
-        raise package_errors.Altered(", ".join(PurePosixPath(path).name for path in paths))
+        names = ", ".join(PurePosixPath(path).name for path in paths)
+        raise package_errors.PackageFailure(f"Not each of these files is an rpm package: {names}.")
     return dict(found)
 
 
 def files_of(host: chroot.Host, path: str) -> tuple[str, ...]:
-    """The paths that the package in this file brings."""
+    """Return the paths of the files in a package file."""
     return tuple(line for line in _ask(host, "-qpl", path).splitlines() if line.startswith("/"))
 
 
 def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
-    """Has the host have exactly these packages of their names, whatever version it had; all in one transaction.
+    """Install these package files in one transaction, in place of any other version.
 
-    Needs no network. What began is not broken off; what was killed is mended by doing it again.
+    Needs no network. A transaction that began is not interrupted; after a kill, a second run completes it.
 
     Raises:
-        errors.Failure: Something stays as it was; a subclass of `refusals.PackageFailure` says why.
+        errors.Failure: A package was not installed; `package_errors.PackageFailure` says why.
     """
     wanted = described(host, paths)
     try:
         _transact(host, ("-U", "--oldpackage", "--replacepkgs", *paths), lock_s)
     except package_errors.ScriptFailed as failure:
-        # rpm put the new package in, and kept the old one beside it. Unloading, which %preun is for, we do ourselves.
+        # rpm installed the new package and kept the old one. %preun unloads modules, which the installer does itself.
         old = [nvra for name, nvra in _instances(host, tuple(wanted)) if nvra != wanted[name]]
         if failure.script != "%preun" or not old:
             raise
         _transact(host, ("-e", "--noscripts", *old), lock_s)
     found = set(_instances(host, tuple(wanted)))
     if missing := sorted(nvra for name, nvra in wanted.items() if (name, nvra) not in found):
-        raise package_errors.Refused("rpm", [f"{nvra} is not installed, although it says so" for nvra in missing])
+        names = ", ".join(missing)
+        raise package_errors.PackageFailure(f"rpm reports success, but has not installed {names}: see 'rpm -Va'.")
 
 
 def install_from(host: chroot.Host, name: str, repositories: Sequence[str]) -> None:
-    """Has the host's package manager install a signed package beside other versions of it, as it does with kernels.
+    """Install a signed package beside its other versions, as dnf does with kernels.
 
     Raises:
-        errors.Failure: As `download` says, or dnf refuses.
+        errors.Failure: `download` fails, or dnf refuses.
     """
     folder = f"{host_paths.BUILD}/packages"
     host.remove_folder(folder)
     try:
         paths = download(host, (name,), repositories, True, folder)
-        # Nothing else is asked again: these are complete, and were checked.
-        _dnf(host, (*_OPTIONS, "--disablerepo=*", "install", *paths), repositories, (name,), finish=True)
+        # No repository is needed: the files are complete, and their signatures were verified.
+        _dnf(host, (*_OPTIONS, "--disablerepo=*", "install", *paths), finish=True)
     finally:
         host.remove_folder(folder)
 
 
 def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> tuple[str, ...]:
-    """Removes those of these packages that are installed, but not what others need; returns what stays.
+    """Remove the installed ones of these packages, except those that others need; return these.
 
     Raises:
-        errors.Failure: A subclass of `refusals.PackageFailure` says why something cannot be removed.
+        errors.Failure: `package_errors.PackageFailure` says why a package cannot be removed.
     """
     going = {nvra for _, nvra in _instances(host, names)}
     staying: set[str] = set()
@@ -162,9 +171,7 @@ def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) ->
         try:
             _transact(host, ("-e", *sorted(going)), lock_s)
         except package_errors.Unmet as failure:
-            # A capability may have a version behind it, which rpm does not want here.
-            capabilities = sorted({capability.split(" ")[0] for capability, _ in failure.needed})
-            needed = going & {nvra for _, nvra in _instances(host, ("--whatprovides", *capabilities))}
+            needed = going & {nvra for _, nvra in _instances(host, ("--whatprovides", *failure.capabilities))}
             if not needed:
                 raise
             going -= needed
@@ -179,7 +186,7 @@ def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) ->
 
 
 def _sources(host: chroot.Host, repositories: Sequence[str], scratch: str) -> tuple[str, ...]:
-    """The options by which dnf asks these repositories alone, and keeps nothing of what it learned."""
+    """Write a dnf configuration with these repositories only, and return the options that select it."""
     if not repositories:
         return ("--refresh",)
     lines = []
@@ -189,25 +196,21 @@ def _sources(host: chroot.Host, repositories: Sequence[str], scratch: str) -> tu
     return (f"--setopt=reposdir={scratch}/repositories", f"--setopt=cachedir={scratch}/cache")
 
 
-def _dnf(
-    host: chroot.Host,
-    arguments: Sequence[str],
-    repositories: Sequence[str],
-    names: Sequence[str],
-    *,
-    finish: bool = False,
-) -> str:
+def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Sequence[str] = (), *, finish: bool = False) -> str:
     program = next((name for name in ("dnf", "yum") if host.has(name)), None)
     if program is None:
-        raise package_errors.NoTools("dnf", "yum")
+        raise package_errors.missing_program("dnf", "yum")
     try:
         return host.run(program, *arguments, timeout_s=_DOWNLOAD_S, finish=finish)
     except chroot.CommandFailed as error:
-        raise package_errors.of_dnf(error, repositories, names) from error
+        output = error.said
+        for number, url in enumerate(repositories, 1):
+            output = output.replace(f"'kae-{number}'", f"'{url}'").replace(f'"kae-{number}"', f"'{url}'")
+        raise package_errors.refused(program, output) from error
 
 
 def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
-    """Renames the packages in a folder to what they are: in a repository a file may be called anything."""
+    """Rename the package files in a folder to their packages' names: a repository may use any file name."""
     paths = []
     for path in sorted(host.path(folder).glob("*.rpm")):
         (nvra,) = described(host, (f"{folder}/{path.name}",)).values()
@@ -217,7 +220,7 @@ def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
 
 
 def _name(full: str) -> str:
-    """The name in name-version-release.architecture: neither version nor release has a hyphen."""
+    """Return the name in name-version-release.architecture: neither version nor release has a hyphen."""
     return full.rsplit("-", 2)[0]
 
 
@@ -226,7 +229,7 @@ def _instances(host: chroot.Host, names: Sequence[str]) -> list[tuple[str, str]]
 
 
 def _pairs(said: str) -> list[tuple[str, str]]:
-    # Warnings and 'package x is not installed' stand among the answers.
+    # Warnings and 'package x is not installed' are printed among the answers.
     return re.findall(r"^(\S+)\t(\S+)$", said, re.MULTILINE)
 
 
@@ -235,9 +238,9 @@ def _ask(host: chroot.Host, *arguments: str) -> str:
     try:
         return host.run("rpm", *arguments)
     except chroot.CommandFailed as error:
-        # It ends with an error also where a package is not installed; and, of a broken database, says just that.
+        # rpm also ends with an error if a package is not installed. Only a broken database prints 'error:'.
         if "error:" in error.said:
-            raise package_errors.of_rpm(error) from error
+            raise package_errors.refused("rpm", error.said) from error
         return error.said
 
 
@@ -248,16 +251,19 @@ def _transact(host: chroot.Host, arguments: Sequence[str], lock_s: float) -> Non
         try:
             host.run("rpm", *arguments, timeout_s=_TRANSACTION_S, finish=True)
         except chroot.CommandFailed as error:
-            # Away from a terminal rpm does not wait for whoever holds the lock.
+            # Without a terminal rpm does not wait for the lock.
             if "can't create transaction lock" not in error.said:
-                raise package_errors.of_rpm(error) from error
+                raise package_errors.refused("rpm", error.said) from error
             waited_s = time.monotonic() - began_s
             if waited_s >= lock_s or host.stop.wait(_LOCK_POLL_S):
-                raise package_errors.Locked(round(waited_s)) from error
+                raise package_errors.PackageFailure(
+                    f"Another program has held the host's rpm database for {waited_s:.0f} seconds:"
+                    " 'fuser /var/lib/rpm/.rpm.lock' on the host names it."
+                ) from error
         else:
             return
 
 
 def _need(host: chroot.Host, program: str) -> None:
     if not host.has(program):
-        raise package_errors.NoTools(program)
+        raise package_errors.missing_program(program)

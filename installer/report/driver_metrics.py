@@ -1,6 +1,6 @@
-"""The installer's metrics, made at the moment they are asked for.
+"""The installer's metrics, collected at each scrape.
 
-Names and labels are those that templates/monitoring/prometheusrule-kae.yaml alerts on. Node, policy and pool are added
+templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. Node, policy and pool are added
 by the PodMonitor.
 """
 
@@ -13,15 +13,15 @@ from installer.report import driver_state
 
 
 class Collector(registry.Collector):
-    """Reads how the host stands; called from the thread of the metrics server, so it changes nothing."""
+    """Collects the metrics in the metrics server's thread; it only reads the state."""
 
     def __init__(self, published: driver_state.State, held_s: Callable[[], float | None]) -> None:
-        """`held_s` answers for how long a Lease has been held."""
+        """Take the state; `held_s` returns the seconds since a Lease was taken."""
         self._published = published
         self._held_s = held_s
 
     def collect(self) -> Iterator[core.Metric]:
-        """One family after the other."""
+        """Return the metric families."""
         state = core.GaugeMetricFamily(
             "kae_driver_state", "1 for the state of the host, 0 for the others.", labels=["state"]
         )
@@ -44,7 +44,7 @@ class Collector(registry.Collector):
         seconds = core.GaugeMetricFamily(
             "kae_driver_step_seconds", "How long a step took the last time.", labels=["step"]
         )
-        # The thread that works may add a step meanwhile.
+        # The loop's thread may add a step meanwhile.
         for name, took_s in sorted(dict(self._published.steps).items()):
             seconds.add_metric([name], took_s)
         yield seconds
@@ -74,7 +74,7 @@ class Collector(registry.Collector):
 
 
 def registry_of(published: driver_state.State, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
-    """A registry of these metrics alone, and of the process' own."""
+    """Return a registry of these metrics and of the process metrics."""
     made = registry.CollectorRegistry()
     made.register(Collector(published, held_s))
     prometheus_client.ProcessCollector(registry=made)

@@ -1,4 +1,4 @@
-"""How the host stands: what metrics and the readiness file tell of the installer's work."""
+"""The state of the installer's work, for metrics and the readiness file."""
 
 from collections import Counter
 from datetime import datetime
@@ -6,45 +6,45 @@ from datetime import datetime
 from installer.host import host_state
 
 STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Failed")
-"""Ready: the driver is as told. Foreign: one that others installed stays. Waiting: the kernel is another pool's.
-Queued: waits for a Lease. Changing: holders leave, modules change. Blocked: holders stayed. Failed: it did not work."""
+"""Ready: the driver is as the policy asks. Foreign: a driver of others stays. Waiting: the kernel is another pool's.
+Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders stayed. Failed: a change failed."""
 
 
 class State:
-    """Written by the program's thread, read by that of the metrics server."""
+    """The state that the loop's thread writes and the metrics server's thread reads."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without a state."""
         self.state = ""
         self.reason = "The host has not been looked at yet."
         self.step_name: str | None = None
-        """The step that is being taken."""
+        """The step in progress."""
         self.steps: dict[str, float] = {}
-        """Steps, and how many seconds each took the last time."""
+        """Steps, and the seconds that each took the last time."""
         self.failures: Counter[str] = Counter()
-        """Steps that failed."""
+        """The number of failures of each step."""
         self.changes: Counter[str] = Counter({"succeeded": 0, "failed": 0, "abandoned": 0})
-        """Changes that ended."""
+        """The number of changes with each result."""
         self.host: host_state.HostState | None = None
-        """The host at the last look."""
+        """The last state of the host."""
 
     @property
     def ready(self) -> bool:
-        """Whether the host has the driver that it is to have."""
+        """True when the host has the driver that it should have."""
         return self.state in ("Ready", "Foreign")
 
     def observed(self, host: host_state.HostState) -> None:
-        """The host was looked at."""
+        """Store the state of the host."""
         self.host = host
 
-    def stand(self, state: str, reason: str) -> bool:
-        """The host stands so; whether that is news."""
+    def update(self, state: str, reason: str) -> bool:
+        """Store a state and its reason; return whether either is new."""
         news = (state, reason) != (self.state, self.reason)
         self.state, self.reason = state, reason
         return news
 
     def step(self, name: str, event: str, seconds: float) -> None:
-        """A step was begun, is done, or failed."""
+        """Store that a step was begun, is done, or failed."""
         self.step_name = name if event == "begun" else None
         if event != "begun":
             self.steps[name] = seconds
@@ -52,10 +52,10 @@ class State:
             self.failures[name] += 1
 
     def count(self, result: str) -> None:
-        """A change ended: succeeded, failed, or abandoned."""
+        """Count a change that succeeded, failed, or was abandoned."""
         self.changes[result] += 1
 
 
 def seconds_of(moment: str) -> float:
-    """Seconds since 1970 of a time as RFC 3339 writes it."""
+    """Return the seconds since 1970 of a time in the format of RFC 3339."""
     return datetime.fromisoformat(moment).timestamp()

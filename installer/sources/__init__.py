@@ -1,7 +1,7 @@
-"""Where a driver comes from: one module a source, behind one interface.
+"""The sources of drivers: one module for each, behind one interface.
 
-A source fills a folder of the store, and touches nothing that runs: whatever may fail for want of a mirror, a header
-or a signature fails here, before anybody is evicted.
+A source fills a folder of the store and does not touch the running driver, so that a missing mirror, header or
+signature fails before any pod is evicted.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from installer.host import chroot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a source works with."""
+    """The inputs of a source."""
 
     host: chroot.Host
     image: Path
-    """The image's root, / but in tests: /opt/lib/modules, /opt/src/kae and /opt/kae lie below it."""
+    """The image's root, / except in tests: /opt/lib/modules, /opt/src/kae and /opt/kae are below it."""
     settings: config.Config
     kernel: str
     """The release of the host's running kernel, as `uname -r` prints it."""
@@ -29,10 +29,10 @@ class Source(Protocol):
     """A source of drivers."""
 
     def fingerprint(self) -> str:
-        """A text that differs where what would be staged differs, as far as the config does not say it."""
+        """Return a text that identifies the content to stage, apart from the config."""
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """Fill an empty folder of the host: modules/*.ko for /lib/modules, packages/*.rpm for the host's rpm.
+        """Return the steps that fill an empty folder of the host: modules/*.ko and packages/*.rpm.
 
-        Each raises `errors.Failure` where there is no such driver for this host, in one sentence for people.
+        Each raises `errors.Failure`, in one sentence for people, if the source has no driver for this host.
         """

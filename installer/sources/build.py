@@ -1,6 +1,6 @@
 """Modules compiled on the node, against the kernel-devel package of exactly its running kernel.
 
-The driver's source lies in the image, at /opt/src/kae or, for several kernels, at /opt/src/kae/<major.minor>; its
+The driver's source is in the image, at /opt/src/kae or, for several kernels, at /opt/src/kae/<major.minor>; its
 Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does.
 """
 
@@ -18,14 +18,14 @@ from runtime import errors, process, readings
 
 _COMPILE_S = 1800
 _SHOWN = 5
-"""Lines of the compiler's words that stand in an error."""
+"""The lines of the compiler's output that an error quotes."""
 
 
 class Build:
     """The source build."""
 
     def __init__(self, context: Context) -> None:
-        """Looks for the source tree of the running kernel."""
+        """Find the source tree of the running kernel."""
         self._context = context
         self._host = context.host
         tree = context.image / "opt/src/kae"
@@ -34,16 +34,16 @@ class Build:
         self._tree = line if line.is_dir() else tree
 
     def fingerprint(self) -> str:
-        """The source's content."""
+        """Return the digest of the source tree."""
         return digests.of_folder(self._tree)
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """Get the headers, compile."""
+        """Return the steps that install the headers and compile the modules."""
         kernel = self._context.kernel
         return (
             change_steps.Step(
                 name="install-kernel-devel",
-                reason=f"Has the host's package manager install kernel-devel-{kernel}, unless it is there.",
+                reason=f"Installs kernel-devel-{kernel} with the host's package manager, unless it is installed.",
                 act=self._install_headers,
             ),
             change_steps.Step(
@@ -54,7 +54,7 @@ class Build:
         )
 
     def _headers(self) -> Path:
-        """The kernel's build folder; only what says of itself that it is this kernel's."""
+        """Return the build folder of the running kernel."""
         return self._host.resolved(f"/lib/modules/{self._context.kernel}/build")
 
     def _release(self) -> str | None:
@@ -100,7 +100,7 @@ class Build:
                 ("make", "-C", str(scratch / "source"), *command[1:]),
                 command,
                 process.Limits(timeout_s=_COMPILE_S, stop=self._host.stop),
-                # The root of the container is read-only, /tmp too.
+                # The root of the container is read-only, including /tmp.
                 {"TMPDIR": str(scratch / "tmp"), "PATH": os.environ["PATH"]},
             )
         except chroot.CommandFailed as error:

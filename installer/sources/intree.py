@@ -1,4 +1,4 @@
-"""The kernel's own modules: nothing is brought but the libraries."""
+"""The kernel's own modules; the image contributes only libraries."""
 
 from installer.decide import change_steps
 from installer.sources import Context
@@ -8,14 +8,14 @@ class InTree:
     """The source inTree."""
 
     def __init__(self, context: Context) -> None:
-        """Needs nothing of the host."""
+        """Ignore the context."""
         del context
 
     def fingerprint(self) -> str:
-        """The kernel decides, and the wish names it already."""
+        """Return nothing: the desired digest already contains the kernel."""
         return ""
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """None: there is nothing to fetch."""
+        """Return no steps: there is nothing to fetch."""
         del folder
         return ()

@@ -1,4 +1,4 @@
-"""Modules that come as rpm packages, such as KAE's own kae-driver, and whatever comes with them."""
+"""Modules in rpm packages, such as KAE's own kae-driver, and their dependencies."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ class Packages:
     """The source packages."""
 
     def __init__(self, context: Context) -> None:
-        """Asks nobody yet."""
+        """Take the names and repositories of the config."""
         self._context = context
         self._host = context.host
         self._names = desired.packages(context.settings)
@@ -26,23 +26,23 @@ class Packages:
         self._gpg_check = source is None or source.gpg_check
 
     def fingerprint(self) -> str:
-        """The names: what a repository holds under them is not known before it is asked."""
+        """Return the names: the content of a repository is unknown before the download."""
         return "\n".join(self._names)
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """Download, look inside."""
+        """Return the steps that download and inspect the packages."""
         asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"
         checked = "checks their signatures" if self._gpg_check else "does not check their signatures"
         return (
             change_steps.Step(
                 name="download-packages",
-                reason=f"Has the host's dnf download {', '.join(self._names)}, with what they need, from {asked}, and"
+                reason=f"Downloads {', '.join(self._names)} and dependencies with the host's dnf from {asked}, and"
                 f" {checked}.",
                 act=lambda: self._download(folder),
             ),
             change_steps.Step(
                 name="inspect-packages",
-                reason=f"Makes sure that they hold modules for {self._context.kernel}, and replace nothing unasked.",
+                reason=f"Checks that they contain modules for {self._context.kernel}, and replace no other package.",
                 act=lambda: self._inspect(folder),
             ),
         )
@@ -73,17 +73,20 @@ class Packages:
         )
 
     def _refuse_replacements(self, brought: dict[str, str]) -> None:
-        """A driver that fails must be able to go again, which a replaced package of the host's own could not."""
+        """Refuse dependencies that replace packages of the host, which a rollback could not restore."""
         known = record.read(self._host)
         ours = set(known.installed.packages) if known.installed is not None else set()
         present = rpm.installed(self._host, tuple(brought))
         for name, nvra in sorted(brought.items()):
             old = present.get(name, nvra)
             if old != nvra and old not in ours and not _is_named(name, nvra, self._names):
-                raise package_errors.Replaces(nvra, old)
+                raise package_errors.PackageFailure(
+                    f"The dependency {nvra} would replace {old} of the host: update the node first, or name it"
+                    " in source.packages.names."
+                )
 
     def _modules(self, path: str) -> dict[str, set[str]]:
-        """The modules in a package, by the kernel that they are for."""
+        """Return the modules in a package, by kernel."""
         found: dict[str, set[str]] = {}
         for match in filter(None, map(_MODULE.fullmatch, rpm.files_of(self._host, path))):
             found.setdefault(match[1], set()).add(match[2].replace("-", "_"))
@@ -91,7 +94,7 @@ class Packages:
 
 
 def _is_named(name: str, nvra: str, names: Iterable[str]) -> bool:
-    """Whether a package was asked for, in one of the ways that dnf understands (dnf(8), Specifying Packages)."""
+    """Return whether a name selects a package (dnf(8), Specifying Packages)."""
     full = PurePosixPath(nvra)
     without_release = full.stem.rpartition("-")[0]
     return not {name, f"{name}{full.suffix}", without_release, full.stem, nvra}.isdisjoint(names)

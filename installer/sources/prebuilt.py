@@ -1,4 +1,4 @@
-"""Modules that the image holds, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
+"""Modules in the image, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
 
 from installer.decide import change_steps
 from installer.sources import Context
@@ -10,16 +10,16 @@ class Prebuilt:
     """The source prebuilt."""
 
     def __init__(self, context: Context) -> None:
-        """Looks for the running kernel's folder when asked."""
+        """Take the folder of the running kernel."""
         self._context = context
         self._folder = context.image / "opt/lib/modules" / context.kernel
 
     def fingerprint(self) -> str:
-        """The content of the modules for this kernel: a tag may be pushed twice."""
+        """Return the digest of the modules for this kernel, as a tag may be pushed twice."""
         return digests.of_folder(self._folder)
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
-        """Copy them."""
+        """Return the step that copies the modules."""
         return (
             change_steps.Step(
                 name="copy-modules",

@@ -1,1 +1,1 @@
-"""Drivers and the record of changes on the host, below /var/lib/kae."""
+"""The store of drivers and the record of changes on the host, below /var/lib/kae."""

@@ -1,4 +1,4 @@
-"""Digests of files, by which one content is told from another."""
+"""Digests of files and folders."""
 
 import hashlib
 from collections.abc import Iterator
@@ -6,12 +6,12 @@ from pathlib import Path
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Every file and link below a folder, sorted; nothing where there is no folder."""
+    """Return every file and link below a folder, sorted; none if there is no folder."""
     return (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
 
 
 def of_file(path: Path) -> str:
-    """The SHA-256 of a file; of a link, where it leads, after an arrow."""
+    """Return the SHA-256 of a file, or the target of a link after an arrow."""
     if path.is_symlink():
         return f"-> {path.readlink()}"
     with path.open("rb") as file:
@@ -19,11 +19,11 @@ def of_file(path: Path) -> str:
 
 
 def of_folder(folder: Path) -> str:
-    """Differs where a name or a content in the folder differs; of no folder, that of an empty one."""
+    """Return the digest of the names and contents of a folder; a missing folder counts as empty."""
     lines = [f"{path.relative_to(folder)} {of_file(path)}" for path in files(folder)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def same(one: Path, other: Path) -> bool:
-    """Whether there are two files of the same content."""
+    """Return whether both files exist and have the same content."""
     return one.is_file() and other.is_file() and of_file(one) == of_file(other)

@@ -1,4 +1,4 @@
-"""What the installer knows of the host's driver beyond what the host itself shows: /var/lib/kae/driver.json."""
+"""The record of the installed driver and of a change in progress: /var/lib/kae/driver.json."""
 
 from datetime import UTC, datetime
 from typing import Literal
@@ -11,64 +11,64 @@ from runtime import errors
 
 
 class _Kept(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of the record: what a later release noted is passed over by an earlier one, to which people go back."""
+    """A part of the record; unknown fields are ignored, so that an earlier release reads the record of a later one."""
 
 
 class Driver(_Kept, frozen=True, kw_only=True):
-    """A driver whose files lie in a folder of the store."""
+    """A driver in a folder of the store."""
 
     id: str
-    """The folder's name."""
+    """The name of the folder."""
     digest: str
-    """Of what was asked for when it was staged; another wish gives another one."""
+    """The digest of the desired driver when it was staged."""
     source: str
-    """build, packages, prebuilt or inTree; kept for one that others had installed."""
+    """build, packages, prebuilt or inTree; `kept` for the stored driver of others."""
     version: str
     kernel: str
     modules: dict[str, str] = msgspec.field(default_factory=dict)
-    """Files of its folder modules/, and their places on the host."""
+    """The files of its folder modules/, and their paths on the host."""
     packages: tuple[str, ...] = ()
-    """Packages that it brings, by name, version, release and architecture."""
+    """Its packages, as name-version-release.architecture."""
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
-    """Files of its folder libraries/, and the SHA-256 of each, or for a link its target after an arrow."""
+    """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
-    """Modules, and the texts of their options files."""
+    """The texts of the options files, by module."""
 
 
 class Attempt(_Kept, frozen=True, kw_only=True):
-    """The last try that did not succeed."""
+    """The last try that failed."""
 
     digest: str
-    """Of what was tried; another wish is tried at once."""
+    """The digest of the config that was tried; another config is tried at once."""
     state: str
-    """Failed, Blocked, or Queued where somebody was evicted in vain."""
+    """Failed, Blocked, or Queued after an eviction in vain."""
     reason: str
     failures: int
     boot: str
-    """The boot in which the time below counts."""
+    """The boot to which the time below belongs."""
     until_s: float
-    """When to try again at the earliest, in seconds since that boot (CLOCK_BOOTTIME, which no clock change moves)."""
+    """The earliest time of the next try, in seconds since that boot (CLOCK_BOOTTIME)."""
 
 
 class Change(_Kept, frozen=True, kw_only=True):
-    """A change that began; what the host was like then is what it has to be again, if the change fails."""
+    """The state of the host before a change, which a rollback restores."""
 
     kept: Driver | None = None
-    """The driver that comes back; None: there was none."""
+    """The previous driver; None if there was none."""
     loaded: tuple[str, ...] = ()
-    """The modules that were loaded."""
+    """The loaded modules."""
     served: tuple[str, ...] = ()
-    """The PCI addresses that had an entry."""
+    """The PCI addresses with an entry."""
     vfs: dict[str, int] = msgspec.field(default_factory=dict)
-    """PCI addresses, and how many virtual functions each had."""
+    """The number of virtual functions, by PCI address."""
     modes: dict[str, int] = msgspec.field(default_factory=dict)
-    """PCI addresses, and the permissions of the device node of each."""
+    """The mode of the device node, by PCI address."""
     rule: str | None = None
-    """The text of the udev rule's file; None: there was none."""
+    """The text of the udev rule; None if there was none."""
     packages: tuple[str, ...] = ()
-    """Packages that were there, or that this change may have put in, whatever it was to become."""
+    """The packages that were installed, or that this change may have installed."""
     touched: bool = True
-    """Whether files may be others already; while they are not, what was unloaded is only to be loaded again."""
+    """False while no file was changed, so that a rollback only loads the modules again."""
 
 
 class Record(_Kept, frozen=True, kw_only=True):
@@ -77,25 +77,25 @@ class Record(_Kept, frozen=True, kw_only=True):
     version: Literal[1] = 1
     """The record's own format."""
     installed: Driver | None = None
-    """The driver that we put in place and proved."""
+    """The driver that KAE installed and verified."""
     since: str = ""
-    """When, as RFC 3339 says; for people."""
+    """The time of the installation in the format of RFC 3339, for people."""
     asked: str = ""
-    """The digest of everything that was asked for then,"""
+    """The digest of the config and of the driver at the installation."""
     boot: str = ""
-    """and the boot: while both are the same, a fault is the host's own doing, and nobody is evicted for it."""
+    """The boot of the installation. While `asked` and `boot` are the same, no pod is evicted for a fault."""
     change: Change | None = None
-    """There from the moment before something is unloaded until the new driver, or the old one, is proved."""
+    """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None
     """The Lease that this host may still hold."""
     attempt: Attempt | None = None
 
 
 def read(host: chroot.Host) -> Record:
-    """The record; an empty one where there is none.
+    """Return the record; an empty one if there is none.
 
     Raises:
-        errors.Failure: It is there and cannot be understood.
+        errors.Failure: The record cannot be read.
     """
     path = host.path(paths.RECORD)
     try:
@@ -103,24 +103,24 @@ def read(host: chroot.Host) -> Record:
     except FileNotFoundError:
         return Record()
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
-        # To guess here could take a foreign driver for ours, and remove it.
+        # A guess could take the driver of others for an installed one, and remove it.
         raise errors.Failure(
             f"The record '{paths.RECORD}' on the host cannot be read ({error}); move it away if the driver is not ours."
         ) from error
 
 
 def write(host: chroot.Host, record: Record) -> None:
-    """Keeps the record, also when the power fails in the next moment."""
+    """Write the record atomically, also if the power fails."""
     text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
     host.write(paths.RECORD, f"{text}\n", mode=0o600)
 
 
 def update(host: chroot.Host, **fields: object) -> None:
-    """Changes some fields of the record, and leaves the others as they are."""
+    """Change these fields of the record."""
     write(host, msgspec.structs.replace(read(host), **fields))
 
 
 def install(host: chroot.Host, driver: Driver | None, *, asked: str, boot: str) -> None:
-    """Notes that a change has ended well: this driver is installed now."""
+    """Record that a change has succeeded and that this driver is installed."""
     since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     update(host, installed=driver, since=since, asked=asked, boot=boot, change=None, attempt=None)

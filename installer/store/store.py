@@ -1,4 +1,4 @@
-"""The store of drivers on the host: each is complete, and can be put in place without asking anybody."""
+"""The store of drivers on the host: each is complete, and can be installed without the network."""
 
 import contextlib
 import hashlib
@@ -17,20 +17,20 @@ from runtime import errors
 
 _STAGING = f"{paths.DRIVERS}/.new"
 _MARGIN_BYTES = 64 << 20
-"""What has to stay free beyond what the image brings."""
+"""The space that must stay free beyond the files of the image."""
 
 
 class Store:
     """The folders below /var/lib/kae/drivers."""
 
     def __init__(self, context: sources.Context, source: sources.Source) -> None:
-        """Reads nothing yet."""
+        """Take the parts."""
         self._context = context
         self._host = context.host
         self._source = source
 
     def find(self, digest: str) -> record.Driver | None:
-        """The driver of this digest, with the options of today's config, if it is there whole."""
+        """Return the driver of this digest with the options of the config, if it is complete."""
         folder = self._host.path(paths.DRIVERS)
         for path in sorted(folder.glob("[!.]*/driver.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
@@ -40,13 +40,13 @@ class Store:
         return None
 
     def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
-        """Stage the driver of this digest."""
+        """Return the steps that stage the driver of this digest."""
         settings = self._context.settings
         what = f"{settings.source.name} {settings.driver_version}"
         return (
             change_steps.Step(
                 name="prepare-store",
-                reason="Makes an empty folder for the new driver; what runs is not touched until it is complete.",
+                reason="Creates a folder for the new driver; the running driver is not touched until it is complete.",
                 act=self._prepare,
             ),
             *self._source.steps(_STAGING),
@@ -58,10 +58,7 @@ class Store:
         )
 
     def keep(self, current: host_state.HostState) -> record.Driver:
-        """Stores the driver that others installed, so that it can come back.
-
-        The kernel's own modules need no copy.
-        """
+        """Store the driver of others for a rollback, without the kernel's own modules."""
         own = f"/lib/modules/{current.kernel}/kernel/"
         files = {name: file.path for name, file in current.files.items() if not file.path.startswith(own)}
         modules = {Path(path).name: path for path in files.values()}
@@ -77,7 +74,7 @@ class Store:
         )
         folder = self.folder(driver)
         copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
-        # Who waits for his turn comes here every few seconds.
+        # A host in the queue runs this every few seconds.
         if (folder / "driver.json").is_file() and all(copied):
             return driver
         self._prepare()
@@ -86,11 +83,11 @@ class Store:
         return self._close(driver)
 
     def folder(self, driver: record.Driver) -> Path:
-        """Where a driver's folder lies here."""
+        """Return the local path of a driver's folder."""
         return self._host.path(f"{paths.DRIVERS}/{driver.id}")
 
     def prune(self, needed: Collection[record.Driver | None]) -> None:
-        """Removes every driver but these, and what an interrupted staging left."""
+        """Remove every driver but these, and the rest of an interrupted staging."""
         ids = {driver.id for driver in needed if driver is not None}
         folder = self._host.path(paths.DRIVERS)
         if folder.is_dir():
@@ -100,10 +97,10 @@ class Store:
         self.discard()
 
     def discard(self) -> None:
-        """Removes what a staging that failed has left, which may be all that the disk had.
+        """Remove the rest of a failed staging, which may have filled the disk.
 
         Raises:
-            errors.Failure: Something of it stays.
+            errors.Failure: A part of it stays.
         """
         self._host.remove_folder(_STAGING)
         self._host.remove_folder(paths.BUILD)
@@ -171,7 +168,7 @@ class Store:
         return found
 
     def _close(self, driver: record.Driver) -> record.Driver:
-        """Makes what was staged a driver of the store: its description comes last, and then its name."""
+        """Turn the staged folder into a driver of the store: write its description last, then rename it."""
         text = msgspec.json.format(msgspec.json.encode(driver), indent=2).decode()
         self._host.write(f"{_STAGING}/driver.json", f"{text}\n")
         target = f"{paths.DRIVERS}/{driver.id}"

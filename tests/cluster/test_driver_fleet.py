@@ -303,9 +303,9 @@ def test_a_host_whose_new_driver_does_not_load_halts_the_others_until_a_repair(f
 
     with watched(fleet) as moments:
         fleet.merge(dataclasses.replace(fleet.policy, waves=waves))
-        fleet.wait_until("a failure", lambda: fleet.saying(nodes, "has again what it had before"))
+        fleet.wait_until("a failure", lambda: fleet.saying(nodes, "is back in its previous state"))
         asked = {node: fleet.nodes[node].resources.asked for node in nodes}
-        (failed,) = fleet.saying(nodes, "has again what it had before")
+        (failed,) = fleet.saying(nodes, "is back in its previous state")
         others = [node for node in nodes if node != failed]
         fleet.wait_until("turns", lambda: all(fleet.nodes[node].resources.asked > asked[node] + 1 for node in others))
         halted = (fleet.saying(nodes, "It is not this host's turn"), fleet.lent(), fleet.used(), fleet.versions(nodes))

@@ -146,7 +146,7 @@ def test_a_host_without_a_driver_gets_what_an_example_asks_for(name: str, tmp_pa
 
     shown = settings.installed(machine, image, **{key: getattr(stated, key) for key in stated.__struct_fields__})
 
-    assert shown.reason == "The driver 2.0.2 is loaded and proved."
+    assert shown.reason == "The driver 2.0.2 is loaded and verified."
     assert machine.parameters("hisi_hpre")["pf_q_num"] == (512 if name == "prebuilt" else 256)
     assert len(machine.vfs("0000:75:00.0")) == (4 if name == "prebuilt" else 0)
 

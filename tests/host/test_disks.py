@@ -14,7 +14,7 @@ from tests.installer import incidents, machines, podresources, settings
 from tests.kube import apiserver
 
 MIB = 1 << 20
-BACK = "The host has again what it had before."
+BACK = "The host is back in its previous state."
 MODULES = f"/lib/modules/{machines.KERNEL}"
 
 

@@ -1,4 +1,4 @@
-"""Downloads that come to nothing, and the sentence for each."""
+"""Downloads that fail: the words of the host's dnf and rpmkeys reach the user."""
 
 import re
 import subprocess
@@ -18,17 +18,17 @@ def download(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) ->
 
 
 def refusal(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
-    """What people are told, of a class of its own."""
+    """The message of the failure, which is one line."""
     with pytest.raises(package_errors.PackageFailure) as caught:
         download(host, *names, asked=asked)
-    assert type(caught.value) is not package_errors.Refused
+    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_an_unsigned_package_is_refused(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver", asked=(UNSIGNED,)) == (
-        "Package 'kae-driver-2.0.1-1.noarch.rpm' is not signed: take a signed one, sign it with rpmsign, or set"
-        " gpgCheck: false."
+    assert refusal(host, "kae-driver", asked=(UNSIGNED,)).startswith(
+        "Package 'kae-driver-2.0.1-1.noarch.rpm' has no valid signature of a key that the host trusts: sign it, run"
+        " 'rpm --import' with the public key on the host, or set gpgCheck: false. rpmkeys says: "
     )
 
 
@@ -36,10 +36,7 @@ def test_a_package_of_a_stranger_is_refused_until_his_key_is_imported(host: chro
     shown = host.run("gpg", "--show-keys", "--with-colons", "/etc/pki/rpm-gpg/RPM-GPG-KEY-stranger")
     key = re.findall(r"^pub:.*?:(\w{16}):", shown, re.MULTILINE)[0]
 
-    assert refusal(host, "kae-driver", asked=(STRANGE,)) == (
-        f"Package 'kae-driver-2.0.1-1.noarch.rpm' is signed with key {key[-8:].lower()}, which the host does not trust:"
-        " if you do, run 'rpm --import' with its public key on the host."
-    )
+    assert f"key ID {key[-8:].lower()}: NOKEY" in refusal(host, "kae-driver", asked=(STRANGE,))
     host.run("rpm", "--import", "/etc/pki/rpm-gpg/RPM-GPG-KEY-stranger")
     download(host, "kae-driver", asked=(STRANGE,))
 
@@ -49,14 +46,14 @@ def test_a_stranger_is_not_trusted_because_his_repository_names_his_key(host: ch
     host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={STRANGE}\ngpgcheck=1\ngpgkey={key}\n")
     before = rpm.installed(host, ("gpg-pubkey",))
 
-    assert "which the host does not trust" in refusal(host, "kae-driver", asked=())
+    assert ": NOKEY" in refusal(host, "kae-driver", asked=())
     assert rpm.installed(host, ("gpg-pubkey",)) == before
 
 
 def test_a_repository_that_says_gpgcheck_0_does_not_decide(host: chroot.Host) -> None:
     host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={UNSIGNED}\ngpgcheck=0\n")
 
-    assert "is not signed" in refusal(host, "kae-driver", asked=())
+    assert "has no valid signature" in refusal(host, "kae-driver", asked=())
 
 
 @pytest.mark.parametrize("part", ["header", "payload"])
@@ -67,97 +64,73 @@ def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: chroot.
     content[content.index(b"Apache-2.0") if part == "header" else -100] ^= 1
     path.write_bytes(content)
 
-    with pytest.raises(package_errors.Altered) as caught:
+    with pytest.raises(package_errors.PackageFailure, match=r"1\.noarch\.rpm' has no valid .*: BAD"):
         rpm.check_signatures(host, [f"{folder}/kae-driver-2.0.1-1.noarch.rpm"])
-    assert str(caught.value) == (
-        "Package 'kae-driver-2.0.1-1.noarch.rpm' is damaged, or was altered after it was signed: fetch it anew."
-    )
 
 
 def test_a_file_that_is_no_package_is_refused(host: chroot.Host) -> None:
     host.write("/srv/page.rpm", "<html>404</html>\n")
 
-    with pytest.raises(package_errors.Altered):
+    with pytest.raises(package_errors.PackageFailure, match="has no valid signature"):
         rpm.check_signatures(host, ["/srv/page.rpm"])
     with pytest.raises(package_errors.PackageFailure):
         rpm.described(host, ["/srv/page.rpm"])
 
 
-def test_a_package_that_is_nowhere_is_named_with_the_repositories(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-9.9-1", "kae-openssl-2.0.1-1", asked=(FIRST, ODD)) == (
-        f"There is no package kae-driver-9.9-1 in '{FIRST}' and '{ODD}'."
-    )
+@pytest.mark.parametrize(
+    ("name", "asked", "words"),
+    [
+        ("kae-driver-9.9-1", (FIRST, ODD), "Unable to find a match: kae-driver-9.9-1"),
+        ("kae-driver", (), "There are no enabled repositories"),
+        (
+            "kae-driver",
+            (FIRST, "file:///mnt/iso"),
+            "Couldn't read a file:// file for file:///mnt/iso/repodata/repomd.xml",
+        ),
+        ("kae-driver", ("http://127.0.0.1:9/openEuler",), "repo 'http://127.0.0.1:9/openEuler'"),
+        ("kae-driver", ("http://127.0.0.1:9/openEuler",), "Couldn't connect to server"),
+        ("kae-driver-3.2", (ODD,), "nothing provides libnuma >= 3 needed by kae-driver-3.2-1.noarch"),
+        ("kae-driver-3.3", (ODD,), "kae-driver-3.3-1.noarch conflicts with libnuma"),
+    ],
+)
+def test_the_words_of_dnf_are_quoted(host: chroot.Host, name: str, asked: Sequence[str], words: str) -> None:
+    found = refusal(host, name, asked=asked)
 
-
-def test_a_package_that_the_repositories_of_the_node_lack_is_named(host: chroot.Host) -> None:
-    host.write("/etc/yum.repos.d/node.repo", f"[node]\nname=node\nbaseurl={FIRST}\n")
-
-    assert refusal(host, "kae-driver-9.9-1", asked=()) == (
-        "There is no package kae-driver-9.9-1 in the node's own repositories."
-    )
-
-
-def test_a_node_without_repositories_has_no_package(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver", asked=()) == "There is no package kae-driver in the node's own repositories."
+    assert found.startswith("The host's dnf refuses: ")
+    assert words in found
 
 
 def test_a_repository_that_the_node_ignores_is_named_where_a_package_is_missing(host: chroot.Host) -> None:
     text = f"[away]\nname=away\nbaseurl=file:///nowhere\nskip_if_unavailable=1\n[node]\nname=node\nbaseurl={FIRST}\n"
     host.write("/etc/yum.repos.d/node.repo", text)
 
-    assert refusal(host, "kae-driver-9.9-1", asked=()) == (
-        "There is no package kae-driver-9.9-1 in the node's own repositories (of them away could not be reached)."
-    )
+    assert "Ignoring repositories: away" in refusal(host, "kae-driver-9.9-1", asked=())
 
 
 def test_a_package_that_the_node_hides_is_named(host: chroot.Host) -> None:
     host.write("/etc/dnf/dnf.conf", "[main]\nexcludepkgs=kae-*\n")
 
-    assert refusal(host, "kae-driver") == (
-        "The host's dnf configuration hides kae-driver: look for exclude= and versionlock there."
-    )
+    assert "filtered out by exclude filtering for argument: kae-driver" in refusal(host, "kae-driver")
 
 
 def test_an_installed_package_that_no_repository_has_is_named(host: chroot.Host) -> None:
     rpm.install(host, (repositories.file("kae-driver-2.0.2-1"),))
 
-    assert refusal(host, "kae-driver") == (
-        f"Package kae-driver-2.0.2-1.noarch is on the host, but not in '{FIRST}', so it cannot be kept for a way back:"
-        " put it there, or name another version."
-    )
+    assert "Installed package kae-driver-2.0.2-1.noarch not available" in refusal(host, "kae-driver")
 
 
-def test_a_repository_that_is_not_there_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver", asked=(FIRST, "file:///mnt/iso")) == (
-        "The repository 'file:///mnt/iso' cannot be used: Couldn't read a file:// file for"
-        " file:///mnt/iso/repodata/repomd.xml."
-    )
-
-
-def test_a_mirror_that_does_not_answer_is_named(host: chroot.Host) -> None:
-    found = refusal(host, "kae-driver", asked=("http://127.0.0.1:9/openEuler",))
-
-    assert found.startswith("The repository 'http://127.0.0.1:9/openEuler' cannot be used: Couldn't connect to server")
-
-
-def test_a_repository_with_a_damaged_index_is_named(host: chroot.Host) -> None:
+@pytest.mark.parametrize(
+    ("damaged", "words"), [("primary", "checksum doesn't match"), ("repomd", "Failed to download metadata for repo")]
+)
+def test_a_repository_with_a_damaged_index_is_named(host: chroot.Host, damaged: str, words: str) -> None:
     folder = repositories.copy(host)
-    (primary,) = host.path(f"{folder}/repodata").glob("*primary.xml.*")
-    primary.write_bytes(b"nothing")
+    for path in host.path(f"{folder}/repodata").glob(f"*{damaged}.xml*"):
+        path.write_bytes(b"<html>Log in</html>\n")
 
-    assert refusal(host, "kae-driver", asked=(f"file://{folder}",)) == (
-        f"The repository 'file://{folder}' cannot be used: repodata/{primary.name} is not what its index says; make the"
-        " index anew with createrepo_c."
-    )
+    found = refusal(host, "kae-driver", asked=(f"file://{folder}",))
 
-
-def test_a_repository_with_an_index_that_is_no_xml_is_named(host: chroot.Host) -> None:
-    folder = repositories.copy(host)
-    host.write(f"{folder}/repodata/repomd.xml", "<html>Log in</html>\n")
-
-    assert refusal(host, "kae-driver", asked=(f"file://{folder}",)).startswith(
-        f"The repository 'file://{folder}' cannot be used: "
-    )
+    assert f"'file://{folder}'" in found
+    assert words in found
 
 
 @pytest.mark.parametrize("spoil", ["truncate", "remove"])
@@ -168,43 +141,25 @@ def test_a_repository_whose_package_is_not_that_of_its_index_is_named(host: chro
     if spoil == "remove":
         path.unlink()
 
-    assert refusal(host, "kae-driver", asked=(f"file://{folder}",)) == (
-        f"The repository 'file://{folder}' cannot be used: its package kae-driver-2.0.1-1.noarch is missing, or not the"
-        " one of its index; make the index anew with createrepo_c."
-    )
+    found = refusal(host, "kae-driver", asked=(f"file://{folder}",))
+
+    assert f"from local repository 'file://{folder}' has incorrect checksum" in found
 
 
 def test_a_mirror_that_lacks_a_package_of_its_index_is_named(host: chroot.Host) -> None:
     folder = repositories.copy(host)
-    host.remove(f"{folder}/kae-driver-2.0.1-1.noarch.rpm")
+    package = "kae-driver-2.0.1-1.noarch.rpm"
+    host.remove(f"{folder}/{package}")
 
     with repositories.mirror(host.path(folder)) as url:
-        found = refusal(host, "kae-driver", asked=(url,))
-
-    package = "kae-driver-2.0.1-1.noarch.rpm"
-    assert found == f"The repository '{url}' cannot be used: {package}: Status code: 404 for {url}/{package}."
-
-
-def test_a_dependency_that_nobody_has_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-3.2", asked=(ODD,)) == (
-        "The packages do not fit the host: nothing provides libnuma >= 3 needed by kae-driver-3.2-1.noarch."
-    )
-
-
-def test_a_conflict_with_a_package_of_the_host_is_named(host: chroot.Host) -> None:
-    found = refusal(host, "kae-driver-3.3", asked=(ODD,))
-
-    assert found.startswith("The packages do not fit the host: ")
-    assert "kae-driver-3.3-1.noarch conflicts with libnuma" in found
+        assert f"Status code: 404 for {url}/{package}" in refusal(host, "kae-driver", asked=(url,))
 
 
 def test_a_full_disk_is_named(host: chroot.Host) -> None:
     host.path(NEW).mkdir(parents=True)
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(host.path(NEW))), check=True)
 
-    assert refusal(host, "kae-driver-3.4", asked=(ODD,)) == (
-        "There is no room for the packages on the host: No space left on device."
-    )
+    assert "No space left on device" in refusal(host, "kae-driver-3.4", asked=(ODD,))
 
 
 def test_a_host_without_package_manager_is_named_so(host: chroot.Host) -> None:
@@ -219,4 +174,4 @@ def test_a_rpm_database_that_cannot_be_read_is_named(host: chroot.Host) -> None:
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
 
-    assert refusal(host, "kae-driver").startswith("The host's rpm database cannot be read (cannot open Packages")
+    assert "cannot open Packages" in refusal(host, "kae-driver")

@@ -1,4 +1,4 @@
-"""What the host's real rpm refuses to put in, and the sentence for each."""
+"""Packages that the host's real rpm refuses to install: its own words reach the user."""
 
 import fcntl
 import subprocess
@@ -21,7 +21,7 @@ def installed(host: chroot.Host) -> list[str]:
 
 
 def refusal(host: chroot.Host, *names: str, shelf: str = "odd") -> str:
-    """What people are told."""
+    """The message of the failure."""
     with pytest.raises(package_errors.PackageFailure) as caught:
         install(host, *names, shelf=shelf)
     return str(caught.value)
@@ -41,40 +41,40 @@ class Lock:
 def test_a_script_that_refuses_is_told_with_its_words_and_the_old_version_stays(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
 
-    assert refusal(host, "kae-driver-3.5-1") == (
-        "The %prein script of package kae-driver-3.5-1.noarch ended with an error: no licence."
-    )
+    found = refusal(host, "kae-driver-3.5-1")
+
+    assert found.startswith("The host's rpm refuses: ")
+    assert "no licence; error: %prein(kae-driver-3.5-1.noarch) scriptlet failed" in found
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
 def test_a_dependency_that_is_missing_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-3.2-1") == (
-        "The packages do not fit the host: libnuma >= 3 is needed by kae-driver-3.2-1.noarch."
+    assert refusal(host, "kae-driver-3.2-1").endswith(
+        "error: Failed dependencies; libnuma >= 3 is needed by kae-driver-3.2-1.noarch."
     )
 
 
 def test_a_conflict_is_named(host: chroot.Host) -> None:
-    assert refusal(host, "kae-driver-3.3-1") == (
-        "The packages do not fit the host: libnuma conflicts with kae-driver-3.3-1.noarch."
+    assert refusal(host, "kae-driver-3.3-1").endswith(
+        "error: Failed dependencies; libnuma conflicts with kae-driver-3.3-1.noarch."
     )
 
 
 def test_a_file_of_another_package_is_named(host: chroot.Host) -> None:
     install(host, "uadk-tools-2.0.1-1", shelf="odd")
 
-    assert refusal(host, "kae-driver-2.0.1-1", shelf="both") == (
-        "The packages do not fit the host: file /usr/local/lib/libwd.so.2 from install of kae-driver-2.0.1-1.noarch"
-        " conflicts with file from package uadk-tools-2.0.1-1.noarch."
-    )
+    assert (
+        "file /usr/local/lib/libwd.so.2 from install of kae-driver-2.0.1-1.noarch conflicts with file from package"
+        " uadk-tools-2.0.1-1.noarch"
+    ) in refusal(host, "kae-driver-2.0.1-1", shelf="both")
 
 
 def test_a_full_disk_is_named_and_nothing_changes(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.1-1")
     subprocess.run(("mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(host.path("/opt"))), check=True)
 
-    assert refusal(host, "kae-driver-3.4-1") == (
-        "There is no room for the packages on the host: installing package kae-driver-3.4-1.noarch needs 2MB more space"
-        " on the /opt filesystem."
+    assert "installing package kae-driver-3.4-1.noarch needs 2MB more space on the /opt filesystem" in refusal(
+        host, "kae-driver-3.4-1"
     )
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
@@ -87,14 +87,14 @@ def test_a_read_only_folder_is_named_and_the_old_version_stays(host: chroot.Host
 
     found = refusal(host, "kae-driver-2.0.2-1", shelf="both")
 
-    assert found.startswith("The host's rpm refuses: unpacking of archive failed on file /lib/modules/")
-    assert found.endswith("Read-only file system.")
+    assert "unpacking of archive failed on file /lib/modules/" in found
+    assert "Read-only file system" in found
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
 def test_a_file_that_is_missing_is_named(host: chroot.Host) -> None:
     assert refusal(host, "kae-driver-9.9-1") == (
-        "The host's rpm refuses: open of /srv/odd/kae-driver-9.9-1.noarch.rpm failed: No such file or directory."
+        "The host's rpm refuses: error: open of /srv/odd/kae-driver-9.9-1.noarch.rpm failed: No such file or directory."
     )
 
 
@@ -118,7 +118,7 @@ def test_the_lock_of_another_program_is_waited_for(host: chroot.Host) -> None:
 def test_the_lock_of_a_program_that_does_not_end_is_named(host: chroot.Host) -> None:
     lock = Lock(host)
 
-    with pytest.raises(package_errors.Locked) as caught:
+    with pytest.raises(package_errors.PackageFailure, match="has held the host's rpm database") as caught:
         rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),), lock_s=0)
     assert str(caught.value) == (
         "Another program has held the host's rpm database for 0 seconds: 'fuser /var/lib/rpm/.rpm.lock' on the host"
@@ -131,7 +131,7 @@ def test_who_is_to_end_does_not_wait_for_a_lock(host: chroot.Host) -> None:
     lock = Lock(host)
     host.stop.set()
 
-    with pytest.raises(package_errors.Locked):
+    with pytest.raises(package_errors.PackageFailure, match="has held the host's rpm database"):
         install(host, "kae-driver-2.0.1-1")
     lock.release()
     install(host, "kae-driver-2.0.1-1")
@@ -143,17 +143,13 @@ def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
 
-    with pytest.raises(package_errors.BadDatabase) as caught:
+    with pytest.raises(package_errors.PackageFailure, match="cannot open Packages database in /var/lib/rpm"):
         rpm.installed(host, ("kae-driver",))
-    assert str(caught.value) == (
-        "The host's rpm database cannot be read (cannot open Packages database in /var/lib/rpm): 'rpm --rebuilddb' on"
-        " the host may mend it."
-    )
 
 
 def test_a_host_without_rpm_is_named_so(host: chroot.Host) -> None:
     host.remove("/usr/bin/rpm")
 
-    with pytest.raises(package_errors.NoTools) as caught:
+    with pytest.raises(package_errors.PackageFailure) as caught:
         rpm.installed(host, ("kae-driver",))
     assert str(caught.value) == "The host has no rpm, which packages need: install it, or choose another source."

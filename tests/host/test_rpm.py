@@ -168,6 +168,6 @@ def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: c
 
 
 def test_nothing_unsigned_is_installed_from_a_repository(host: chroot.Host) -> None:
-    with pytest.raises(package_errors.Unsigned):
+    with pytest.raises(package_errors.PackageFailure, match="no valid signature"):
         rpm.install_from(host, "kae-driver", (repositories.UNSIGNED,))
     assert installed(host) == []

@@ -12,7 +12,7 @@ from tests.kube import apiserver
 
 HPRES = (incidents.HPRE, "0000:b9:00.0")
 ZIP = "0000:75:00.0"
-BACK = "The host has again what it had before."
+BACK = "The host is back in its previous state."
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_plan_says_what_a_device_cannot_have_and_shows_no_step(
 
     why = f"Device {HPRES[1]} can have 7 virtual functions, and 8 are asked for: "
     assert [line for line in before.splitlines() if line.startswith(why)]
-    assert before.endswith("\n\nNo change is begun before that is settled, and nobody is evicted.")
-    assert "Mend what the last try names. The next one is in 1 min" in after
+    assert before.endswith("\n\nNo change begins before that is fixed, and no pod is evicted.")
+    assert "Repair what the last try names. The next try is in 1 min" in after
     assert job.parts.report().steps == ()
 
 

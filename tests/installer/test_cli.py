@@ -157,7 +157,7 @@ def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
     out, err = capsys.readouterr()
     assert (code, out, err.count("\n")) == (3, "", 1)
     assert err.startswith("installer: The record '/var/lib/kae/driver.json' on the host cannot be read (")
-    assert err.endswith("move it away if the driver is not ours.\n")
+    assert err.endswith("move it away if KAE did not install the driver.\n")
 
 
 @pytest.mark.parametrize(("missing", "code"), [("--config", 1), ("--host-root", 3)])
@@ -236,7 +236,11 @@ def test_remove_takes_our_driver_away_and_says_so(
 
     code = cli.main(["remove", *options(machine, image)])
 
-    assert (code, *capsys.readouterr()) == (0, "Ready: There is no driver of ours, as told.\n", "")
+    assert (code, *capsys.readouterr()) == (
+        0,
+        "Ready: No driver of KAE is installed, as the policy asks.\n",
+        "",
+    )
     assert machine.loaded() == {}
 
 
@@ -275,7 +279,7 @@ def test_remove_leaves_the_driver_while_nobody_can_give_the_right_to_disturb_its
 
     out, err = capsys.readouterr()
     assert (code, err, settings.versions(machine)) == (3, "", {"2.0.1"})
-    assert out.startswith("Queued: The right to swap cannot be had, and devices are in use: ")
+    assert out.startswith("Queued: No Lease can be taken, and devices are in use: ")
 
 
 def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instead(
@@ -323,10 +327,10 @@ def test_it_works_until_sigterm_with_metrics_and_a_log_of_json(
         out, err = process.communicate(timeout=DEADLINE_S)
 
     lines = [json.loads(line) for line in err.splitlines()]
-    assert (process.returncode, out, said) == (0, "", "The driver 2.0.1 is loaded and proved.")
+    assert (process.returncode, out, said) == (0, "", "The driver 2.0.1 is loaded and verified.")
     assert 'kae_driver_state{state="Ready"} 1.0' in metrics
     assert [line["state"] for line in lines if "state" in line] == ["Changing", "Ready"]
     assert [line["step"] for line in lines if "seconds" in line][-1] == "end-change"
-    assert lines[-1]["message"] == "Ended as told."
+    assert lines[-1]["message"] == "The installer ends, as a signal asked."
     assert not (tmp_path / "program/ready").exists()
     assert settings.versions(machine) == {"2.0.1"}

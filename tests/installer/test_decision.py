@@ -57,7 +57,7 @@ def own() -> dict[str, Any]:
 def test_our_driver_that_is_proved_is_right() -> None:
     found = judge(settings.current())
 
-    assert (found.kind, found.reasons) == (RIGHT, ("The driver 2.0.1 is loaded and proved.",))
+    assert (found.kind, found.reasons) == (RIGHT, ("The driver 2.0.1 is loaded and verified.",))
     assert not found.disturbs
 
 
@@ -179,7 +179,7 @@ def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(dig
 
 
 @pytest.mark.parametrize(
-    ("seen", "asked"),
+    ("current", "asked"),
     [
         (host(functions=(settings.function(total_vfs=0),)), {}),
         (settings.current(functions=(settings.function(total_vfs=0),)), {"state": "Absent"}),
@@ -215,18 +215,28 @@ def test_absent_takes_ours_away() -> None:
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.",
         ),
-        ("IfNotPresent", dead() | {"rule": False}, RIGHT, "There is no driver of ours, as told."),
+        (
+            "IfNotPresent",
+            dead() | {"rule": False},
+            RIGHT,
+            "No driver of KAE is installed, as the policy asks.",
+        ),
         ("Always", dead() | {"rule": False}, CHANGE, "A driver that others installed is at work; INSTALL_POLICY is Al"),
-        ("Always", own(), RIGHT, "There is no driver of ours, as told."),
+        ("Always", own(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         (
             "Always",
             own() | at_work(),
             CHANGE,
             "A driver that others installed is at work; INSTALL_POLICY is Always, so ",
         ),
-        ("Always", dead() | {"files": {}, "rule": False}, RIGHT, "There is no driver of ours, as told."),
-        ("IfNotPresent", empty(), RIGHT, "There is no driver of ours, as told."),
-        ("Always", empty(), RIGHT, "There is no driver of ours, as told."),
+        (
+            "Always",
+            dead() | {"files": {}, "rule": False},
+            RIGHT,
+            "No driver of KAE is installed, as the policy asks.",
+        ),
+        ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
+        ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("IfNotPresent", empty() | {"rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),
         ("IfNotPresent", empty() | {"changing": True}, CHANGE, "'/run/kae/driver-changing' was left behind."),
     ],
@@ -284,7 +294,7 @@ def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
     assert found.kind is not WAIT
 
 
-@pytest.mark.parametrize("seen", [settings.current(), host(), host(**empty())], ids=["ours", "foreign", "none"])
+@pytest.mark.parametrize("current", [settings.current(), host(), host(**empty())], ids=["ours", "foreign", "none"])
 @pytest.mark.parametrize("state", ["Present", "Absent"])
 def test_nothing_is_touched_while_the_kernel_is_another_pools(current: host_state.HostState, state: str) -> None:
     kernels = config.Kernels(pattern="^6")

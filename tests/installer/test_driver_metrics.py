@@ -34,7 +34,7 @@ class Node:
 @pytest.mark.parametrize("state", driver_state.STATES)
 def test_the_state_is_one_and_all_others_are_zero(state: str) -> None:
     node = Node()
-    node.shown.stand(state, "It is so.")
+    node.shown.update(state, "It is so.")
 
     assert node.states() == {name: int(name == state) for name in driver_state.STATES}
 
@@ -102,7 +102,7 @@ def test_the_step_that_is_being_taken_is_known_until_it_ends() -> None:
 def test_only_a_new_state_or_reason_is_news() -> None:
     shown = driver_state.State()
 
-    news = [shown.stand(*each) for each in (("Ready", "a"), ("Ready", "a"), ("Ready", "b"), ("Failed", "b"))]
+    news = [shown.update(*each) for each in (("Ready", "a"), ("Ready", "a"), ("Ready", "b"), ("Failed", "b"))]
 
     assert news == [True, False, True, True]
 
@@ -110,7 +110,7 @@ def test_only_a_new_state_or_reason_is_news() -> None:
 @pytest.mark.parametrize("state", driver_state.STATES)
 def test_ready_is_the_driver_as_told_and_one_of_others_that_stays(state: str) -> None:
     shown = driver_state.State()
-    shown.stand(state, "It is so.")
+    shown.update(state, "It is so.")
 
     assert shown.ready is (state in ("Ready", "Foreign"))
 

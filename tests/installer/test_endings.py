@@ -104,7 +104,7 @@ def start(machine: machines.Machine, image: Path, tmp_path: Path) -> Iterator[St
 def test_the_probe_hears_that_the_host_is_ready_until_the_installer_ends(start: Start) -> None:
     running = start("program")
     until(lambda: running.says("ready"))
-    assert running.says("ready") == "The driver 2.0.1 is loaded and proved."
+    assert running.says("ready") == "The driver 2.0.1 is loaded and verified."
 
     how = running.stop()
 

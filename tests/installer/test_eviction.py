@@ -180,7 +180,7 @@ def test_with_draining_off_the_deadline_says_so() -> None:
 
     ended = node.drain(60, enabled=False)
 
-    note = "Nobody is evicted, as the policy's drain is not enabled."
+    note = "No pod is evicted, as the policy's drain is not enabled."
     assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(note,))
 
 

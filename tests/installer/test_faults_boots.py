@@ -122,7 +122,7 @@ def test_what_fails_in_a_new_kernel_leaves_the_driver_of_the_old_one_for_a_boot_
     machine.reboot(machines.KERNEL)
 
     assert failed == ("Failed", loaded)
-    assert shown.reason.endswith("The host has again what it had before.")
+    assert shown.reason.endswith("The host is back in its previous state.")
     assert incidents.works(machine)
 
 

@@ -45,7 +45,7 @@ def test_without_an_api_server_nothing_is_touched_and_nobody_is_told_to_go(
     pause_s = job.loop.cycle()
 
     assert (job.shown.state, 10 <= pause_s <= 15) == ("Queued", True)
-    assert job.shown.reason.startswith("The right to swap cannot be had, and devices are in use: The API server at ")
+    assert job.shown.reason.startswith("No Lease can be taken, and devices are in use: The API server at ")
     assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
     assert record.read(machine.host).attempt is None
     server.up()
@@ -131,7 +131,7 @@ def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is
     job.settle()
 
     assert job.shown.state == "Queued"
-    assert job.shown.reason == "The Lease was lost before anything was unloaded; the host is as it was."
+    assert job.shown.reason == "The Lease was lost before anything was unloaded; the host is unchanged."
     assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
     assert (incidents.holder(server), record.read(machine.host).lease) == ("kp920-2", None)
 

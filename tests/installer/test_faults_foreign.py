@@ -8,7 +8,7 @@ from installer import paths
 from installer.store import record
 from tests.installer import incidents, machines, modulefiles, settings
 
-BACK = "The host has again what it had before."
+BACK = "The host is back in its previous state."
 NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
 BY_HAND = 'SUBSYSTEM=="uacce", GROUP="kaegroup", MODE="0660"\n'
 FOREIGN = "options hisi_hpre uacce_mode=2 pf_q_num=512 vfs_num=2\n"

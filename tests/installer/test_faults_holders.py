@@ -125,7 +125,7 @@ def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
     shown = crew.job(newer, drain=config.Drain(enabled=False, timeout_seconds=1)).settle()
 
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
-    assert "Nobody is evicted, as the policy's drain is not enabled." in shown.reason
+    assert "No pod is evicted, as the policy's drain is not enabled." in shown.reason
 
 
 def test_128_pods_that_share_a_device_are_all_told_to_go_once(

@@ -8,7 +8,7 @@ from tests.installer import incidents, machines, modulefiles, settings
 
 NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
 INVALID = "modprobe: ERROR: could not insert 'hisi_hpre': Invalid argument"
-BACK = "The host has again what it had before."
+BACK = "The host is back in its previous state."
 STRANGER = "etc/modprobe.d/zz-tuning.conf"
 
 
@@ -122,7 +122,7 @@ def test_a_driver_that_loads_and_gives_no_entries_is_not_taken_for_one(
     shown = job.settle()
 
     assert shown.reason == (
-        "The driver is not what it should be: Module hisi_hpre is loaded, but no hpre device has an entry in"
+        "The verification of the driver failed: Module hisi_hpre is loaded, but no hpre device has an entry in"
         " /sys/class/uacce; Device 0000:79:00.0 had an entry in /sys/class/uacce, and has none now; Device"
         f" 0000:b9:00.0 had an entry in /sys/class/uacce, and has none now. {BACK}"
     )
@@ -137,8 +137,8 @@ def test_another_file_that_sets_a_parameter_is_named(
     shown = crew.job(newer).settle()
 
     assert shown.reason == (
-        "The driver is not what it should be: Parameter pf_q_num of module hisi_hpre is 64, not 256. Parameters of its"
-        f" modules are set in /{STRANGER}, too. {BACK}"
+        "The verification of the driver failed: Parameter pf_q_num of module hisi_hpre is 64, not 256. Parameters of"
+        f" its modules are set in /{STRANGER}, too. {BACK}"
     )
     assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
     assert "64" in (machine.root / STRANGER).read_text()
@@ -178,5 +178,5 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
     shown = crew.job(image, "2.0.1").settle()
 
     assert shown.state == "Blocked"
-    assert shown.reason.startswith("The device node /dev/hisi_hpre-0 is missing. Nothing new was asked for,")
+    assert shown.reason.startswith("The device node /dev/hisi_hpre-0 is missing. The config has not changed,")
     assert set(machine.loaded()) == set(modulefiles.DRIVER)

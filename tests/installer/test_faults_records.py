@@ -146,4 +146,4 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
     shown = crew.job(newer).settle()
 
     assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
-    assert shown.reason.endswith("The host has again what it had before.")
+    assert shown.reason.endswith("The host is back in its previous state.")

@@ -9,8 +9,8 @@ from installer import paths
 from installer.store import record
 from tests.installer import incidents, machines, modulefiles, settings
 
-BACK = "The host has again what it had before."
-NOT_BACK = "The driver that was there cannot be put back:"
+BACK = "The host is back in its previous state."
+NOT_BACK = "The previous driver cannot be restored:"
 
 
 @pytest.fixture

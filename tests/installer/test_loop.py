@@ -24,7 +24,7 @@ def test_a_new_host_changes_and_is_ready(machine: machines.Machine, image: Path)
     assert (made.shown.state, made.shown.ready) == ("Changing", False)
     assert made.loop.cycle() == 60
 
-    assert (made.shown.state, made.shown.reason) == ("Ready", "The driver 2.0.1 is loaded and proved.")
+    assert (made.shown.state, made.shown.reason) == ("Ready", "The driver 2.0.1 is loaded and verified.")
     assert set(machine.loaded()) == set(modulefiles.DRIVER)
     assert set(machine.nodes().values()) == {0o666}
     assert made.shown.changes == {"succeeded": 1, "failed": 0, "abandoned": 0}
@@ -87,7 +87,7 @@ def test_a_host_that_is_to_be_without_driver_is_ready_when_it_is_clean(machine: 
 
     shown = settings.installer(machine, image, state="Absent").settle()
 
-    assert (shown.state, shown.reason) == ("Ready", "There is no driver of ours, as told.")
+    assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
     assert machine.loaded() == {}
     assert set(machine.files("etc", "lib", "opt")) == before
 

@@ -199,9 +199,9 @@ def test_json_and_text_have_the_same_steps() -> None:
 @pytest.mark.parametrize(
     ("held", "told"),
     [
-        ((), "Nobody holds a device now, so nobody is evicted, and no Lease is needed."),
-        (("process 7 (gzip)",), "Who holds a device: pods are evicted, as their disruption budgets allow, "),
-        (("pod a/b (container c: d)", "process 7 (gzip)"), "The 2 who hold a device: pods are evicted, "),
+        ((), "No device is held now, so no pod is evicted, and no Lease is needed."),
+        (("process 7 (gzip)",), "The device holder: pods are evicted, as their disruption budgets allow, "),
+        (("pod a/b (container c: d)", "process 7 (gzip)"), "The 2 device holders: pods are evicted, "),
     ],
 )
 def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> None:
@@ -211,13 +211,15 @@ def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> Non
 def test_it_says_that_nobody_is_evicted_where_drain_is_not_enabled() -> None:
     found = of(settings.current(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
 
-    assert "waited for, at most 60 s, and nobody is evicted." in fact(found, "Next")
+    assert "no pod is evicted; the installer waits for at most 60 s." in fact(found, "Next")
 
 
 def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
     found = of(settings.current(), "process 7 (gzip)", steps=("spare-users",))
 
-    assert fact(found, "Next").startswith("Who holds a device may stay. To have it mended sooner, end them yourself.")
+    assert fact(found, "Next").startswith(
+        "The device holder may stay. To have the driver repaired sooner, end them yourself."
+    )
 
 
 def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
@@ -226,7 +228,7 @@ def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
 
     found = report.report(settings.config(), settings.current(), decided, (), ("process 7 (gzip)",))
 
-    assert fact(found, "Next").startswith("Nobody who uses a device notices it.")
+    assert fact(found, "Next").startswith("The change does not disturb the users of devices.")
 
 
 def test_after_a_failure_it_says_when_the_next_try_is() -> None:
@@ -235,7 +237,7 @@ def test_after_a_failure_it_says_when_the_next_try_is() -> None:
     data = json.loads(report.as_json(found))
 
     assert fact(found, "Last try") == "Failed, once: The disk is full."
-    assert "The next one is in 2 min, or soon after 'python -m installer retry', a change of " in fact(found, "Next")
+    assert "The next try is in 2 min, or soon after 'python -m installer retry', a change of " in fact(found, "Next")
     assert 60 < data["lastTry"].pop("nextTrySeconds") <= 90
     assert data["lastTry"] == {"state": "Failed", "reason": "The disk is full.", "failures": 1}
 
@@ -251,7 +253,7 @@ def test_a_try_of_another_wish_or_boot_or_long_ago_is_told_and_holds_up_nothing(
 @pytest.mark.parametrize(
     ("known", "told"),
     [
-        (record.Record(change=record.Change()), "a change was begun and did not end; before it: none of ours"),
+        (record.Record(change=record.Change()), "a change was begun and did not end; before it: none installed by KAE"),
         (
             record.Record(installed=settings.driver(), since=SINCE, change=record.Change(kept=settings.driver())),
             f"a change was begun and did not end; before it: 2.0.1 from prebuilt, installed by us at {SINCE}",
@@ -266,7 +268,7 @@ def test_it_says_whose_driver_it_is(known: record.Record, told: str) -> None:
 def test_it_says_that_the_device_plugin_gives_nobody_a_device() -> None:
     found = of(settings.current(changing=True))
 
-    assert fact(found, "Devices") == "'/run/kae/driver-changing' is there: the device plugin gives nobody a device."
+    assert fact(found, "Devices") == "'/run/kae/driver-changing' exists: the device plugin allocates no device."
 
 
 def test_a_host_without_devices_is_asked_for_licence_and_bios() -> None:

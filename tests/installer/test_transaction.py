@@ -11,7 +11,7 @@ from tests.installer import incidents, machines, modulefiles, settings
 from tests.kube import apiserver
 
 POD = incidents.POD
-BACK = "The host has again what it had before."
+BACK = "The host is back in its previous state."
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_absent_takes_our_driver_away_with_all_its_traces(
 
     shown = crew.job(image, "2.0.1", state="Absent").settle()
 
-    assert (shown.state, shown.reason) == ("Ready", "There is no driver of ours, as told.")
+    assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
     assert (machine.loaded(), ours(machine), machine.vfs(incidents.HPRE)) == ({}, [], ())
     assert [path for path in machine.files("etc") if "modprobe.d/hisi" in path] == []
     assert not machine.host.path(paths.CHANGING).exists()

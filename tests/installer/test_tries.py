@@ -50,7 +50,7 @@ def test_a_failed_upgrade_puts_the_old_driver_back_and_says_why(
     assert (shown.state, shown.ready, settings.versions(machine)) == ("Failed", False, {"2.0.1"})
     assert shown.reason == (
         "Module uacce cannot be loaded: its signature is not trusted by a kernel in secure boot; enrol the key that"
-        " signed it. The host has again what it had before."
+        " signed it. The host is back in its previous state."
     )
     assert (shown.changes["failed"], shown.failures["load-modules"]) == (1, 1)
 
@@ -179,7 +179,7 @@ def test_what_breaks_right_after_it_was_mended_is_not_mended_again_and_again(
 
     assert (made.shown.state, pause_s, settings.changes_made(machine)) == ("Failed", 60, [])
     assert made.shown.reason == (
-        "It was put in order a moment ago, and is not again: Parameter pf_q_num of module hisi_zip is 64, not 256."
+        "It was repaired a moment ago, and is broken again: Parameter pf_q_num of module hisi_zip is 64, not 256."
     )
 
 

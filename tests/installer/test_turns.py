@@ -30,8 +30,8 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
 
     assert (made.shown.state, settings.changes_made(machine)) == ("Blocked", [])
     assert made.shown.reason == (
-        "Parameter pf_q_num of module hisi_zip is 64, not 256. Nothing new was asked for, so nobody is evicted to mend"
-        " it; it is mended once nobody holds a device: pod shop/checkout (container nginx: 0000:79:00.0)."
+        "Parameter pf_q_num of module hisi_zip is 64, not 256. The config has not changed, so no pod is evicted for"
+        " the repair, which waits until no device is held: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
     assert (server.state.requests, machine.host.path(paths.CHANGING).exists()) == ([], False)
     assert settings.installer(machine, image).settle().state == "Ready"
@@ -107,7 +107,7 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
     pause_s = made.loop.cycle()
 
     assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
-    assert made.shown.reason.startswith("The right to swap cannot be had, and devices are in use: ")
+    assert made.shown.reason.startswith("No Lease can be taken, and devices are in use: ")
     assert 10 <= pause_s <= 15
     assert (machine.host.path(paths.CHANGING).exists(), record.read(machine.host).attempt) == (False, None)
 
