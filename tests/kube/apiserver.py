@@ -7,6 +7,7 @@ import contextlib
 import copy
 import http.server
 import json
+import select
 import ssl
 import subprocess
 import threading
@@ -23,6 +24,9 @@ _LEASES = "coordination.k8s.io/v1"
 
 class ApiServer:
     """A server on the loopback address; `down` stops it and `up` starts it again at the same address."""
+
+    handler: "type[Handler] | None" = None
+    """A subclass of Handler, for failures of a test's own."""
 
     def __init__(self, folder: Path, *, tls: bool = False) -> None:
         """Start to serve."""
@@ -58,11 +62,12 @@ class ApiServer:
         }
         self.kubeconfig.write_text(json.dumps(document))
 
-    def put(self, *items: Mapping[str, Any]) -> None:
-        """Create or replace objects."""
+    def put(self, *items: Mapping[str, Any]) -> int:
+        """Create or replace objects; return the version."""
         with self.state.condition:
             for item in items:
                 objects.put(self.state, item)
+            return self.state.version
 
     def put_pods(self, *keys: str) -> None:
         """Create pods, named namespace/name."""
@@ -111,11 +116,13 @@ class ApiServer:
             self.state.events.append((self.state.version, "BOOKMARK", {"metadata": {}}))
             self.state.condition.notify_all()
 
-    def forget(self) -> None:
-        """Compact: versions before now are no longer available."""
+    def forget(self, *, late: bool = False) -> None:
+        """Compact: versions before now are no longer available; late: watches of them begin, and end with an error."""
         with self.state.condition:
+            self.state.late_410 = late
             self.state.version += 1
             self.state.compacted = self.state.version
+            self.state.condition.notify_all()
 
     def down(self) -> None:
         """Stop, and drop all connections."""
@@ -123,8 +130,12 @@ class ApiServer:
         with self.state.condition:
             self.state.condition.notify_all()
         self._server.shutdown()
-        self._server.drop()
+        self.drop()
         self._server.server_close()
+
+    def drop(self) -> None:
+        """End all connections."""
+        self._server.drop()
 
     def up(self) -> None:
         """Serve again at the same address, with the same objects."""
@@ -132,7 +143,9 @@ class ApiServer:
 
     def _serve(self, port: int) -> transport.Server:
         self._released = threading.Event()
-        server = transport.Server(port, _handler(self.state, self._released))
+        server = transport.Server(
+            port, type("BoundHandler", (self.handler or Handler,), {"api": self, "released": self._released})
+        )
         if self.authority is not None:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(self.authority, self.authority.with_suffix(".key"))
@@ -151,14 +164,17 @@ def serving(folder: Path, *, tls: bool = False) -> Iterator[ApiServer]:
         server.down()
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
-    state: objects.State
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Carries out the requests of one connection."""
+
+    api: Any
+    """The ApiServer."""
     released: threading.Event
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def _answer(self) -> None:
-        target, state = parse.urlsplit(self.path), self.state
+        target, state = parse.urlsplit(self.path), self.api.state
         length = int(self.headers.get("Content-Length") or 0)
         request = objects.Request(
             method=self.command,
@@ -188,48 +204,64 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = _answer  # noqa: N815 - http.server looks for these names
 
-    def _say(self, status: int, text: str, headers: Mapping[str, str]) -> None:
+    def _say(self, status: int, text: str, headers: Mapping[str, str], *, cut: bool = False) -> None:
         self.send_response(status)
         for name, value in {"Content-Type": "application/json", **headers}.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text.encode())))
         self.end_headers()
-        self.wfile.write(text.encode())
+        content = text.encode()
+        self.wfile.write(content[: len(content) // 2] if cut else content)
+        if cut:
+            raise ConnectionError
 
     def _watch(self, query: Mapping[str, str]) -> None:
         self.send_response(200)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         self.wfile.flush()
+        state = self.api.state
         seen, deadline_s = int(query["resourceVersion"]), time.monotonic() + int(query["timeoutSeconds"])
         while not self.released.is_set() and time.monotonic() < deadline_s:
-            with self.state.condition:
-                found = [event for event in self.state.events if event[0] > seen]
-                if not found:
-                    self.state.condition.wait(0.05)
-            for version, kind, item in found:
-                seen = version
+            with state.condition:
+                if state.version == seen and not state.hung:
+                    state.condition.wait(state.bookmark_s or 0.05)
+                events = [event for event in state.events if event[0] > seen]
+                is_gone, hung, newest = seen < state.compacted, state.hung, state.version
+            if hung:
+                self._hang()
+                return
+            if is_gone:
+                self._tell({"type": "ERROR", "object": objects.refusal(410, "too old resource version")[1]})
+                break
+            for version, kind, item in events:
                 self._tell({"type": kind, "object": item | {"metadata": objects.versioned(item, version)}})
+            if state.bookmark_s and not events:
+                self._tell({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(newest)}}})
+            seen = newest
         if not self.released.is_set():
             self.wfile.write(b"0\r\n\r\n")
 
+    def _hang(self) -> None:
+        """Wait until the client ends the connection."""
+        self.close_connection = True
+        select.select([self.connection], [], [])
+
     def _tell(self, event: Mapping[str, Any]) -> None:
         line = json.dumps(event).encode() + b"\n"
-        if self.state.cut:
+        cut = event["type"] != "BOOKMARK" and self.api.state.cut_events > 0
+        if cut:
+            self.api.state.cut_events -= 1
             line = line[: len(line) // 2]
         # Events arrive in parts over a slow network.
         for part in (line[:20], line[20:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.flush()
-        if self.state.cut:
+        if cut:
             raise ConnectionError
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing; tests read `requests`."""
-
-
-def _handler(state: objects.State, released: threading.Event) -> type[http.server.BaseHTTPRequestHandler]:
-    return type("Handler", (_Handler,), {"state": state, "released": released})
 
 
 def _certificate(folder: Path) -> Path:

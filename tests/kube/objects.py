@@ -89,8 +89,14 @@ class State:
     """Requests are carried out and never answered."""
     garbled: str = ""
     """A text in place of every answer, as from a proxy."""
-    cut: bool = False
-    """Watches end in the middle of the next event."""
+    cut_events: int = 0
+    """The number of events in whose middle their watches end."""
+    hung: bool = False
+    """Watches send nothing more, and do not end."""
+    late_410: bool = False
+    """Watches of a version that is gone begin, and end with an ERROR event."""
+    bookmark_s: float = 0
+    """The pause after which an idle watch sends a bookmark; 0: none."""
     condition: threading.Condition = field(default_factory=threading.Condition)
 
 
@@ -124,7 +130,7 @@ class _Target:
 def answered(state: State, request: Request) -> Answer:
     """Carry out a request, and return the status and the body of its answer; a watch has none."""
     if state.token and request.headers.get("Authorization", "").lower() != f"bearer {state.token}".lower():
-        return _status(401, "Unauthorized")
+        return refusal(401, "Unauthorized")
     match = _PATH.fullmatch(request.path)
     api_version = (match["core"] or match["group"]) if match else ""
     if match is None or api_version not in KINDS or api_version in state.unknown:
@@ -138,7 +144,7 @@ def answered(state: State, request: Request) -> Answer:
     if named in state.broken:
         return state.broken[named]
     if named in state.forbidden:
-        return _status(403, f'{target.plural} "{target.name}" is forbidden: User "kae-driver" cannot do that')
+        return refusal(403, f'{target.plural} "{target.name}" is forbidden: User "kae-driver" cannot do that')
     if target.subresource == "eviction":
         return _evict(state, target, request.body)
     if request.method != "GET":
@@ -166,13 +172,13 @@ def _read(state: State, target: _Target, request: Request) -> Answer:
     if f"{verb} {plural}" in state.forbidden:
         group = target.api_version.rpartition("/")[0]
         said = f'{plural} is forbidden: User "somebody" cannot {verb} resource "{plural}" in API group "{group}"'
-        return _status(403, said)
+        return refusal(403, said)
     if verb == "get":
         item = state.objects.get(target.key)
-        return (200, item) if item else _status(404, f'{plural} "{target.name}" not found')
+        return (200, item) if item else refusal(404, f'{plural} "{target.name}" not found')
     if verb == "watch":
-        if int(query["resourceVersion"]) < state.compacted:
-            return _status(410, "too old resource version")
+        if int(query["resourceVersion"]) < state.compacted and not state.late_410:
+            return refusal(410, "too old resource version")
         return 200, None
     chosen = [
         item
@@ -186,13 +192,13 @@ def _read(state: State, target: _Target, request: Request) -> Answer:
 def _write(state: State, target: _Target, request: Request) -> Answer:
     known, metadata = state.objects.get(target.key), request.body["metadata"]
     if request.method == "POST" and known is not None:
-        return _status(409, f'{target.plural} "{target.name}" already exists', reason="AlreadyExists")
+        return refusal(409, f'{target.plural} "{target.name}" already exists', reason="AlreadyExists")
     if request.method == "PUT":
         if known is None:
-            return _status(404, f'{target.plural} "{target.name}" not found')
+            return refusal(404, f'{target.plural} "{target.name}" not found')
         if metadata.get("resourceVersion", "") not in ("", known["metadata"]["resourceVersion"]):
             said = "the object has been modified; please apply your changes to the latest version and try again"
-            return _status(409, f'Operation cannot be fulfilled on {target.plural} "{target.name}": {said}')
+            return refusal(409, f'Operation cannot be fulfilled on {target.plural} "{target.name}": {said}')
     own = {"namespace": target.namespace, "uid": f"uid-of-{target.name}"}
     return (200 if known else 201), put(state, request.body | {"metadata": metadata | own})
 
@@ -200,14 +206,14 @@ def _write(state: State, target: _Target, request: Request) -> Answer:
 def _evict(state: State, target: _Target, body: Mapping[str, Any]) -> Answer:
     key = f"{target.namespace}/{target.name}"
     if (body["apiVersion"], body["kind"], body["metadata"]["name"]) != ("policy/v1", "Eviction", target.name):
-        return _status(400, f"this is no eviction of {target.name}")
+        return refusal(400, f"this is no eviction of {target.name}")
     if target.key not in state.objects:
-        return _status(404, f'pods "{target.name}" not found')
+        return refusal(404, f'pods "{target.name}" not found')
     if key in state.budgets:
         said = f"The disruption budget {state.budgets[key]} needs 2 healthy pods and has 2 currently"
         causes = [{"reason": "DisruptionBudget", "message": said}]
-        code, refusal = _status(429, "Cannot evict pod as it would violate the pod's disruption budget.")
-        return code, refusal | {"details": {"causes": causes}}
+        code, status = refusal(429, "Cannot evict pod as it would violate the pod's disruption budget.")
+        return code, status | {"details": {"causes": causes}}
     state.evicted.append(key)
     if state.when_evicted is not None:
         state.when_evicted(key)
@@ -237,7 +243,7 @@ def _listed(state: State, items: list[dict[str, Any]], query: Mapping[str, str],
     if "continue" in query:
         start, version = map(int, query["continue"].split("@"))
         if version < state.compacted:
-            return _status(410, "The provided continue parameter is too old")
+            return refusal(410, "The provided continue parameter is too old")
     end = start + int(query.get("limit") or len(items) or 1)
     metadata = {"resourceVersion": str(version)} | ({"continue": f"{end}@{version}"} if end < len(items) else {})
     shown = [metadata_of(item) if as_metadata else item for item in items[start:end]]
@@ -270,9 +276,10 @@ def versioned(item: Mapping[str, Any], version: int) -> dict[str, Any]:
     return {**item["metadata"], "resourceVersion": str(version)}
 
 
-def _status(code: int, message: str, reason: str = "") -> Answer:
+def refusal(code: int, message: str, reason: str = "") -> Answer:
+    """Return the status and the Status object of a refusal."""
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": message}
-    return code, body | {"reason": reason or _REASONS[code], "code": code}
+    return code, body | {"reason": reason or _REASONS.get(code, "InternalError"), "code": code}
 
 
 def key_of(item: Mapping[str, Any]) -> tuple[str, str, str, str]:

@@ -35,7 +35,7 @@ class Cluster:
             free = [name for number in range(_MOST) if (name := f"node-{number:02}") not in names]
             self._api.put(self._node(self._random.choice(free)))
         elif len(names) > _LEAST and self._random.random() < 0.3:
-            self._api.delete(self._random.choice(names))
+            self._api.remove(self._random.choice(names))
         else:
             self._api.put(self._node(self._random.choice(names)))
 

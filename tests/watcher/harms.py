@@ -78,14 +78,14 @@ class Harms(rigs.Rig):
 
     def _watch_hangs(self) -> None:
         with self.api.condition:
-            self.api.mood.hung = True
+            self.api.state.hung = True
             self.api.condition.notify_all()
         self.cluster.change()
         self.pause(0.3)
-        self.api.mood.hung = False
+        self.api.state.hung = False
 
     def _event_broken_off(self) -> None:
-        self.api.mood.cut_events = 1
+        self.api.state.cut_events = 1
         self.cluster.change()
 
     def _node_refused(self) -> None:

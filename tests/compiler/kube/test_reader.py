@@ -214,7 +214,7 @@ def test_what_is_no_event_breaks_a_watch(text: str, server: apiserver.ApiServer)
 
 
 def test_a_connection_that_breaks_off_in_the_middle_of_an_event_is_no_end(server: apiserver.ApiServer) -> None:
-    server.state.cut = True
+    server.state.cut_events = 1
     seen = cluster_of(server).watch(version(server))
     server.tick()
 
