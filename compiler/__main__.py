@@ -1,4 +1,4 @@
-"""`python -m compiler`, and what the console script `kae` calls."""
+"""The entry point of `python -m compiler` and of the console script `kae`."""
 
 import gc
 import io
@@ -14,7 +14,7 @@ from compiler import cli  # noqa: E402 - the imports are part of what this is fo
 
 
 def main() -> NoReturn:
-    """Runs the command line, and ends the process without taking its memory apart first, as mypy does."""
+    """Run the command line, and end the process without freeing its memory first, as mypy does."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # None where it is closed
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -1,6 +1,6 @@
-"""The command line: what can be said to `kae`, and which command answers.
+"""The command line of `kae`: its options, and the module of each command.
 
-Only what every call needs is imported here; each command brings its own.
+Only the imports of every call are here; each command module imports the rest.
 """
 
 import argparse
@@ -13,19 +13,19 @@ from typing import NoReturn
 from compiler import __version__, diagnostic_formats, errors, wording
 
 FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
-"""Exit codes: fine, documents wrong, usage, the world failed, output or the cluster differs."""
+"""Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs."""
 
 _EPILOG = """exit codes:
   0  fine, warnings included
   1  documents are wrong (with --strict: any warning)
   2  usage
-  3  the world failed: a file, a disk, a network
+  3  I/O error: a file, a disk, a network
   4  documents are fine, but output/ (compile --check) or the cluster (status) differs from them
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command and returns its exit code."""
+    """Run one command and return its exit code."""
     chosen = _parsed(arguments)
     # Pydantic would look through all installed packages for plugins, at every start.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINE
     except OSError as error:
-        if error.filename is not None:  # a file's name: nobody expected that, and nobody may hide it
+        if error.filename is not None:  # a file's name: unexpected, so it must not be hidden
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         sys.stderr.write(f"kae: standard output cannot be written: {error.strerror}.\n")
@@ -70,13 +70,13 @@ def _enter(directory: str) -> None:
 
 
 def _interrupted() -> NoReturn:
-    """Ends the way a shell expects of a program that Ctrl-C ended; a half-written output says so itself."""
+    """End with the exit code that shells expect after Ctrl-C; the index of an interrupted output says so itself."""
     sys.stderr.write("\n")
     raise SystemExit(130)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     top = argparse.ArgumentParser(
         prog="kae",
         description="Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux.",
@@ -123,7 +123,7 @@ def _sources(
         metavar="DIR",
         help="read inventories from DIR instead of inventory/; repeatable",
     )
-    command.add_argument("--format", choices=formats, default="text", help="how findings are shown")
+    command.add_argument("--format", choices=formats, default="text", help="the format of the findings")
     if strict:
         command.add_argument("--strict", action="store_true", help="treat warnings as errors")
 
@@ -137,7 +137,7 @@ def _compile(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _plan(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = _command(commands, "plan", "show node by node what each gets, and why")
+    command = _command(commands, "plan", "show the policy, the images and the reasons for each node")
     _sources(command, ("text", "json"))
 
 
@@ -155,20 +155,20 @@ def _preflight(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _bump(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = _command(commands, "bump", "change one version in a policy's file, and not a byte beside it")
+    command = _command(commands, "bump", "change one version in a policy's file, and nothing else")
     command.add_argument("policy", metavar="POLICY", help="the policy's name")
     part = command.add_mutually_exclusive_group()
     part.add_argument("--wave", metavar="NAME", help="the version of this wave instead of the driver's")
     part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
     part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
     part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
-    command.add_argument("--version", required=True, type=_utf8, metavar="V", help="what shall stand there")
+    command.add_argument("--version", required=True, type=_utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
-    command.add_argument("--format", choices=("text", "json"), default="text", help="how the answer is shown")
+    command.add_argument("--format", choices=("text", "json"), default="text", help="the format of the result")
 
 
 def _utf8(text: str) -> str:
-    """An argument that can be written to a document."""
+    """Return an argument that can be written to a document."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -191,7 +191,7 @@ def _import(commands: "Commands[argparse.ArgumentParser]") -> None:
         "--policy", default=None, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
     )
     command.add_argument(
-        "--namespace", default=None, metavar="NAME", help="where everything runs (default: kae-operator)"
+        "--namespace", default=None, metavar="NAME", help="the namespace of all objects (default: kae-operator)"
     )
 
 
@@ -210,7 +210,7 @@ def _status(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _access(command: argparse.ArgumentParser, *, required: bool) -> None:
-    """A live cluster, as kubectl is told of it."""
+    """Add the options that name a live cluster, as in kubectl."""
     command.add_argument("--kubeconfig", required=required, metavar="FILE", help="ask the cluster that FILE leads to")
     command.add_argument("--context", metavar="NAME", help="the context of FILE (default: its current one)")
 

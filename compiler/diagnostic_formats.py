@@ -1,4 +1,4 @@
-"""How findings are shown: for people, for programs, and for the two code hosts' own annotations."""
+"""The formats of findings: text, JSON, GitHub's workflow commands and SARIF."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ _PLAIN = "\x1b[0m"
 
 
 def text(found: Iterable[Diagnostic], *, colour: bool) -> str:
-    """Findings for people: place, severity, code and sentence, the line, then notes and hint."""
+    """Return findings for people: position, severity, code and message, the line, then notes and hint."""
     return "".join(_text(diagnostic, colour=colour) + "\n" for diagnostic in found)
 
 
@@ -36,7 +36,7 @@ def _text(found: Diagnostic, *, colour: bool) -> str:
 
 
 def as_json(found: Diagnostic) -> dict[str, Any]:
-    """A finding as programs read it."""
+    """Return a finding as JSON data."""
     return {
         "code": found.code,
         "severity": found.severity,
@@ -50,12 +50,12 @@ def as_json(found: Diagnostic) -> dict[str, Any]:
 
 
 def to_record(found: Diagnostic) -> dict[str, Any]:
-    """A finding as the cache keeps it: all of it."""
+    """Return a finding with all its fields, for the cache."""
     return as_json(found) | {"text": found.span.text}
 
 
 def from_record(record: Mapping[str, Any]) -> Diagnostic:
-    """The finding that `to_record` gave."""
+    """Return the finding that `to_record` gave."""
     place = {name: record[name] for name in ("file", "line", "column", "text")}
     return Diagnostic(
         code=record["code"],
@@ -67,13 +67,13 @@ def from_record(record: Mapping[str, Any]) -> Diagnostic:
 
 
 def json_text(found: Iterable[Diagnostic], **result: Any) -> str:
-    """The one JSON object of a command: its result, and what was found."""
+    """Return the one JSON object of a command: its result and its findings."""
     body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **result}
     return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
 
 def github(found: Iterable[Diagnostic]) -> str:
-    """Workflow commands, which GitHub shows beside the lines of a pull request.
+    """Return workflow commands, which GitHub shows beside the lines of a pull request.
 
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
@@ -95,12 +95,12 @@ def _escaped(words: str, more: str = "") -> str:
 
 
 def sentences(found: Diagnostic) -> str:
-    """Message, notes and hint, a line each."""
+    """Return message, notes and hint, one on each line."""
     return "\n".join((found.message, *found.notes, *((found.hint,) if found.hint else ())))
 
 
 def sarif(found: Sequence[Diagnostic]) -> str:
-    """SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings.
+    """Return SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
     """

@@ -1,8 +1,8 @@
-"""What goes wrong outside the documents: the one small tree of exceptions that only the shell catches."""
+"""Exceptions for I/O errors, which only the command line catches."""
 
 
 class WorldError(Exception):
-    """Disk, process or network did not do what was asked: a sentence, and an action as hint."""
+    """An I/O error of a disk, a process or a network: a message, and an action as hint."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)

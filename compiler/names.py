@@ -1,4 +1,4 @@
-"""Names that follow from other names."""
+"""The names of folders, files and clusters."""
 
 import fnmatch
 import re
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 CLUSTER_LENGTH = 50
-"""What a cluster can be called: a DNS name, short enough for the names that are made from it."""
+"""The form of a cluster's name: a DNS name, short enough for the names that are made from it."""
 
 POLICIES = "policies"
 INVENTORY = "inventory"
@@ -16,20 +16,20 @@ _CLUSTER = re.compile(CLUSTER_PATTERN)
 
 
 def is_cluster(name: str) -> bool:
-    """Whether a cluster can be called so."""
+    """Return whether a name is a valid cluster name."""
     return len(name) <= CLUSTER_LENGTH and _CLUSTER.fullmatch(name) is not None
 
 
 def stem(file: str) -> str:
-    """The name of a file without its folders and its extension: that of the cluster, for an inventory."""
+    """Return the name of a file without folders and extension; for an inventory, this is its cluster."""
     return file.rpartition("/")[2].rpartition(".")[0]
 
 
 def glob_matches(glob: str, cluster: str) -> bool:
-    """Whether a name or shell glob means the cluster."""
+    """Return whether a name or shell glob matches the cluster."""
     return fnmatch.fnmatchcase(cluster, glob)
 
 
 def globs_match(globs: Iterable[str] | None, cluster: str) -> bool:
-    """Whether one of the names or shell globs means the cluster; without any, every cluster is meant."""
+    """Return whether one of the names or shell globs matches the cluster; None matches every cluster."""
     return globs is None or any(glob_matches(glob, cluster) for glob in globs)

@@ -22,7 +22,7 @@ _LISTS = {
     "mapping": ("mapping", ("spec", "driver", "kernelMappings")),
     "frozen": ("frozen group", ("spec", "driver", "rollout", "frozen")),
 }
-"""What entries with a version of their own are called, and where they stand, by their option."""
+"""The noun and the path of the entries with a version of their own, by option."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -70,7 +70,7 @@ _Read = tuple[document_files.Input, edits.Source]
 
 
 def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
-    """The files of policies/, or only the one that was named."""
+    """Return the files of policies/, or only the named one."""
     inputs, notes = document_files.find([names.POLICIES])
     if wanted is not None:
         name = document_files.name_of(wanted)
@@ -92,7 +92,7 @@ def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]
 
 
 def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, edits.Source, int]:
-    """The one document of a policy; raises RefusedError where there is none, or more than one."""
+    """Return the one document of a policy. Raises RefusedError where there is none, or more than one."""
     known: dict[str, list[tuple[document_files.Input, edits.Source, int]]] = {}
     for item, source in found:
         for index, name in _policies(source.documents):
@@ -116,7 +116,7 @@ def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, 
 
 
 def _policies(read: Sequence[documents.Document]) -> Iterator[tuple[int, str]]:
-    """The documents that call themselves policies, with their names."""
+    """Yield the documents that call themselves policies, with their names."""
     for index, document in enumerate(read):
         if isinstance(document.data, dict) and document.data.get("kind") == "KAEPolicy":
             name = _value(document.data, ("metadata", "name"))
@@ -125,7 +125,7 @@ def _policies(read: Sequence[documents.Document]) -> Iterator[tuple[int, str]]:
 
 
 def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path]:
-    """What of the policy is meant, in words, and the path of its version; `data` is as the schema wants it."""
+    """Return the selected part of a valid policy in words, and the path of its version."""
     for option, (title, path) in _LISTS.items():
         wanted = getattr(arguments, option)
         if wanted is None:
@@ -147,7 +147,7 @@ def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
 
 
 def _value(data: Any, path: documents.Path) -> Any:
-    """What stands at a path; None where nothing does."""
+    """Return the value at a path; None where there is none."""
     for step in path:
         try:
             data = data[step]
@@ -159,7 +159,7 @@ def _value(data: Any, path: documents.Path) -> Any:
 def _brought(
     before: documents.Document, after: documents.Document, judge: schema.Judge
 ) -> Iterator[diagnostics.Diagnostic]:
-    """What a compile says of the policy by itself and did not say before it was edited."""
+    """Return the findings on the policy alone that it did not have before the edit."""
     _, found = judge.judge(after, lists=False)
     if found:
         yield from found
@@ -171,7 +171,7 @@ def _brought(
 
 
 def _write(file: document_files.Input, text: str) -> None:
-    """Put the file's new text in its place at once, with the mode that it had; a link stays a link."""
+    """Replace the text of the file atomically, and keep its mode; a link stays a link."""
     try:
         target = file.path.resolve(strict=True)
         # Hidden, so that nobody reads it as a document.

@@ -16,7 +16,7 @@ from compiler.project import load
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints what decides over one node."""
+    """Print the reasons for every component of one node."""
     fleet, notes = load.read(arguments.inventory)
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
-    """The cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
+    """Return the cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
     stated, _, name = wanted.rpartition("/")
     load.require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
     matches = [
@@ -52,7 +52,7 @@ def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tupl
 
 
 def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
-    """The explanation for people."""
+    """Yield the explanation for people, line by line."""
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
     yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
@@ -115,7 +115,7 @@ def _devices(node: snapshot.Node) -> str:
 
 
 def data(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> dict[str, Any]:
-    """The explanation for programs."""
+    """Return the explanation for programs."""
     return {
         "cluster": view.cluster.name,
         "node": node.name,

@@ -1,4 +1,4 @@
-"""How a command ends: its findings shown in the format that was asked for, and its exit code."""
+"""The end of a command: its findings in the requested format, and its exit code."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from compiler import cli, diagnostic_formats, diagnostics
 
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
-    """Whether the findings leave nothing more to do: errors, or warnings where they count as errors."""
+    """Return whether the findings end the command: errors, or with --strict any warning."""
     return any(item.severity == "error" or arguments.strict for item in found)
 
 
@@ -31,10 +31,10 @@ def show(
 
 
 def colour(stream: Any) -> bool:
-    """Colour is for terminals, and for nobody who set NO_COLOR (https://no-color.org)."""
+    """Return whether to print in colour: on terminals, unless NO_COLOR is set (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def exit_code(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> int:
-    """1 where the documents are wrong, otherwise 0."""
+    """Return 1 where the documents are wrong, otherwise 0."""
     return cli.WRONG if concluded(arguments, found) else cli.FINE

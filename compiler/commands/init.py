@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def texts(cluster: str) -> Mapping[str, str]:
-    """Every file of a new repository by its path, for a first cluster of this name."""
+    """Return every file of a new repository by its path, for a first cluster of this name."""
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
@@ -55,7 +55,7 @@ def texts(cluster: str) -> Mapping[str, str]:
 
 
 def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
-    """Nothing is overwritten: the folder may hold other files, but none of these."""
+    """Raise WorldError where a file exists that would be overwritten; other files may exist."""
     present = [name for name in sorted(wanted) if os.path.lexists(folder / name)]
     if present:
         files = wording.listed([f"'{wording.file_name(str(folder / name))}'" for name in present], most=1)

@@ -28,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def table(view: plan.Plan) -> str:
-    """A cluster's nodes as a table for people, with pools, images to build, and every reason below it."""
+    """Return a cluster's nodes as a table for people, with pools, images to build, and every reason below it."""
     rows: list[tuple[str, ...]] = []
     unmet: list[str] = []
     for decision, name in _nodes(view):
@@ -63,7 +63,7 @@ def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _pools(view: plan.Plan) -> list[str]:
-    """How many nodes each pool has, and what becomes of nodes that join."""
+    """Return a table of the pools with their nodes, and a line for policies whose new nodes wait for the next compile."""
     counts = image_matrix.counted(view.decisions)
     rows, notes = [], []
     for division in view.divisions:
@@ -80,7 +80,7 @@ def _pools(view: plan.Plan) -> list[str]:
 
 
 def _images(view: plan.Plan) -> list[str]:
-    """The images that have to hold modules, kernel by kernel."""
+    """Return the images that have to hold modules, kernel by kernel."""
     found = image_matrix.needs(view.divisions, view.decisions, view.cluster.spec)
     rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
     return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
@@ -92,7 +92,7 @@ def _short(image: str | None) -> str:
 
 
 def data(view: plan.Plan) -> dict[str, Any]:
-    """A cluster's nodes as programs read them."""
+    """Return a cluster's nodes for programs."""
     counts = image_matrix.counted(view.decisions)
     return {
         "name": view.cluster.name,
@@ -132,12 +132,12 @@ def _node(decision: plan.Decision, name: str) -> dict[str, Any]:
 
 
 def reasons(decision: plan.Decision) -> list[str]:
-    """Why the node gets what it gets, and a reason for everything that it does not get."""
+    """Return the reason for the policy, and one for each component that the node does not get."""
     return [*([decision.why] if decision.policy else []), *missing(decision)]
 
 
 def missing(decision: plan.Decision) -> list[str]:
-    """A reason for each component that does not land."""
+    """Return a reason for each component that the node does not get."""
     if decision.policy is None:
         return [f"no policy, pool, driver and device plugin: {decision.why}"]
     found = []

@@ -1,4 +1,4 @@
-"""`kae status`: a live cluster against the plan of its own nodes, and against what the documents compile to."""
+"""`kae status`: compare a live cluster with the plan for its nodes, and with the output of the documents."""
 
 import argparse
 import dataclasses
@@ -22,7 +22,7 @@ from compiler.status import text as status_text
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What the documents want of the cluster."""
+    """The desired state of the cluster, from the documents."""
 
     fleet: definitions.Fleet
     cluster: definitions.Cluster
@@ -31,7 +31,7 @@ class _Wanted:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints how the cluster stands; 4 where it is not as planned."""
+    """Print the status of the cluster; return 4 where it is not as planned."""
     fleet, notes = load.read(arguments.inventory)
     cluster = _chosen(fleet, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Cluster:
-    """The one cluster that a kubeconfig can lead to."""
+    """Return the one selected cluster. Raises WorldError where there are none or several."""
     load.require_clusters(names, fleet.clusters)
     chosen = fleet.selected(names)
     if not chosen:
@@ -80,15 +80,15 @@ def _age_s(time: str) -> int | None:
 
 
 class _Look:
-    """One look at the cluster: what is wanted of it, and what it answers."""
+    """One comparison: the desired state, and the live objects."""
 
     def __init__(self, cluster: reader.Cluster, wanted: _Wanted) -> None:
         self._cluster = cluster
         self._wanted = wanted
         self._found: dict[cluster_status.Ref, Mapping[str, Any] | None] = {}
 
-    def taken(self, output: Path) -> tuple[cluster_status.Standing, tuple[diagnostics.Diagnostic, ...]]:
-        """How the cluster stands, and what is to be said of its nodes as they are now."""
+    def taken(self, output: Path) -> tuple[cluster_status.ClusterStatus, tuple[diagnostics.Diagnostic, ...]]:
+        """Return the status of the cluster, and the findings on its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
         reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels)
@@ -105,7 +105,7 @@ class _Look:
             ref = cluster_status.ref_of(item.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
         daemon_sets = cluster_status.wanted_daemon_sets([item.data for item in wanted.objects], view.decisions, nodes)
-        return cluster_status.Standing(
+        return cluster_status.ClusterStatus(
             cluster=cluster.name,
             server=self._cluster.host,
             output=compared.kind,
@@ -140,7 +140,7 @@ class _Look:
         return tuple(found)
 
     def _with_probes(self, pods: Sequence[live_objects.Pod], namespace: str) -> list[live_objects.Pod]:
-        """The pods, with what the probes of those that are only not ready said last, in one question for all."""
+        """Return the pods, with the last probe message of those that only their probe keeps from being ready."""
         if not any(pod.probed for pod in pods):
             return list(pods)
         events = self._cluster.objects("v1", "Event", namespace, fields="reason=Unhealthy,involvedObject.kind=Pod")
@@ -169,7 +169,7 @@ class _Look:
                 yield cluster_status.Drift(ref=ref, state=state, file=item.path, changes=changes)
 
     def _extras(self) -> Iterable[cluster_status.Drift]:
-        """What is ours by its label, belongs to nothing else, and is not in output/."""
+        """Return the objects that carry KAE's label, have no owner, and are not in output/."""
         spec = self._wanted.cluster.spec
         kept = {"Namespace"} if spec.crd.cleanup else {"Namespace", "CustomResourceDefinition"}
         found = []

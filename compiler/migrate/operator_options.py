@@ -1,4 +1,4 @@
-"""What the KAE Operator can be told (its guide, table 1), and where that goes here."""
+"""The options of the KAE Operator (its guide, table 1), and the fields that take them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class Option:
     why: str = ""
     """Why nothing takes the value."""
     differs: str = ""
-    """What `true` does here that it did not do there."""
+    """The difference that `true` makes here."""
 
 
 def _carried(kind: Kind, *fields: str) -> dict[documents.Path, Option]:
-    """Options that go to fields of the same name."""
+    """Return options that go to fields of the same name."""
     paths = [tuple(field.split(".")) for field in fields]
     return {path: Option(kind=kind, target=("spec", *path)) for path in paths}
 
@@ -100,6 +100,6 @@ _BY_SECTION: Mapping[str, str] = MappingProxyType(
 
 
 def why_unknown(path: documents.Path) -> str:
-    """Why what is no option of table 1 has no place here."""
+    """Return the reason why a path that is no option of table 1 is dropped."""
     by_name = _BY_NAME.get(str(path[-1]))
     return by_name or _BY_SECTION.get(str(path[0]), "The compiler has nothing that it could mean.")

@@ -1,4 +1,4 @@
-"""What is imported: values of the KAE Operator's chart, or a live KAEPolicy of it, and what is said of either."""
+"""The source of an import, values of the KAE Operator's chart or its live KAEPolicy, and the findings on it."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ class Source:
     """Empty for values, which have none."""
 
     def key(self, at: documents.Path) -> diagnostics.Span:
-        """The place of a key."""
+        """Return the place of a key."""
         return self.document.key_span(*at)
 
 
 def of(read: Sequence[documents.Document]) -> Source | diagnostics.Diagnostic:
-    """The options in the one document of a file, or why it holds none."""
+    """Return the options in the one document of a file, or the finding that says why there are none."""
     if len(read) > 1:
         return _refused(read[1], (), "The file holds more than one document.")
     document = read[0]
@@ -68,7 +68,7 @@ def _live(
 
 
 def name(at: documents.Path) -> str:
-    """An option as the guide writes it; keys with a hyphen are common among a chart's."""
+    """Return an option as the guide writes it; a chart's keys often have a hyphen."""
     return re.sub(r"^\[([A-Za-z][\w-]*)\]", r"\1", wording.dotted(at))
 
 

@@ -24,7 +24,7 @@ _SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What the source does not say, or what somebody wants otherwise."""
+    """The names that the source does not state, or that replace those of the source."""
 
     cluster: str
     policy: str | None = None
@@ -53,18 +53,18 @@ class _Origins:
     of: Mapping[documents.Path, documents.Path]
 
     def origin(self, path: documents.Path) -> documents.Path:
-        """Where the value at a path, or the nearest one around it, comes from."""
+        """Return the source path of a value, or of the nearest value around it."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.of:
                 return (*self.of[path[:length]], *path[length:])
         return ()
 
     def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """The place in the file that is imported."""
+        """Return the position in the imported file."""
         return self.positions.span(self.origin(path), key=key)
 
     def reworded(self, found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
-        """A finding with the source's own names for its fields."""
+        """Return a finding with the source's own names for its fields."""
         for target in sorted(self.of, key=len, reverse=True):
             ours, theirs = wording.dotted(target), operator_source.name(self.of[target])
             if f"'{ours}" in found.message:
@@ -87,7 +87,7 @@ Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
 
 
 def translated(read: Sequence[documents.Document], names: Names, judge: schema.Judge) -> Translation:
-    """The documents that say what one values file, or one live KAEPolicy, said."""
+    """Return the documents that are equal to one values file or one live KAEPolicy, and the findings."""
     source = operator_source.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
@@ -103,13 +103,13 @@ def translated(read: Sequence[documents.Document], names: Names, judge: schema.J
 
 
 def text(objects: Iterable[Mapping[str, Any]]) -> str:
-    """The documents as a file of policies/ holds them."""
+    """Return the documents as the text of a file in policies/."""
     parts = [f"{_SCHEMA.format(data['kind'].lower())}\n{canonical.dump_yaml(data)}" for data in objects]
     return f"{_ARGOCD}\n" + "---\n".join(parts)
 
 
 def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
-    """The names of the two documents, and the namespace."""
+    """Yield the names of the two documents, and the namespace."""
 
     def chosen(stated: str | None, field: str) -> tuple[documents.Path, Any]:
         if stated is None and field in source.metadata:
@@ -126,7 +126,7 @@ def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
 
 
 def _walk(source: operator_source.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
-    """Every option of a section, and all that is none."""
+    """Yield every option of a section, and a finding for every key that is none."""
     for key, value in section.items():
         at = (*here, key)
         path = at[len(source.root) :]
@@ -160,7 +160,7 @@ def _taken(
 def _environment(
     kind: operator_options.Kind, target: documents.Path, at: documents.Path, value: Any
 ) -> Iterator[_Carried]:
-    """Variables: as a list, as a mapping of their names, or as the value of INSTALL_POLICY alone."""
+    """Yield variables from a list, a mapping by name, or the value of INSTALL_POLICY alone."""
     if value in ("IfNotPresent", "Always"):
         yield _Carried(kind, target, at, [{"name": "INSTALL_POLICY", "value": value}])
     elif isinstance(value, dict):
@@ -173,7 +173,7 @@ def _environment(
 
 
 def _meant(path: documents.Path) -> str:
-    """What to write instead, where an option is near: one misspelt, or one written with dots."""
+    """Return a hint for an option that is misspelt or written with dots; otherwise an empty one."""
     *above, last = path
     dotted = tuple(str(last).split("."))
     if len(dotted) > 1 and (*above, *dotted) in operator_options.OPTIONS:
@@ -206,7 +206,7 @@ def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
 
 
 def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a document, in the words and the positions of its source."""
+    """Return the mistakes of a document, with the option names and positions of its source."""
     kind, found = judge.judge(made.document)
     if not found and kind == "KAEPolicy":
         found = list(policy_checks.findings(parse.policy_of(made.document)))
@@ -217,7 +217,7 @@ def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
 
 
 def _policy(item: definitions.Policy) -> dict[str, Any]:
-    """What differs from the defaults, the kinds of devices, and the versions, which somebody should pin."""
+    """Return the fields that differ from the defaults, the device kinds, and the versions, which should be pinned."""
     data = _changed(item.spec, policy.KAEPolicySpec())
     data["operator"] = item.spec.operator.model_dump(mode="json")
     for name in ("driver", "devicePlugin"):
@@ -228,7 +228,7 @@ def _policy(item: definitions.Policy) -> dict[str, Any]:
 
 
 def _cluster(item: definitions.Cluster) -> dict[str, Any]:
-    """What differs from the defaults, and whether NFD is ours."""
+    """Return the fields that differ from the defaults, and nfd.enabled."""
     data = _changed(item.spec, cluster.KAEClusterSpec())
     data["nfd"] = {"enabled": item.spec.nfd.enabled, **data.get("nfd", {})}
     return _written("KAECluster", item.name, data)
@@ -240,7 +240,7 @@ def _changed(spec: pydantic.BaseModel, defaults: pydantic.BaseModel) -> dict[str
 
 
 def _difference(found: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries that are not the usual ones, at any depth."""
+    """Return the entries that differ from the usual ones, at any depth."""
     changed = {}
     for key, value in found.items():
         if isinstance(value, dict) and isinstance(usual.get(key), dict):
@@ -258,7 +258,7 @@ def _written(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value without fractions, which quantities may have: Kubernetes writes them as strings."""
+    """Return a value without fractions, which quantities may have: Kubernetes writes them as strings."""
     if isinstance(value, Mapping):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

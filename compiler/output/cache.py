@@ -1,8 +1,8 @@
-"""What earlier compiles found out, so that unchanged input is not worked through again; git-ignored.
+"""The results of earlier compiles, so that unchanged input is not compiled again; git-ignored.
 
-A cache is never needed and never an error: lost, damaged, unreadable or from another place, it is empty, and
-where it cannot be written there is none. It is only believed in the folder in which it was written, so that
-none can arrive with a pull request and vouch for an output that nobody compiled.
+A cache is never required and never an error: one that is lost, damaged, unreadable or copied counts as empty. It is
+trusted only in the folder in which it was written. Otherwise a cache in a pull request could confirm an output that was
+never compiled (decision 0004).
 """
 
 import contextlib
@@ -52,10 +52,10 @@ class Digests:
         self._now = now
         self._asked: set[str] = set()
         self.changed = False
-        """Whether something was learned that is worth saving."""
+        """True when there are new digests to save."""
 
     def of(self, path: str) -> str:
-        """The digest of a regular file's content, the path taken from the root; raises OSError."""
+        """Return the digest of a regular file, whose path is relative to the root. Raises OSError."""
         self._asked.add(path)
         full = self._root / path
         known = self._known.get(path)
@@ -64,7 +64,7 @@ class Digests:
         return self._read(path, full)
 
     def worth_keeping(self) -> dict[str, tuple[Stamp, str]]:
-        """What is remembered, but for files that are gone."""
+        """Return the known digests of files that still exist."""
         return {
             path: known
             for path, known in sorted(self._known.items())
@@ -87,10 +87,10 @@ class Digests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """How a compile ended: for which input, with which findings, and with which output."""
+    """The result of a compile: digest of the input, findings, and digest of the output."""
 
     key: str
-    """The digest of everything that the result follows from (`key`)."""
+    """The digest of all input (`key`)."""
     diagnostics: tuple[Mapping[str, Any], ...] = ()
     """Findings in their JSON form."""
     tree: str = ""
@@ -99,7 +99,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cache:
-    """All that is remembered of a project."""
+    """The cache of a project."""
 
     digests: Digests
     overall: Record | None = None
@@ -107,7 +107,7 @@ class Cache:
 
 
 def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
-    """The cache of the project in `root`; empty where there is none to believe in."""
+    """Return the cache of the project in `root`; empty where there is none to trust."""
     try:
         data = _believed(root / FOLDER)
         known = {path: ((size, mtime, ctime, inode), found) for path, size, mtime, ctime, inode, found in data["files"]}
@@ -121,7 +121,7 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
 
 
 def save(root: Path, cache: Cache) -> None:
-    """Replace the project's cache at once; where that cannot be done there is none."""
+    """Replace the project's cache atomically; do nothing where it cannot be written."""
     folder = root / FOLDER
     temporary = folder / f"{_RESULTS}.{os.getpid()}"
     with contextlib.suppress(OSError):
@@ -139,12 +139,12 @@ def save(root: Path, cache: Cache) -> None:
 
 
 def key(*parts: Any) -> str:
-    """The digest of values that JSON can hold."""
+    """Return the digest of values that JSON can hold."""
     return hashlib.sha256(_json(parts).encode()).hexdigest()
 
 
 def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
-    """What compiles: the files in these folders, Python, and all installed packages; raises OSError."""
+    """Return the digest of the compiler: the files in these folders, Python, and all installed packages. Raises OSError."""
     files = [
         [place, path.relative_to(folder).as_posix(), digests.of(str(path))]
         for place, folder in enumerate(map(Path.resolve, folders))
@@ -161,7 +161,7 @@ def tree_digest(wanted: tree.Tree) -> str:
 
 
 def verify(digests: Digests, folder: Path, record: Record) -> bool:
-    """Whether a cluster's folder holds exactly what the record vouches for; a foreign file alone says no."""
+    """Return whether a cluster's folder holds exactly the recorded files; a foreign file is enough for False."""
     try:
         if folder.is_symlink():
             return False
@@ -176,14 +176,14 @@ def _stamp(status: os.stat_result) -> Stamp:
 
 
 def _is_settled(stamp: Stamp, now: int) -> bool:
-    """Whether a change from now on is sure to change the stamp."""
+    """Return whether every later change is sure to change the stamp."""
     _, mtime, ctime, _ = stamp
     tick = _TICK_NS if ctime % _SECOND_NS else _COARSE_TICK_NS
     return max(mtime, ctime) + tick <= now
 
 
 def _files_below(folder: Path) -> Iterator[str]:
-    """The paths of all files below a folder; raises OSError for what is neither file nor folder."""
+    """Yield the paths of all files below a folder. Raises OSError for anything that is neither file nor folder."""
     for entry in _entries(folder):
         if entry.is_dir(follow_symlinks=False):
             yield from (f"{entry.name}/{name}" for name in _files_below(Path(entry.path)))
@@ -199,7 +199,7 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 
 def _distributions() -> set[str]:
-    """Names with versions, as the folders of sys.path state them; far quicker than importlib.metadata."""
+    """Return the installed packages with versions from the folders of sys.path; importlib.metadata is much slower."""
     found: set[str] = set()
     for folder in sys.path:
         with contextlib.suppress(OSError):
@@ -208,7 +208,7 @@ def _distributions() -> set[str]:
 
 
 def _believed(folder: Path) -> Any:
-    """The data in the cache's folder; raises OSError or ValueError where it was not written there."""
+    """Return the data in the cache's folder. Raises OSError or ValueError where it was not written there."""
     handle = os.open(folder / _RESULTS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, encoding="utf-8") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -1,4 +1,4 @@
-"""Looks at what lies below output/, and changes nothing; follows no link, and leaves no cluster's folder."""
+"""Reading output/. Nothing here changes the disk, follows a link, or leaves a cluster's folder."""
 
 import contextlib
 import os
@@ -11,13 +11,13 @@ from compiler.output import diff, index_file, tree
 
 
 def state(output: Path, wanted: tree.Tree) -> diff.State:
-    """How output/<cluster>/ compares with what was compiled; changes nothing. Raises WorldError."""
+    """Compare output/<cluster>/ with the compiled tree. Raises WorldError."""
     return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
 
 
 def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
-    """Clusters that the compiler wrote output for and that are not among `names`. Raises WorldError."""
-    with refusals("read", output):
+    """Return the clusters that have output of the compiler and are not among `names`. Raises WorldError."""
+    with io_errors("read", output):
         try:
             entries = _entries(output)
         except FileNotFoundError:
@@ -33,7 +33,7 @@ def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
 
 
 def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagnostic, ...]:
-    """The findings for what the compiler did not write in a cluster's folder."""
+    """Return a finding for each file in a cluster's folder that the compiler did not write."""
     return tuple(
         diagnostics.Diagnostic(
             code="foreign-file",
@@ -48,25 +48,25 @@ def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagn
 def recorded(output: Path, cluster: str) -> index_file.Index | None:
     """Return the index in output/<cluster>/; None where it is absent or damaged. Raises WorldError."""
     folder = output / cluster
-    with refusals("read", output):
+    with io_errors("read", output):
         return _recorded(folder, _index(folder)) if folder.is_dir() else None
 
 
 def look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
-    """What lies in output/<cluster>/, where files of the `wanted` paths shall lie. Raises WorldError."""
-    with refusals("read", output):
+    """Return the content of output/<cluster>/, as far as it concerns a tree of the `wanted` paths. Raises WorldError."""
+    with io_errors("read", output):
         return _look(output, cluster, wanted)
 
 
 @contextlib.contextmanager
-def refusals(verb: str, output: Path) -> Iterator[None]:
-    """What the operating system refuses is a failure of the world, named by its path."""
+def io_errors(verb: str, output: Path) -> Iterator[None]:
+    """Turn an OSError into a WorldError that names the path."""
     try:
         yield
     except OSError as error:
         raise errors.WorldError(
             f"'{error.filename or output}' cannot be {verb}: {error.strerror}.",
-            hint="Nothing is lost: the next compile ends what this one began." if verb == "written" else "",
+            hint="Nothing is lost: the next compile completes this one." if verb == "written" else "",
         ) from error
 
 
@@ -80,26 +80,26 @@ def _look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
         raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
     index = _index(folder)
     recorded = _recorded(folder, index)
-    survey = _Survey({*wanted, *(recorded.files if recorded else ())})
-    survey.visit(folder, "")
+    walk = _Scan({*wanted, *(recorded.files if recorded else ())})
+    walk.visit(folder, "")
     return diff.Observed(
         index=index,
         recorded=recorded,
-        files=survey.files,
-        odd=frozenset(survey.odd),
-        folders=frozenset(survey.seen_folders),
-        leftovers=tuple(sorted(survey.leftovers)),
-        foreign=tuple(sorted(map(wording.file_name, survey.foreign))),
+        files=walk.files,
+        odd=frozenset(walk.odd),
+        folders=frozenset(walk.seen_folders),
+        leftovers=tuple(sorted(walk.leftovers)),
+        foreign=tuple(sorted(map(wording.file_name, walk.foreign))),
     )
 
 
-class _Survey:
-    """A walk through a cluster's folder that tells our files from others."""
+class _Scan:
+    """A walk through a cluster's folder that separates the compiler's files from foreign ones."""
 
-    def __init__(self, ours: set[str]) -> None:
-        self.ours = ours
-        self.folders = tree.folders_of(ours)
-        self.temporary = {path + tree.TEMPORARY for path in (*ours, index_file.NAME)}
+    def __init__(self, own: set[str]) -> None:
+        self.own = own
+        self.folders = tree.folders_of(own)
+        self.temporary = {path + tree.TEMPORARY for path in (*own, index_file.NAME)}
         self.files: dict[str, bytes] = {}
         self.odd: list[str] = []
         self.seen_folders: list[str] = []
@@ -107,18 +107,18 @@ class _Survey:
         self.foreign: list[str] = []
 
     def visit(self, folder: Path, prefix: str) -> None:
-        """Note everything in a folder of ours."""
+        """Record everything in a folder of the compiler."""
         self.seen_folders.append(prefix.rstrip("/"))
         for entry in _entries(folder):
             path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
-            if (path in self.folders and not is_folder) or (path in self.ours and is_folder):
+            if (path in self.folders and not is_folder) or (path in self.own and is_folder):
                 raise errors.WorldError(
                     f"'{entry.path}' is {'a folder' if is_folder else 'not a folder'}.",
-                    hint="It stands where the compiler writes; move it away, and compile again.",
+                    hint="The compiler writes to this path; move it away, and compile again.",
                 )
             if path in self.folders:
                 self.visit(Path(entry.path), path + "/")
-            elif path in self.ours:
+            elif path in self.own:
                 self._note(entry, path)
             elif path in self.temporary and not is_folder:
                 self.leftovers.append(path)

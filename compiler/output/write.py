@@ -1,12 +1,12 @@
-"""The end of the line: puts trees below output/, so that a death at any moment is seen and healed.
+"""Writing trees below output/, so that the next compile detects and repairs an interrupted one.
 
-A rewrite replaces index.json by one that is marked incomplete and names the files of both trees, writes what
-changed, removes what only the old index records, and then replaces index.json by the final one. What
-index.json does not record is somebody else's: it is reported, and never touched; equal content is adopted.
-A recorded file is ours, also when somebody edited it: git has the edit. A damaged index records nothing.
+A rewrite replaces index.json by one that is marked incomplete and names the files of both trees, writes the changed
+files, removes those that only the old index records, and then replaces index.json by the final one. A file that
+index.json does not record is foreign: it is reported and never touched, unless its content is the wanted one. A
+recorded file is overwritten even if a person edited it, as git has the edit. A damaged index records nothing.
 
-Files are not synced to the medium. After a power failure contents may be lost that index.json already states;
-`scan.state` compares contents, so it says so, and git or the next compile brings them back.
+Files are not synced to the disk. After a power failure a file that index.json names may be lost; `scan.state` compares
+contents and reports it, and git or the next compile restores it.
 """
 
 import contextlib
@@ -20,13 +20,13 @@ from pathlib import Path
 from compiler import diagnostics, errors, wording
 from compiler.output import diff, index_file, scan, tree
 
-# What flock says on file systems without locks (some network mounts): there, people see to it that one
+# The errors of flock on file systems without locks (some network mounts). There, only the caller can ensure that one
 # compile runs at a time.
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
 class Disk:
-    """The operations that change a disk; nothing else in this module does."""
+    """The operations that change the disk; no other code in this module does."""
 
     def make_folder(self, path: Path) -> None:
         """Make a folder whose parent exists."""
@@ -39,7 +39,7 @@ class Disk:
             os.fchmod(file.fileno(), 0o644)
 
     def replace(self, source: Path, target: Path) -> None:
-        """Give a file its place at once, whatever stood there."""
+        """Move a file to its final path atomically, replacing whatever was there."""
         source.replace(target)
 
     def remove(self, path: Path) -> None:
@@ -53,7 +53,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a rewrite did to output/<cluster>/, and the foreign files that it found there."""
+    """The result of a rewrite of output/<cluster>/, with the foreign files in it."""
 
     cluster: str
     written: tuple[str, ...]
@@ -64,16 +64,16 @@ class Written:
 def write_trees(
     output: Path, wanted: Iterable[tree.Tree], *, removed: Iterable[str] = (), disk: Disk | None = None
 ) -> tuple[Written, ...]:
-    """Make the clusters' folders what was compiled, and remove what is recorded of the `removed` ones.
+    """Write the trees to the clusters' folders, and remove the recorded files of the `removed` clusters.
 
-    Where nothing differs nothing is written. Where one file cannot be written because it is somebody else's,
-    nothing is written in any cluster. Raises WorldError.
+    Nothing is written where nothing differs, and nothing in any cluster if a foreign file is in the way of one. Raises
+    WorldError.
     """
     wanted, removed = tuple(wanted), tuple(removed)
     if not wanted and not removed:
         return ()
     disk = disk or Disk()
-    with scan.refusals("written", output):
+    with scan.io_errors("written", output):
         output.mkdir(parents=True, exist_ok=True)
         with _locked(output):
             plans = [_planned(output, one) for one in wanted]
@@ -96,7 +96,7 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
         others = wording.counted(len(blocked) - 1, "other file")
         more = f" The same holds for {others}." if blocked[1:] else ""
         raise errors.WorldError(
-            f"'{folder}/{blocked[0]}' stands in the way: the compiler did not write it.{more}",
+            f"'{folder}/{blocked[0]}' is in the way: the compiler did not write it.{more}",
             hint="Move it out of the way, and compile again."
             if seen.recorded
             else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git, or delete '{folder}'.",
@@ -112,7 +112,7 @@ def _planned_removal(output: Path, cluster: str) -> _Plan:
 
 
 def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
-    """The one order in which a death at any point can be healed."""
+    """Perform the steps in the order in which the next compile can recover from a crash at any point."""
     folder, todo = output / plan.cluster, plan.steps
     index = folder / index_file.NAME
     for path in todo.leftovers:
@@ -159,7 +159,7 @@ def _remove_if_empty(folder: Path, disk: Disk) -> None:
 
 @contextlib.contextmanager
 def _locked(output: Path) -> Iterator[None]:
-    """Waits until no other compile writes below this folder; the lock ends with the process at the latest."""
+    """Wait until no other compile writes below this folder; the lock ends with the process at the latest."""
     handle = os.open(output, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:

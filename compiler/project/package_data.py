@@ -1,4 +1,4 @@
-"""What is shipped with the compiler: schemas and templates.
+"""The data that is shipped with the compiler: schemas and templates.
 
 In a checkout they are the top-level folders schemas/ and templates/; a wheel holds them inside the package.
 """
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 def folder(name: str) -> Path:
-    """The path of schemas/ or templates/."""
+    """Return the path of schemas/ or templates/."""
     inside = HERE / name
     # compiler/schema is a package of ours; compiler/schemas and compiler/templates are only in a wheel.
     return inside if inside.is_dir() else HERE.parent / name
@@ -27,14 +27,14 @@ def folder(name: str) -> Path:
 
 @functools.cache
 def schemas() -> Mapping[str, Any]:
-    """The JSON Schemas of the documents by name."""
+    """Return the JSON Schemas of the documents by name."""
     names = ("kaepolicy", "kaecluster", "nodeinventory", "nodelist")
     return {name: json.loads((folder("schemas") / f"{name}.json").read_bytes()) for name in names}
 
 
 @functools.cache
 def templates() -> Mapping[str, str]:
-    """The texts of all templates by `<component>/<file>`."""
+    """Return the texts of all templates by `<component>/<file>`."""
     top = folder("templates")
     return {
         f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def templates() -> Mapping[str, str]:
 
 
 def bytecode() -> "jinja2.BytecodeCache | None":
-    """Where Jinja2 keeps compiled templates: beside Python's own, and under the same rules."""
+    """Return the cache for compiled templates, beside Python's bytecode; None where that folder may not be written."""
     import jinja2  # noqa: PLC0415 - only a compile renders
 
     cache = HERE / "__pycache__"

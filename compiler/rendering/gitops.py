@@ -1,4 +1,4 @@
-"""What Argo CD and Flux are told: annotations by kind, and the objects that point the engine at the output.
+"""Argo CD and Flux: annotations by kind, and the objects that point the engine at the output.
 
 A sync must never wait for hardware: a workload that cannot become healthy keeps an Argo CD sync in its wave,
 and the commit that repairs it is not applied. So every workload is in the last wave, and only what is healthy
@@ -48,7 +48,7 @@ _NAMESPACED_KINDS = (
 
 
 def annotated(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) -> dict[str, Any]:
-    """The object with the annotations that its engine reads; the object itself where there is none."""
+    """Return the object with the annotations that its engine reads."""
     extra = {} if engine == "none" else annotations(data, engine, keep_crds=keep_crds)
     if not extra:
         return dict(data)
@@ -58,7 +58,7 @@ def annotated(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) ->
 
 
 def annotations(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) -> dict[str, str]:
-    """What the engine has to know of an object."""
+    """Return the annotations of an object for its engine."""
     kind = data["kind"]
     kept = kind == "Namespace" or (kind == "CustomResourceDefinition" and keep_crds)
     if engine == "flux":
@@ -78,7 +78,7 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) 
 
 
 def bootstrap(item: definitions.Cluster) -> Iterator[ir.Manifest]:
-    """The objects that make the engine apply the cluster's output; applied once, by hand."""
+    """Yield the objects that make the engine apply the cluster's output. A person applies them once, by hand."""
     gitops = item.spec.gitops
     if gitops.engine == "argocd" and gitops.repository is not None:
         value = _argo_application(item, gitops.repository)

@@ -1,4 +1,4 @@
-"""What the templates see: one frozen, hashable value an object, with every decision already taken.
+"""The input of the templates: one frozen, hashable value for each object, with every decision taken.
 
 Leaf values that Kubernetes defines bear Kubernetes' own field names and are written into a template whole;
 `None` fields are left out.
@@ -150,7 +150,7 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAccess:
-    """What the driver installers of a cluster may do: one ServiceAccount for all policies."""
+    """The permissions of a cluster's driver installers: one ServiceAccount for all policies."""
 
     namespace: str
     leases: tuple[str, ...]
@@ -158,12 +158,12 @@ class DriverAccess:
     daemonsets: tuple[str, ...]
     """The DaemonSets that an installer may ask for: its own, before it cleans up."""
     evicts: bool
-    """Whether any policy drains."""
+    """True when any policy drains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pod:
-    """What the pods of both node programs have in common."""
+    """The common fields of the pods of both node programs."""
 
     namespace: str
     name: str
@@ -203,7 +203,7 @@ class DevicePlugin(Pod):
     """A DaemonSet of device plugins."""
 
     libraries: bool
-    """Whether the host's KAE libraries are handed to containers."""
+    """True when the host's KAE libraries are handed to containers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +230,7 @@ class MetricsPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitoring:
-    """What the Prometheus Operator and Grafana get: which programs serve metrics."""
+    """The input of the objects for the Prometheus Operator and Grafana: the programs that serve metrics."""
 
     namespace: str
     cluster: str
@@ -314,11 +314,11 @@ class ClusterPlan:
     has_nodes: bool
     engine: Engine
     keep_crds: bool
-    """Whether the GitOps engine must never delete NFD's definitions."""
+    """True when the GitOps engine must never delete NFD's definitions."""
     manifests: tuple[Manifest, ...]
     bootstrap: tuple[Manifest, ...]
 
 
 def mapping(pairs: Iterable[tuple[str, Any]]) -> Map:
-    """A `Map` of these pairs, sorted."""
+    """Return a `Map` of these pairs, sorted."""
     return Map(tuple(sorted(pairs)))

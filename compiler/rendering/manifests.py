@@ -1,4 +1,4 @@
-"""Which objects a cluster gets, and the value that each template is given: the last decisions are taken here."""
+"""The manifests of a cluster: its objects, and the value for each template. The last decisions are taken here."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ _CLEANUP_SECONDS = 300
 def of_cluster(
     item: definitions.Cluster, divisions: Sequence[pools.Division], kubernetes_minor: int | None
 ) -> tuple[ir.Manifest, ...]:
-    """Every object of a cluster, in the order of its components."""
+    """Return every object of a cluster, in the order of its components."""
     policies = tuple(entry.policy for entry in divisions)
     guarded = kubernetes_minor is None or kubernetes_minor >= supported.GUARD_KUBERNETES
     return (
@@ -34,13 +34,13 @@ def of_cluster(
 
 
 def driver_name(policy_name: str, pool: pools.Pool | None = None) -> str:
-    """The name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
+    """Return the name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
     stem = f"kae-driver-{policy_name}"
     return stem if pool is None or pool.is_whole else f"{stem}--{pool.name}"
 
 
 def device_plugin_name(policy_name: str) -> str:
-    """The name of a policy's device-plugin DaemonSet."""
+    """Return the name of a policy's device-plugin DaemonSet."""
     return f"kae-device-plugin-{policy_name}"
 
 
@@ -185,7 +185,7 @@ def _term(term: selectors.Term) -> ir.Term:
 
 
 def toleration(found: base.Toleration) -> ir.Toleration:
-    """A toleration as it is rendered."""
+    """Return a toleration as it is rendered."""
     return ir.Toleration(
         key=found.key,
         operator=found.operator,

@@ -9,7 +9,7 @@ from compiler.rendering import ir
 
 
 def of_cluster(item: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    """The rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
+    """Yield the rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
     if not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
         return
     identifiers = tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf)))
@@ -26,7 +26,7 @@ def of_cluster(item: definitions.Cluster, divisions: Sequence[pools.Division]) -
 
 
 def pool_rules(division: pools.Division, label: str, identifiers: tuple[str, ...]) -> ir.PoolRules:
-    """The rules that give the nodes of a policy the label of their pool; `identifiers` are PCI device ids."""
+    """Return the rules that give the nodes of a policy the label of their pool; `identifiers` are PCI device ids."""
     name = division.policy.name
     groups = tuple(group for group in division.groups if group.nodes or group.declared is None)
     return ir.PoolRules(

@@ -26,7 +26,7 @@ def driver(
     daemonset: config.DaemonSetRef,
     leases: tuple[str, ...],
 ) -> str:
-    """The driver installer's config in one pool of a policy."""
+    """Return the driver installer's config in one pool of a policy."""
     spec = pool.driver
     environment = {variable.name: variable.value for variable in spec.env}
     return _text(
@@ -54,7 +54,7 @@ def driver(
 
 
 def device_plugin(item: definitions.Policy, *, cluster_name: str) -> str:
-    """The device plugin's config of a policy."""
+    """Return the device plugin's config of a policy."""
     spec = item.spec.devicePlugin
     served = assignment.enabled_kinds(item)
     return _text(
@@ -72,7 +72,7 @@ def device_plugin(item: definitions.Policy, *, cluster_name: str) -> str:
 
 
 def watcher(item: definitions.Cluster, repository: cluster.WatcherRepository, metrics_port: int | None) -> str:
-    """The watcher's config in a cluster."""
+    """Return the watcher's config in a cluster."""
     spec = item.spec.watcher
     return _text(
         config.WatcherConfig(
@@ -93,7 +93,7 @@ def watcher(item: definitions.Cluster, repository: cluster.WatcherRepository, me
 
 
 def module_parameters(spec: drivers.Driver) -> dict[str, dict[str, int]]:
-    """The parameters of every module: the policy's over the defaults.
+    """Return the parameters of every module: the policy's over the defaults.
 
     uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
     """
@@ -103,7 +103,7 @@ def module_parameters(spec: drivers.Driver) -> dict[str, dict[str, int]]:
 
 
 def seconds(duration: str) -> int:
-    """The seconds in a duration such as 1h30m."""
+    """Return the seconds in a duration such as 1h30m."""
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
 
 

@@ -1,6 +1,6 @@
-"""Objects out of templates: one template an object, given one IR value, parsed back and returned as data.
+"""Objects from templates: each template renders one IR value, and the text is parsed back into data.
 
-Whatever a template prints is written as a YAML flow value, so that no value can break out of its place.
+Every value in a template is written as a YAML flow value, so that no value can change the structure around it.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ Templates = Mapping[str, str]
 
 
 def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None) -> Callable[[ir.Manifest], Any]:
-    """A function from a manifest to its object, which renders equal manifests once."""
+    """Return a function from a manifest to its object, which renders equal manifests once."""
     environment = jinja2.Environment(
         loader=jinja2.DictLoader(templates),
         undefined=jinja2.StrictUndefined,
@@ -41,7 +41,7 @@ def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None)
 
 
 def flow(value: Any) -> str:
-    """A value of the IR as YAML flow text, which is also JSON."""
+    """Return a value of the IR as YAML flow text, which is also JSON."""
     if isinstance(value, str):
         return canonical.quoted(value)
     if isinstance(value, ir.Map):

@@ -1,1 +1,4 @@
-"""The live cluster compared with the plan; pure, from objects to a report."""
+"""The live cluster compared with the plan; pure, from raw objects to a status and its text.
+
+Import `cluster_status` for the result and its JSON, and `text` for people; the other modules are their parts.
+"""

@@ -1,4 +1,4 @@
-"""How a live cluster stands against the plan and the output: everything that `kae status` says, as a value."""
+"""The status of a live cluster against the plan and the output, as a value: everything that `kae status` shows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ KINDS: tuple[tuple[str, str], ...] = (
 """Every kind that output/ can hold, and so every kind of which something may be left over."""
 
 OURS = "app.kubernetes.io/part-of=kae"
-"""What everything that we render is labelled with."""
+"""The label of every rendered object."""
 
 LEASES = "kae-driver-"
-"""How the names of our Leases begin."""
+"""The prefix of the names of the driver's Leases."""
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
 """missing: not in the cluster. extra: in the cluster and not in output/. kept: the same, on purpose: what others have
@@ -84,18 +84,18 @@ class Held:
 
     @property
     def expired(self) -> bool:
-        """Whether it was not renewed for as long as it lasts: another host may take it."""
+        """Return whether the Lease was not renewed in time, so that another host may take it."""
         return self.renewed_s is None or self.renewed_s > self.lease.duration_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """How a cluster stands."""
+class ClusterStatus:
+    """The status of a cluster."""
 
     cluster: str
     server: str
     output: diff.Kind
-    """How output/<cluster>/ compares with what the documents compile to."""
+    """The state of output/<cluster>/ against the documents."""
     nodes: tuple[live_objects.NodeState, ...]
     unknown: tuple[str, ...]
     """Nodes that the inventory does not hold yet."""
@@ -108,14 +108,14 @@ class Standing:
 
     @property
     def as_planned(self) -> bool:
-        """Whether the cluster is as documents and output say. An old inventory is no matter: the plan is of now."""
+        """Return whether the cluster is as documents and output say. The plan is of now, so the inventory may be old."""
         settled = all(found.found and found.observed and not found.problems for found in self.rollouts)
         up = all(found.live and found.live.available >= found.live.replicas for found in self.deployments)
         return self.output == "fine" and settled and up and all(found.state == "kept" for found in self.drifts)
 
 
 def ref_of(data: Mapping[str, Any]) -> Ref:
-    """The object that data describes."""
+    """Return the object that data describes."""
     metadata = data["metadata"]
     return Ref(
         api_version=data["apiVersion"],
@@ -128,7 +128,7 @@ def ref_of(data: Mapping[str, Any]) -> Ref:
 def wanted_daemon_sets(
     objects: Sequence[Mapping[str, Any]], decisions: Sequence[plan.Decision], nodes: Sequence[snapshot.Node]
 ) -> tuple[rollout.Wanted, ...]:
-    """The DaemonSets of the output, with the nodes on which the plan foretells a pod of each."""
+    """Return the DaemonSets of the output, with the nodes on which the plan expects a pod of each."""
     planned = _planned(decisions)
     found = []
     for data in objects:
@@ -145,7 +145,7 @@ def wanted_daemon_sets(
 
 
 def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
-    """By DaemonSet of a policy: the nodes that get a pod, and the image."""
+    """Return the image of each node that gets a pod, by the name of the policy's DaemonSet."""
     found: dict[str, dict[str, str]] = {}
     for decision in decisions:
         if decision.policy is None:
@@ -170,8 +170,8 @@ def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[st
     )
 
 
-def data(found: Standing) -> dict[str, Any]:
-    """A cluster's standing as programs read it."""
+def data(found: ClusterStatus) -> dict[str, Any]:
+    """Return the status of a cluster for programs."""
     return {
         "name": found.cluster,
         "server": found.server,

@@ -1,4 +1,4 @@
-"""What of an object is not as it was rendered: every field that we write, and no field that others fill in."""
+"""The differences between a rendered and a live object, in the rendered fields only."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 from compiler.model import quantities
 
 _KEYS = ("name", "mountPath", "path", "key")
-"""By which the items of a list are told apart, where every item has it and no two share it: the first that is so."""
+"""The keys of list items; the first that every item has, with no value twice, identifies the items."""
 
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
@@ -26,7 +26,7 @@ class Change:
 
 
 def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Every field of `wanted` that `live` lacks or has otherwise, and every item too many in a list of ours."""
+    """Return every field of `wanted` that `live` lacks or has otherwise, and every extra item in a rendered list."""
     return tuple(_in_mapping(wanted, live, ""))
 
 
@@ -64,7 +64,7 @@ def _tells_apart(key: str, items: Sequence[Any]) -> bool:
 
 
 def _is_plain(key: str) -> bool:
-    """Whether a key can stand between dots without being taken for several."""
+    """Return whether a key can be written between dots."""
     return "." not in key and "/" not in key
 
 

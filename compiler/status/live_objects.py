@@ -1,6 +1,6 @@
-"""What a live cluster says of its DaemonSets, Deployments, pods, Leases and nodes: raw objects to values.
+"""The live DaemonSets, Deployments, pods, Leases and nodes of a cluster: raw objects to values.
 
-Times stay texts as the API server prints them; whoever has a clock makes ages of them.
+Times stay texts as the API server prints them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,7 +42,7 @@ class DaemonSet:
 
     uid: str
     observed: bool
-    """Whether its controller has seen the newest change to it."""
+    """True when its controller has observed the newest change to it."""
     desired: int
     """On how many nodes the controller wants a pod."""
     max_unavailable: int
@@ -81,7 +81,7 @@ class NodeState:
 
 
 def pod(raw: Mapping[str, Any]) -> Pod:
-    """A pod."""
+    """Return a pod of a DaemonSet."""
     metadata, spec, status = raw["metadata"], raw.get("spec") or {}, raw.get("status") or {}
     condition = _condition(status, "Ready")
     ready = condition.get("status") == "True"
@@ -101,7 +101,7 @@ def pod(raw: Mapping[str, Any]) -> Pod:
 
 
 def daemon_set(raw: Mapping[str, Any]) -> DaemonSet:
-    """A DaemonSet."""
+    """Return a DaemonSet."""
     metadata, spec, status = raw["metadata"], raw["spec"], raw.get("status") or {}
     desired = status.get("desiredNumberScheduled") or 0
     rolling = (spec.get("updateStrategy") or {}).get("rollingUpdate") or {}
@@ -114,7 +114,7 @@ def daemon_set(raw: Mapping[str, Any]) -> DaemonSet:
 
 
 def deployment(raw: Mapping[str, Any]) -> Deployment:
-    """A Deployment."""
+    """Return a Deployment."""
     status = raw.get("status") or {}
     failing = (_condition(status, kind) for kind in ("ReplicaFailure", "Available", "Progressing"))
     wrong = {"ReplicaFailure": "True", "Available": "False", "Progressing": "False"}
@@ -127,7 +127,7 @@ def deployment(raw: Mapping[str, Any]) -> Deployment:
 
 
 def lease(raw: Mapping[str, Any]) -> Lease:
-    """A Lease; without a holder it is free."""
+    """Return a Lease; without a holder it is free."""
     spec = raw.get("spec") or {}
     return Lease(
         name=raw["metadata"]["name"],
@@ -139,7 +139,7 @@ def lease(raw: Mapping[str, Any]) -> Lease:
 
 
 def node_state(raw: Mapping[str, Any]) -> NodeState:
-    """Whether a node is ready; one whose kubelet is silent is not."""
+    """Return the readiness of a node; a node whose kubelet is silent is not ready."""
     condition = _condition(raw.get("status") or {}, "Ready")
     return NodeState(
         name=raw["metadata"]["name"],
@@ -150,7 +150,7 @@ def node_state(raw: Mapping[str, Any]) -> NodeState:
 
 
 def newest_revisions(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """By the uid of a DaemonSet, what its pods of the newest template are labelled with, from ControllerRevisions."""
+    """Return the newest revision label of each DaemonSet, by its uid, from ControllerRevisions."""
     newest: dict[str, tuple[int, str]] = {}
     for raw in raws:
         metadata = raw["metadata"]
@@ -162,7 +162,7 @@ def newest_revisions(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def probe_words(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """By the name of a pod, what its readiness probe said last, from events."""
+    """Return the last message of each pod's readiness probe, by the pod's name, from events."""
     last: dict[str, tuple[str, str]] = {}
     for raw in raws:
         message = str(raw.get("message") or "")
@@ -176,7 +176,7 @@ def probe_words(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 
 def _why_not_ready(status: Mapping[str, Any]) -> tuple[str, bool]:
-    """The cluster's words, and whether there is nothing more to be said than what the readiness probe does."""
+    """Return the cluster's reason, and whether the readiness probe is the only one."""
     if status.get("phase") == "Failed" or status.get("reason"):
         return _words(status), False
     scheduled = _condition(status, "PodScheduled")
@@ -192,7 +192,7 @@ def _why_not_ready(status: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _container_reason(status: Mapping[str, Any]) -> str:
-    """Why a container does not run; empty for one that does, or has done what it was for."""
+    """Return why a container does not run; empty for one that runs or has completed."""
     state = status.get("state") or {}
     last = (status.get("lastState") or {}).get("terminated")
     if "waiting" in state:
@@ -235,7 +235,7 @@ def _wanted_node(spec: Mapping[str, Any]) -> str:
 
 
 def _scaled(value: int | str, total: int) -> int:
-    """A number, or a percentage rounded up, as the DaemonSet controller does, and at least 1."""
+    """Return a number, or a percentage rounded up, as the DaemonSet controller does, and at least 1."""
     if isinstance(value, int):
         return value
     percent = int(value.removesuffix("%"))

@@ -12,7 +12,7 @@ Kind = Literal["missing", "surplus", "not-ready", "old", "image"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """What is not as planned on one node."""
+    """A deviation from the plan on one node."""
 
     kind: Kind
     node: str
@@ -22,7 +22,7 @@ class Problem:
     since: str
     """A time in the cluster's words; may be empty."""
     image: str
-    """What the pod runs; empty where there is none."""
+    """The image of the pod; empty where there is no pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,19 +41,19 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rollout:
-    """How a DaemonSet stands."""
+    """The status of a DaemonSet."""
 
     wanted: Wanted
     found: bool
-    """Whether the cluster has it."""
+    """True when the cluster has it."""
     observed: bool
-    """Whether its controller has seen the newest change."""
+    """True when its controller has observed the newest change."""
     pods: int
     ready: int
     current: int
     """Pods of the newest template."""
     problems: tuple[Problem, ...]
-    """By node and pod."""
+    """Sorted by node and pod."""
     held_up_by: tuple[str, ...]
     """Nodes whose pod is not available, where they are as many as may be: no further pod is replaced before they are
     well or gone."""
@@ -61,7 +61,7 @@ class Rollout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What the cluster has for one DaemonSet."""
+    """The live objects of one DaemonSet."""
 
     live: live_objects.DaemonSet | None
     revision: str
@@ -71,7 +71,7 @@ class Seen:
 
 
 def judged(wanted: Wanted, seen: Seen) -> Rollout:
-    """How a DaemonSet stands against the plan."""
+    """Return the status of a DaemonSet against the plan."""
     live = seen.live
     if live is None:
         return Rollout(
@@ -122,7 +122,7 @@ def _missing(node: str, ending: Sequence[live_objects.Pod], seen: Seen) -> Probl
 
 
 def _judged(pod: live_objects.Pod, image: str, seen: Seen) -> Iterator[Problem]:
-    """What is wrong with the pod of a node; each is another thing to do, so each is said."""
+    """Yield every problem of a node's pod; each needs its own action."""
     if not pod.ready:
         yield _problem("not-ready", pod, _node_reason(pod.node, seen) or pod.reason, pod.since)
     if _is_old(pod, seen):

@@ -1,4 +1,4 @@
-"""How a live cluster stands, for people: a table of its DaemonSets, and below it all that is not as planned."""
+"""The status of a live cluster for people: a table of its DaemonSets, then everything that is not as planned."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -25,13 +25,13 @@ AgeS = Callable[[str], int | None]
 """The seconds since a time of Kubernetes; None where it is none."""
 
 
-def text(found: cluster_status.Standing, age_s: AgeS) -> str:
-    """The standing as lines."""
+def text(found: cluster_status.ClusterStatus, age_s: AgeS) -> str:
+    """Return the status as text."""
     return "".join(f"{wording.escaped(line)}\n" if line else "\n" for line in _lines(found, age_s))
 
 
 def age(seconds: int | None) -> str:
-    """An age as kubectl writes it: 45s, 12m, 3h, 5d."""
+    """Return an age as kubectl writes it: 45s, 12m, 3h, 5d."""
     if seconds is None:
         return "an unknown time"
     for unit, length, enough in (("s", 1, 120), ("m", 60, 7200), ("h", 3600, 172_800)):
@@ -40,7 +40,7 @@ def age(seconds: int | None) -> str:
     return f"{seconds // 86_400}d"
 
 
-def _lines(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
+def _lines(found: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     stands = "as planned" if found.as_planned else "not as planned"
     yield f"cluster {found.cluster} at {found.server}, {wording.counted(len(found.nodes), 'node')}: {stands}"
     if found.output != "fine":
@@ -61,7 +61,7 @@ def _lines(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
             yield from ("", f"{title}:", *(f"  {line}" for line in shown))
 
 
-def _table(found: cluster_status.Standing) -> Iterator[str]:
+def _table(found: cluster_status.ClusterStatus) -> Iterator[str]:
     import tabulate  # noqa: PLC0415 - only people's tables need it
 
     rows = [
@@ -91,7 +91,7 @@ def _summary(found: rollout.Rollout) -> str:
 
 
 def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
-    """A line for each problem and reason, with the nodes that have it."""
+    """Yield a line for each problem and reason, with its nodes."""
     for item in rollouts:
         groups: dict[tuple[str, str], list[rollout.Problem]] = {}
         for problem in item.problems:
@@ -129,7 +129,7 @@ def _deployments(deployments: Sequence[cluster_status.Workload]) -> Iterator[str
             yield f"{item.ref.name}: {live.available} of {live.replicas} available{reason}"
 
 
-def _not_ready(found: cluster_status.Standing, age_s: AgeS) -> Iterator[str]:
+def _not_ready(found: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     groups: dict[str, list[live_objects.NodeState]] = {}
     for node in found.nodes:
         if not node.ready:
@@ -160,7 +160,7 @@ def _value(value: Any) -> str:
     return shown if len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
 
 
-def _inventory(found: cluster_status.Standing) -> Iterator[str]:
+def _inventory(found: cluster_status.ClusterStatus) -> Iterator[str]:
     if found.unknown:
         yield f"it does not know {wording.listed(found.unknown, most=_NODES)}"
     if found.gone:

@@ -133,7 +133,7 @@ def test_a_foreign_file_in_the_way_stops_the_compile_before_anything_is_written(
     (tmp_path / "east/added/y.yaml").write_text("mine\n")
     before = shape(tmp_path)
 
-    with pytest.raises(errors.WorldError, match=r"added/y\.yaml' stands in the way"):
+    with pytest.raises(errors.WorldError, match=r"added/y\.yaml' is in the way"):
         write.write_trees(tmp_path, [west, NEW])
     assert shape(tmp_path) == before
     assert scan.state(tmp_path, NEW).foreign == ("added/y.yaml",)
@@ -235,7 +235,7 @@ def test_a_socket_in_place_of_a_file_is_in_the_way(tmp_path: Path, monkeypatch: 
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("kept.yaml")
 
-    with pytest.raises(errors.WorldError, match=r"kept\.yaml' stands in the way"):
+    with pytest.raises(errors.WorldError, match=r"kept\.yaml' is in the way"):
         write.write_trees(tmp_path, [NEW])
 
 

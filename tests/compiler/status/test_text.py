@@ -8,7 +8,7 @@ from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
 
 WANTED = rollout.Wanted(namespace="n", name="kae-driver-tls", app="kae-driver", image="i", planned={})
-EMPTY = cluster_status.Standing(
+EMPTY = cluster_status.ClusterStatus(
     cluster="east",
     server="https://east",
     output="fine",
