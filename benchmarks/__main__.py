@@ -22,7 +22,7 @@ CHART = Path(__file__).parent / "chart"
 
 @dataclass(frozen=True)
 class Figure:
-    """What one case took: seconds of wall clock and of processors, and MiB of memory."""
+    """The cost of one case: seconds of wall clock and of processors, and MiB of memory."""
 
     case: str
     wall_s: float
@@ -74,7 +74,7 @@ def small(top: Path) -> Iterator[Figure]:
 
 
 def raw(top: Path, count: int, runs: int) -> Iterator[Figure]:
-    """What kubectl prints of many nodes."""
+    """Compile the output of kubectl for many nodes."""
     folder = fleets.project(top / f"raw{count}")
     path = folder / "inventory" / "large.json"
     fleets.answer(path, count)

@@ -85,7 +85,7 @@ def _node(number: int) -> dict[str, Any]:
 
 
 def answer(path: Path, count: int) -> None:
-    """Writes what `kubectl get nodes -o json` prints of so many nodes, one by one: who measures stays small."""
+    """Write the output of `kubectl get nodes -o json` for many nodes, one by one to save memory."""
     with path.open("w") as file:
         file.write('{"apiVersion": "v1", "kind": "List", "items": [')
         for number, node in enumerate(nodes(count)):

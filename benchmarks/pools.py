@@ -1,4 +1,4 @@
-"""Prints what many pools cost: 40 policies with 3 mappings and 2 waves each, over 12 kernels and up to 10,000 nodes."""
+"""The cost of many pools: 40 policies with 3 mappings and 2 waves each, on 12 kernels and up to 10,000 nodes."""
 
 import json
 import os

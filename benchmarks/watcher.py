@@ -35,7 +35,7 @@ QUIET_S, COMMIT_S, INTERVAL_S = 10, 60, 60
 
 MEMORY_MIB = 150
 LATE_S = 2.0
-"""What may be added to the quiet time before a lone change is in the repository."""
+"""Seconds that may pass after the debounce before a single change is in the repository."""
 
 GIT = shutil.which("git") or "git"
 
@@ -147,7 +147,7 @@ def until_pushed(root: Path, old: str, within_s: float = _WAIT_S) -> float | Non
 
 
 def complaints(root: Path) -> list[str]:
-    """What the watcher's log has beside news."""
+    """Return the lines of the watcher's log above level info."""
     lines = map(json.loads, (root / "log").read_text().splitlines())
     return [f"{line['time']} {line['message']}" for line in lines if line["level"] != "info"]
 

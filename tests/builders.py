@@ -16,7 +16,7 @@ from compiler.project import package_data
 from compiler.rendering import layout, templates
 
 PINNED: Mapping[str, Any] = {"driver": {"version": "2.2.0"}, "devicePlugin": {"version": "1.4.1"}}
-"""A policy's spec of which nothing has to be said."""
+"""The spec of a policy that needs no settings."""
 
 HPRE = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "true"}
 """The labels that the rules give a machine with HPRE devices, without their counts."""

@@ -1,6 +1,6 @@
-"""The languages: pydantic models of the documents people write and of the config files the programs read.
+"""Pydantic models of the documents that people write and of the config files that the programs read.
 
-They are the one source of the JSON Schemas in schemas/ and of the CRD that `kae schema` prints. Fields bear
-the documents' own names, in their own spelling. A document is judged by its JSON Schema before a model is
-built from it, so the models hold no validators.
+The JSON Schemas of schemas/ and the definitions of `kae schema --crd` are made from them. Fields have the names of the
+documents. A document is validated by its JSON Schema first, so the models hold no validators. Other packages import
+the models, `quantities`, and (`kae schema` only) `json_schemas`.
 """

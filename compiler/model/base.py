@@ -13,21 +13,21 @@ REPOSITORY = "cr.openfuyao.cn/openfuyao"
 class Model(BaseModel):
     """An object of a document: immutable, with no field but its own."""
 
-    # Start-up time: a model that no document needs is never built, and no default is an instance at import.
+    # For a quick start, a model is built when a document first needs it, and no default is built at import.
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def defaults(**given: Any) -> Any:
-    """A field whose absence means an object of defaults, but for what is given here."""
+    """Return a field that defaults to an object with the given values and the defaults of its other fields."""
     return Field(default_factory=lambda: given, validate_default=True)
 
 
 FORM = "x-kae-form"
-"""The schema keyword that says what a pattern means, in words that go on from "'x' is not …"."""
+"""The schema keyword with the meaning of a pattern, in words that continue "'x' is not …"."""
 
 
 def form(words: str) -> dict[str, JsonValue]:
-    """What a pattern means, for the messages about values that do not fit it."""
+    """Return the schema keyword with the meaning of a pattern, for messages about values that do not match it."""
     return {FORM: words}
 
 

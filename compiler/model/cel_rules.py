@@ -1,10 +1,10 @@
-"""Rules between the fields of one object, in CEL, for the definitions that `kae schema --crd` prints.
+"""CEL rules between the fields of one object, for the definitions that `kae schema --crd` prints.
 
-Each says what a check of `compiler.checks` says, which also knows the place and what to write instead. A rule is here
-where its fields stand in one object of bounded size, as the API server refuses a rule whose cost it cannot bound.
+Each rule repeats a check of `compiler.checks`, which also has the position and a hint. Only rules on the fields of one
+object of bounded size are here, as the API server refuses a rule whose cost it cannot bound.
 https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#validation-rules
 
-Only what Kubernetes 1.25 knows is used: neither optional fields (`?.`) nor quantities.
+The rules use CEL of Kubernetes 1.25, which has neither optional fields (`?.`) nor quantities.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,25 +16,25 @@ from compiler.model import policy
 
 
 class Rule(NamedTuple):
-    """What holds for an object, in CEL, and what is said where it does not."""
+    """A condition on an object in CEL, and the message for objects that violate it."""
 
     cel: str
     message: str
 
 
 def _has(path: str) -> str:
-    """Whether a field is written, with the objects around it."""
+    """Return the condition that a field and the objects around it are present."""
     steps = path.split(".")
     return " && ".join(f"has(self.{'.'.join(steps[: depth + 1])})" for depth in range(len(steps)))
 
 
 def _any(paths: Iterable[str]) -> str:
-    """Whether one of these fields is written."""
+    """Return the condition that one of the fields is present."""
     return " || ".join(f"({_has(path)})" for path in paths)
 
 
 def _is(path: str, *, default: bool = False) -> str:
-    """Whether a switch is on, where its absence means the default."""
+    """Return the condition that a switch is on; an absent switch has the default."""
     if default:
         return f"(!({_has(path)}) || self.{path})"
     return f"({_has(path)} && self.{path})"
@@ -56,13 +56,13 @@ _IMAGE = Rule(
 
 
 def _kinds() -> str:
-    """Whether a policy serves some kind of device."""
+    """Return the condition that a policy serves a kind of device."""
     fields = policy.Operator.model_fields
     return " || ".join(_is(kind.switch, default=fields[kind.switch].default) for kind in devices.KINDS)
 
 
 def _queues(kind: devices.Kind) -> Rule:
-    """The queues of a kind's physical function beside its virtual functions."""
+    """Return the rule that the queues of a device suffice for its physical and virtual functions."""
     wanted, kept = f"self.sriov.{kind.name}", f"self.moduleParameters['{kind.module}']"
     asks = f"{_has(f'sriov.{kind.name}')} && {wanted} > 0"
     keeps = f"has(self.moduleParameters) && '{kind.module}' in self.moduleParameters && 'pf_q_num' in {kept}"
@@ -74,7 +74,7 @@ def _queues(kind: devices.Kind) -> Rule:
 
 
 def _one_of(*fields: str) -> Rule:
-    """A choice between fields of one object."""
+    """Return the rule that exactly one of the fields is present."""
     given = ", ".join(f"has(self.{field})" for field in fields)
     return Rule(f"[{given}].exists_one(given, given)", f"Exactly one of {', '.join(fields)} is given.")
 
@@ -229,7 +229,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         ),
     }
 )
-"""What holds beyond a schema, by the name of the object's model."""
+"""Rules beyond the schema, by the name of the object's model."""
 
 KEYS: Mapping[str, str] = MappingProxyType(
     {
@@ -241,4 +241,4 @@ KEYS: Mapping[str, str] = MappingProxyType(
         "Wave": "name",
     }
 )
-"""The field by which the items of a list are told apart, by their model: each stands in the list once."""
+"""The field that is unique among the items of a list, by the model of the items."""

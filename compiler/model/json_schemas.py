@@ -1,7 +1,7 @@
-"""The languages written down for others: JSON Schemas, and custom resource definitions, out of the models.
+"""JSON Schemas and custom resource definitions, made from the models.
 
-schemas/ holds what `schemas` returns, as `text` writes it; a test keeps the two in step. Nothing else in the
-line reads the models for their shape: the schema stage, editors and other programs read the files.
+The files of schemas/ hold the output of `schemas`, written by `text`; a test compares them. The schema stage, editors
+and other programs read those files, and nothing else reads the shape of the models.
 """
 
 import ast
@@ -34,7 +34,7 @@ _MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
     }
 )
 
-# The keywords of a structural schema that take over as they are:
+# The keywords that a structural schema takes unchanged:
 # https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 _CARRIED = (
     "type",
@@ -53,17 +53,17 @@ _CARRIED = (
 
 
 def schemas() -> Mapping[str, Schema]:
-    """The JSON Schema (draft 2020-12) of each language, by the name of its file without `.json`."""
+    """Return the JSON Schema (draft 2020-12) of each kind of document, by the name of its file without `.json`."""
     return {stem: _schema(stem, model) for stem, model in _MODELS.items()}
 
 
 def text(schema: Mapping[str, Any]) -> str:
-    """A schema as its file holds it: the same schema, the same bytes."""
+    """Return the text of a schema's file; equal schemas give equal bytes."""
     return json.dumps(schema, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
 def crd() -> list[Schema]:
-    """CustomResourceDefinitions of KAEPolicy and KAECluster, for those who want them in a cluster."""
+    """Return the optional CustomResourceDefinitions of KAEPolicy and KAECluster."""
     return [
         _definition("KAEPolicy", "kaepolicies", "kaep", _schema("kaepolicy", policy.KAEPolicy)),
         _definition("KAECluster", "kaeclusters", "kaec", _schema("kaecluster", cluster.KAECluster)),
@@ -71,7 +71,7 @@ def crd() -> list[Schema]:
 
 
 class _Generator(GenerateJsonSchema):
-    """Pydantic's schemas as a person would write them: what is optional is left out rather than null."""
+    """A generator of schemas in which an optional field may be absent, but not null."""
 
     def generate(self, schema: core_schema.CoreSchema, mode: JsonSchemaMode = "validation") -> JsonSchemaValue:
         found = super().generate(schema, mode)
@@ -96,7 +96,7 @@ class _Generator(GenerateJsonSchema):
         return factory() if factory else schema.get("default", NoDefault)
 
     def dict_schema(self, schema: core_schema.DictSchema) -> JsonSchemaValue:
-        """A map: pydantic's patternProperties would let keys pass that fit no pattern."""
+        """Return the schema of a map; pydantic's patternProperties would accept keys that match no pattern."""
         return {
             "type": "object",
             "propertyNames": self.generate_inner(schema["keys_schema"]),
@@ -104,7 +104,7 @@ class _Generator(GenerateJsonSchema):
         }
 
     def get_union_of_schemas(self, schemas: list[JsonSchemaValue]) -> JsonSchemaValue:
-        """Scalars of several types in one schema; each keyword speaks of its own type only."""
+        """Return one schema for scalars of several types; each keyword applies to one type only."""
         types = {schema["type"] for schema in schemas}
         if "number" in types:
             types.discard("integer")
@@ -125,9 +125,9 @@ def _schema(stem: str, model: type[BaseModel]) -> Schema:
 
 @functools.cache
 def _meanings() -> Mapping[str, Mapping[str, str]]:
-    """What the text under each field says, by class and by the field's name in documents.
+    """Return the docstrings of fields, by class and by the field's name in documents.
 
-    Pydantic can read it by itself (use_attribute_docstrings), but would do so at every start of the compiler.
+    Pydantic can read them itself (use_attribute_docstrings), but would do so at every start of the compiler.
     """
     written: dict[str, dict[str, str]] = {}
     for module in (base, driver, policy, gitops, cluster, inventory, config):
@@ -185,7 +185,7 @@ def _definition(kind: str, plural: str, short: str, schema: Schema) -> Schema:
 
 
 def _structural(schema: Schema, definitions: Schema) -> Schema:
-    """A schema with its references inlined and nothing in it that a structural schema may not hold."""
+    """Return a structural schema: references are inlined, and keywords that it cannot hold are left out."""
     model = schema.get("$ref", "").removeprefix("#/$defs/")
     schema = {**definitions.get(model, {}), **schema}
     found = {keyword: schema[keyword] for keyword in _CARRIED if keyword in schema}
@@ -203,7 +203,7 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
     if "items" in schema:
         found["items"] = _structural(schema["items"], definitions)
         found |= _keyed(schema["items"])
-    if schema.get("properties"):  # The API server drops an empty map, which then is a permanent difference.
+    if schema.get("properties"):  # The API server drops an empty map, which GitOps engines then report.
         found["properties"] = {name: _structural(value, definitions) for name, value in schema["properties"].items()}
     elif isinstance(schema.get("additionalProperties"), dict):
         found["additionalProperties"] = _structural(schema["additionalProperties"], definitions)
@@ -211,13 +211,13 @@ def _structural(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _keyed(item: Schema) -> Schema:
-    """How a list is merged, and that an item stands in it once, where its items have a key."""
+    """Return the keywords for a list whose items have a key: it is merged by key, and each key is unique."""
     key = cel_rules.KEYS.get(item.get("$ref", "").removeprefix("#/$defs/"))
     return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]} if key else {}
 
 
 def _description(schema: Schema) -> str:
-    """What a field is, with its default: the API server is not told it, lest it write it into the object."""
+    """Return the description of a field with its default; a `default` keyword would be written into stored objects."""
     words = [schema["description"]] if "description" in schema else []
     default = schema.get("default")
     if default not in (None, [], {}, ""):

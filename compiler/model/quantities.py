@@ -1,4 +1,4 @@
-"""Kubernetes' amounts: numbers with a suffix, worth the same in several spellings."""
+"""Quantities of Kubernetes: numbers with a suffix, of which several spellings are equal."""
 
 import re
 from fractions import Fraction
@@ -9,7 +9,7 @@ _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def value(amount: object) -> Fraction | None:
-    """What an amount is worth, exactly; None for what is no quantity, or has an exponent of more than three digits.
+    """Return the exact value of a quantity; None for other text and for exponents of more than three digits.
 
     https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
     """

@@ -1,4 +1,4 @@
-"""The command: tries many documents, prints counts, and keeps every one that fails."""
+"""The fuzzer's command: it tries many documents, prints counts, and keeps the documents that fail."""
 
 import argparse
 import collections
@@ -65,7 +65,7 @@ def _results(chosen: argparse.Namespace) -> Iterator[trial.Result]:
 
 
 def kept(keep: Path, seed: int, result: trial.Result) -> Path:
-    """The folder of a project that failed, written for whoever looks into it."""
+    """Write a project that failed to a folder, and return the folder."""
     mutant = mutants.mutant(seed, result.number)
     folder = keep / str(result.number)
     shutil.rmtree(folder, ignore_errors=True)
@@ -79,7 +79,7 @@ def kept(keep: Path, seed: int, result: trial.Result) -> Path:
 
 
 def table(results: Sequence[trial.Result], seed: int) -> str:
-    """The counts of exit codes by sort of mutation, and of documents by what they were told."""
+    """Return counts of exit codes by sort of mutation, and of documents by code of finding."""
     by_sort = collections.Counter((result.sort, result.code) for result in results)
     codes = sorted({code for _, code in by_sort})
     rows = []

@@ -1,4 +1,4 @@
-"""What is mutated: the example fleet, the golden projects and a policy with every sort of pool.
+"""The documents that are mutated: the example fleet, the golden projects and a policy with every sort of pool.
 
 Each document stands beside the few that it needs.
 """
@@ -77,7 +77,7 @@ def _raw() -> Iterator[Seed]:
 
 
 def _slim(node: dict[str, Any]) -> dict[str, Any]:
-    """A node without what the compiler never looks at, but for a little of it."""
+    """Return a node without most of the fields that the compiler ignores."""
     status = {key: node["status"][key] for key in ("nodeInfo", "capacity")}
     labels = node["metadata"]["labels"]
     kept = {key: value for key, value in labels.items() if "cpuid" not in key}

@@ -1,4 +1,4 @@
-"""What the JSON Schemas allow: the places in a document, what is missing there, and values that fit."""
+"""The JSON Schemas as a source of mutations: members of documents, absent fields, and values that fit."""
 
 import functools
 import random

@@ -1,4 +1,4 @@
-"""One mutant compiled in this process, and everything that has to hold of the answer."""
+"""One mutant compiled in this process, and the checks of its answer."""
 
 import contextlib
 import json
@@ -112,7 +112,7 @@ def _state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def _wrong(found: dict[str, Any], here: Path) -> str:
-    """What is wrong with a finding."""
+    """Return the faults of a finding."""
     if found["code"] not in diagnostics.CODES or diagnostics.CODES[found["code"]].severity != found["severity"]:
         return f"no such code: {found}"
     said = (found["message"], *found["notes"], *([found["hint"]] if found["hint"] else ()))
@@ -134,7 +134,7 @@ def _wrong(found: dict[str, Any], here: Path) -> str:
 
 
 def _misshown(answer: project.Answer, kind: str) -> str:
-    """What is wrong with how an answer is shown."""
+    """Return the faults of a printed answer."""
     text = answer.out + answer.err
     if _CONTROL.search(text.replace("\n", "")):
         return f"control characters reach the terminal: {text!r}"

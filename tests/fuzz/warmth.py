@@ -1,4 +1,4 @@
-"""What one call need not make again after another: a mutant differs in one document, and the rest is the same."""
+"""Values that calls share, as a mutant differs in one document only."""
 
 import contextlib
 import unittest.mock
@@ -31,7 +31,7 @@ class Warmth:
 
 
 def _first(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Whatever the first call gave."""
+    """Return a function whose every call gives the result of the first."""
     made: list[Any] = []
 
     def given(*arguments: Any) -> Any:

@@ -29,7 +29,7 @@ _FORMS = r"""
 """
 _LENGTHS = ("", *("x" * length for length in (30, 31, 50, 63, 64, 100, 253, 254)), "a." * 31 + "b", "a/" + "x" * 63)
 PLAUSIBLE = (*f"{_NAMES}{_IMAGES}{_FORMS}".split(), "openEuler 22.03 (LTS-SP3)", *_LENGTHS)
-"""What somebody could mean to write in some field, at the limits of its length too."""
+"""Likely values of fields, also at the limits of their length."""
 
 _YAML = r"""
     - -- --- ... ? : a: ! !! &a *a | > % @ ` { } [ ] {} [] , ' " '' "" it's \ \n a\ \u0000 # -a #a a: a#b
@@ -43,7 +43,7 @@ _CONTROLS = ("\x00", "\x01", "\x0b", "\x1b[31m", "\x7f", "\x85", "\u00a0", "\u20
 _LONG = ("x" * 1000, "x" * 5000, "a b " * 400, "é" * 500, "\n" * 50, " " * 300, "[" * 100, "a: " * 100, "😀" * 60)
 _CODE = ("{{ a }}", "{% a %}", "{# a #}", "'; rm -rf /", "? a", "!!str a", "%YAML 1.1", 'say "a"', "{a: b}")
 ODD = (*_YAML.split(), *_BLANKS, *_MARKS, *_CONTROLS, *_LONG, *_CODE)
-"""What is hard to read, to write, or to show."""
+"""Strings that are hard to read, write or show."""
 
 _BORDERS = (0, 1, 2, 63, 64, 65, 100, 128, 129, 256, 512, 961, 1024, 1025, 3600, 3601, 65535, 65536, 86400, 86401)
 _SIZES = (-1, -(2**31), 2**31 - 1, 2**31, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**17, 10**18, 10**40)

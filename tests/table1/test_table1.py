@@ -70,7 +70,7 @@ def nested(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]]:
-    """What `kae import` prints for these options, and what it says."""
+    """Return the documents that `kae import` prints for these options, and its findings."""
     text = json.dumps(nested(options))
     read, found = decode.decode("values.json", text.encode())
     assert found == []
@@ -80,7 +80,7 @@ def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]
 
 
 def said(options: dict[str, Any]) -> dict[str, str]:
-    """What `kae import` says: messages with their notes."""
+    """Return the messages of `kae import` with their notes."""
     _, notes = imported(options)
     assert not diagnostics.has_errors(notes)
     return {note.message: " ".join(note.notes) for note in notes}
@@ -102,7 +102,7 @@ def compiled(options: dict[str, Any], engine: str = "none") -> Objects:
 
 @functools.cache
 def usual() -> Objects:
-    """The objects of an operator that nobody told anything."""
+    """The objects for an operator without any option."""
     return compiled({})
 
 

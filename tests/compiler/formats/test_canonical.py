@@ -1,4 +1,4 @@
-"""What is written means the same to every reader, above all to the real ones: kubectl and its kustomize."""
+"""Canonical text means the same to every reader, above all to kubectl and its kustomize."""
 
 import random
 from pathlib import Path

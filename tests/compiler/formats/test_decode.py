@@ -1,4 +1,4 @@
-"""Bytes become documents, or one clear word about why they cannot."""
+"""Bytes become documents, or one clear finding."""
 
 import codecs
 
@@ -20,7 +20,7 @@ def only(name: str, content: bytes) -> diagnostics.Diagnostic:
 
 
 def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """A finding's code and place."""
+    """Return the code and position of a finding."""
     return found.code, found.span.line, found.span.column
 
 

@@ -1,4 +1,4 @@
-"""Documents: what they write, and where."""
+"""Documents know which values they hold, and where."""
 
 import pytest
 

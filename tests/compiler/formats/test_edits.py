@@ -1,4 +1,4 @@
-"""One string of a document changes in its text; an independent reader, and the bytes, say that nothing else did."""
+"""An edit changes one string; an independent reader and a comparison of bytes find no other difference."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""JSON is read at the scanner's speed, and what is wrong is said where it stands."""
+"""JSON is read by the standard scanner, and each mistake is reported at its position."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def only(text: str) -> diagnostics.Diagnostic:
 
 
 def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """A finding's code and place."""
+    """Return the code and position of a finding."""
     return found.code, found.span.line, found.span.column
 
 

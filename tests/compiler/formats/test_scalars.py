@@ -1,4 +1,4 @@
-"""A plain scalar that we accept means the same to Go and to Python; everything else comes with a way out."""
+"""An accepted plain scalar means the same to Go and to Python; a refused one comes with a hint."""
 
 import random
 from pathlib import Path

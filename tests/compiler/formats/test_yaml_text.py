@@ -1,4 +1,4 @@
-"""YAML is read the way Kubernetes reads it, and what is wrong is said where it stands."""
+"""YAML is read as Kubernetes reads it, and each mistake is reported at its position."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ def only(text: str) -> diagnostics.Diagnostic:
 
 
 def where(found: diagnostics.Diagnostic) -> tuple[str, int, int]:
-    """A finding's code and place."""
+    """Return the code and position of a finding."""
     return found.code, found.span.line, found.span.column
 
 

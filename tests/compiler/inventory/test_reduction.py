@@ -1,4 +1,4 @@
-"""Nodes are reduced to what decides, in one canonical text that says nothing else."""
+"""Nodes are reduced to the facts that matter to a compile, in one canonical text."""
 
 import gc
 import hashlib
@@ -20,12 +20,12 @@ LASTING = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
 
 
 def reread(found: snapshot.Inventory) -> snapshot.Inventory:
-    """The inventory that the canonical text of another one holds."""
+    """Return the inventory read from the canonical text of another one."""
     return canonical_form.of_document(found.file, json.loads(canonical_form.text(found)))
 
 
 def only(**parts: Any) -> snapshot.Node:
-    """The one node that a node of Kubernetes is reduced to."""
+    """Return the reduction of one Kubernetes node."""
     (found,) = builders.reduced(builders.kubernetes_node(**parts)).nodes
     return found
 

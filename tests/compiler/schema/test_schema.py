@@ -1,4 +1,4 @@
-"""The schema stage: what it says of documents, and that its two engines agree."""
+"""The schema stage: its findings, and the agreement of its two validators."""
 
 import copy
 import json
@@ -22,14 +22,14 @@ JUDGE = schema.Judge(SCHEMAS)
 
 
 class Paths:
-    """Places that name the path where a file would have a line."""
+    """Positions that name the path in place of a line."""
 
     def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
         return diagnostics.Span(file="/".join(map(str, path)) + (":" if key else ""))
 
 
 class Text:
-    """Places of a document whose every value stands at the beginning of one line."""
+    """Positions of a document whose every value begins one line."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -437,7 +437,7 @@ def test_a_machine_written_document_gets_its_words_too(data: Any) -> None:
     assert only(data).hint == 'Put it in quotes: "1".'
 
 
-@pytest.mark.parametrize("strange", [{5: "a"}, {"a": "\ud800"}], ids=["key", "half a character"])
+@pytest.mark.parametrize("strange", [{5: "a"}, {"a": "\ud800"}], ids=["key", "unpaired surrogate"])
 def test_what_the_quick_engine_cannot_read_is_left_to_the_other(strange: Any) -> None:
     data = inventory()
     data["spec"]["nodes"][0]["labels"] = strange
