@@ -63,7 +63,7 @@ def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _pools(view: plan.Plan) -> list[str]:
-    """Return a table of the pools with their nodes, and a line for policies whose new nodes wait for the next compile."""
+    """Return a table of pools and their nodes, with a line for policies whose new nodes wait for the next compile."""
     counts = image_matrix.counted(view.decisions)
     rows, notes = [], []
     for division in view.divisions:

@@ -108,7 +108,7 @@ class ClusterStatus:
 
     @property
     def as_planned(self) -> bool:
-        """Return whether the cluster is as documents and output say. The plan is of now, so the inventory may be old."""
+        """Return whether the cluster is as documents and output say. The inventory of the plan may be old."""
         settled = all(found.found and found.observed and not found.problems for found in self.rollouts)
         up = all(found.live and found.live.available >= found.live.replicas for found in self.deployments)
         return self.output == "fine" and settled and up and all(found.state == "kept" for found in self.drifts)
