@@ -2,11 +2,11 @@
 
 One straight line, and no stage looks back:
 
-    load -> schema -> parse -> checks -> plan -> render -> write
+    project -> formats -> schema -> fleet -> checks -> planning -> rendering -> output
 
-The core is pure: it neither touches disk, clock, environment or network, nor logs or prints.
-`files`, `load`, `write` and `cache` are the ends that touch the disk, `commands` and `__main__` are the
-shell around it. The same input gives the same bytes, on every machine and at every time.
+The core is pure: it touches no disk, clock, environment or network, and it neither logs nor prints. `project`, `output`
+and `kube` are the ends that touch disk and network; `commands` and `__main__` are the shell around it. The same input
+gives the same bytes, on every machine and at any time.
 """
 
 __version__ = "0.1.0"

@@ -1,6 +1,6 @@
-"""What a schema cannot say: one function a rule, its docstring the rule itself.
+"""Findings: one function for each rule, whose docstring is the rule itself; no other package judges documents or nodes.
 
-`policy` and `cluster` look at one document each (`containers` at the secrets and amounts of a policy), `fleet` at what
-several say together: they give errors.
-`world` looks at what the nodes are, and gives warnings.
+`policy`, `cluster` and `inventory` check one document (`policy` with `containers`, `driver`, `images`, `mappings` and
+`pools`), `fleet` checks all documents together, `assignment` the policies of a cluster, and `nodes` its plan. The
+pipeline, the commands and `migrate` import them. Mistakes that people wrote are errors; facts about nodes are warnings.
 """

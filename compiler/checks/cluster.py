@@ -1,4 +1,4 @@
-"""Rules for one KAECluster, and for what a cluster's documents say together."""
+"""Rules for one KAECluster."""
 
 from collections.abc import Iterator
 
@@ -11,39 +11,39 @@ from compiler.formats import documents
 from compiler.planning import images, supported
 
 _FLUX_SCHEMES = ("http://", "https://", "ssh://")
-"""https://fluxcd.io/flux/components/source/gitrepositories/#url"""
+"""The schemes of a GitRepository's URL: https://fluxcd.io/flux/components/source/gitrepositories/#url"""
 
 
-def findings(item: definitions.Cluster) -> Iterator[Diagnostic]:
-    """Everything that is wrong with a cluster by itself."""
-    source = item.source
+def findings(cluster: definitions.Cluster) -> Iterator[Diagnostic]:
+    """Yield the mistakes in one KAECluster, judged without any nodes."""
+    source = cluster.source
     if source is None:
         return
-    yield from nfd_release(item, source)
-    yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), item.spec.nfd.tolerations)
-    yield from kubernetes_release(item, source)
-    yield from engine_settings(item, source)
-    yield from flux_repository(item, source)
-    yield from watcher(item, source)
-    yield from mirrors(item, source)
+    yield from nfd_release(cluster, source)
+    yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), cluster.spec.nfd.tolerations)
+    yield from kubernetes_release(cluster, source)
+    yield from engine_settings(cluster, source)
+    yield from flux_repository(cluster, source)
+    yield from watcher(cluster, source)
+    yield from mirrors(cluster, source)
 
 
-def nfd_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """NFD is rendered for its releases 0.16 to 0.19."""
-    tag = item.spec.nfd.image.tag
-    if item.spec.nfd.enabled and supported.nfd_minor(tag) is None:
+    tag = cluster.spec.nfd.image.tag
+    if cluster.spec.nfd.enabled and supported.nfd_minor(tag) is None:
         yield Diagnostic(
             code="nfd-release",
             span=source.span("spec", "nfd", "image", "tag"),
-            message=f"'{tag}' is no tag of NFD's releases 0.16 to 0.19.",
-            notes=("Arguments and rights of NFD differ from release to release.",),
-            hint="Use a tag from v0.16.4 up to those of 0.19.",
+            message=f"'{tag}' is not a tag of NFD 0.16 to 0.19.",
+            notes=("The arguments and permissions of NFD differ between releases.",),
+            hint="Use a tag from v0.16.4 to the newest of 0.19.",
         )
 
 
-def kubernetes_release(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+def kubernetes_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
     """Manifests are rendered for Kubernetes 1.25 and newer."""
-    version = item.spec.kubernetesVersion
+    version = cluster.spec.kubernetesVersion
     if version is not None and supported.kubernetes_minor(version) < supported.OLDEST_KUBERNETES:
         yield Diagnostic(
             code="kubernetes-release",
@@ -53,52 +53,52 @@ def kubernetes_release(item: definitions.Cluster, source: documents.Document) ->
         )
 
 
-def engine_settings(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """Settings do not contradict each other, and a GitOps engine knows its repository."""
-    gitops = item.spec.gitops
+def engine_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The settings do not contradict each other, and a GitOps engine knows its repository."""
+    gitops = cluster.spec.gitops
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:
         yield Diagnostic(
             code="conflicting-settings",
             span=source.span("spec", "gitops", "argocd", "destination", "name"),
-            message="An Argo CD destination has a server or a name, not both.",
+            message="An Argo CD destination has a server and a name, but may have only one of them.",
             hint="Remove one of the two.",
         )
     if gitops.engine == "argocd" and gitops.argocd.project == "default":
         yield Diagnostic(
             code="conflicting-settings",
             span=source.span("spec", "gitops", "argocd", "project"),
-            message="'default' is Argo CD's own project, which bootstrap/ would overwrite.",
+            message="'default' is Argo CD's built-in project, which bootstrap/ would overwrite.",
             hint="Leave argocd.project out, or choose another name.",
         )
     if gitops.flux.sourceRef is not None and gitops.flux.secretRef is not None:
         yield Diagnostic(
             code="conflicting-settings",
             span=source.setting_span("spec", "gitops", "flux", "secretRef"),
-            message="A secretRef is for a GitRepository of our own, and sourceRef names another source.",
+            message="flux.secretRef belongs to the GitRepository in bootstrap/, but flux.sourceRef replaces it.",
             hint="Remove one of the two.",
         )
-    if item.spec.psa.enabled and not item.spec.namespaceManaged:
+    if cluster.spec.psa.enabled and not cluster.spec.namespaceManaged:
         yield Diagnostic(
             code="conflicting-settings",
             span=source.setting_span("spec", "psa", "enabled"),
-            message=f"The namespace '{item.spec.namespace}' is made elsewhere, so it is not labelled as privileged.",
-            hint="Remove psa.enabled and label the namespace where it is made, or let namespaceManaged be true.",
+            message=f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels.",
+            hint="Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true.",
         )
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
         yield Diagnostic(
             code="bootstrap-incomplete",
             span=source.span("spec", "gitops", "engine"),
-            message=f"Nothing says from which repository '{gitops.engine}' applies cluster '{item.name}'.",
-            notes=("So there is no bootstrap/ to point it there.",),
+            message=f"The repository that '{gitops.engine}' applies cluster '{cluster.name}' from is not set.",
+            notes=("Without it, no bootstrap/ is written.",),
             hint=f"Set gitops.repository.url{' or gitops.flux.sourceRef' if gitops.engine == 'flux' else ''}.",
         )
 
 
-def flux_repository(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """A GitRepository of our own has a URL with one of the schemes that Flux's definition of the kind allows."""
-    gitops = item.spec.gitops
+def flux_repository(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The URL of the GitRepository in bootstrap/ has a scheme that Flux's CRD allows."""
+    gitops = cluster.spec.gitops
     if gitops.engine != "flux" or gitops.flux.sourceRef is not None or gitops.repository is None:
         return
     url = gitops.repository.url
@@ -109,14 +109,14 @@ def flux_repository(item: definitions.Cluster, source: documents.Document) -> It
     yield Diagnostic(
         code="conflicting-settings",
         span=source.span("spec", "gitops", "repository", "url"),
-        message=f"Flux fetches from URLs with ssh://, https:// or http://, and '{url}' has none of them.",
-        hint=f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Name the repository by such a URL.",
+        message=f"Flux needs a URL with ssh://, https:// or http://, but '{url}' has none of them.",
+        hint=f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Write such a URL.",
     )
 
 
-def watcher(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """An enabled watcher names its repository and its secret, and pins its image."""
-    spec = item.spec.watcher
+def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """An enabled watcher has a repository, a Secret and a pinned image."""
+    spec = cluster.spec.watcher
     if not spec.enabled:
         return
     parts = (
@@ -128,16 +128,16 @@ def watcher(item: definitions.Cluster, source: documents.Document) -> Iterator[D
             yield Diagnostic(
                 code="watcher-incomplete",
                 span=source.span("spec", "watcher", "enabled"),
-                message=f"The watcher of cluster '{item.name}' is enabled without '{field}'.",
+                message=f"The watcher of cluster '{cluster.name}' is enabled without '{field}'.",
                 hint=f"Set watcher.{field}: {meaning}.",
             )
     if images.tag(spec.image) == "latest":
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
 
 
-def mirrors(item: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """A prefix is mirrored once."""
-    prefixes = enumerate(mirror.from_ for mirror in item.spec.images.mirrors)
+def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """Each prefix has one mirror."""
+    prefixes = enumerate(mirror.from_ for mirror in cluster.spec.images.mirrors)
     for _, (index, prefix) in repeats.of(prefixes, key=lambda pair: pair[1]):
         yield Diagnostic(
             code="duplicate-name",

@@ -1,4 +1,4 @@
-"""Rules for the container of a component: what it is pulled with, and what it asks for and is held to."""
+"""Rules for the container of a component: its pull secrets, and its requests and limits."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,48 +9,48 @@ from compiler import repeats
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
-from compiler.model import base, quantities
+from compiler.model import quantities
 
 _LARGEST = Fraction(2**63 - 1, 1000)
-"""The API server counts thousandths in integers of 64 bits (MilliValue in apimachinery's pkg/api/resource)."""
+"""The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
 
 _THOUSANDTH = Fraction(1, 1000)
-"""What is finer is rounded up when it is stored (SetDefaults_ResourceList in Kubernetes' core defaults)."""
+"""The API server rounds finer amounts up (`SetDefaults_ResourceList` in Kubernetes' core defaults)."""
 
 _BYTES = ("memory", "ephemeral-storage")
 _PAGES = "hugepages-"
 _QUOTA = "requests."
-"""With this prefix a quota names the resource, so a container cannot (IsExtendedResourceName)."""
+"""The prefix of resources in quotas, which no container can ask for (`IsExtendedResourceName`)."""
 _LONGEST_DOMAIN = 253
 
 
 class _Fault(NamedTuple):
-    """What is wrong with an amount, as a predicate, and what to write instead."""
+    """A mistake in an amount: a predicate, the fix, and an explanation."""
 
-    said: str
+    predicate: str
     hint: str
     note: str = ""
 
 
-def pull_secrets(item: definitions.Policy, component: str) -> Iterator[Diagnostic]:
-    """A component names a pull secret once, as server-side apply tells them apart by name."""
-    secrets = enumerate(getattr(item.spec, component).pullSecrets)
+def pull_secrets(policy: definitions.Policy, component: str) -> Iterator[Diagnostic]:
+    """A component names a pull secret once, as server-side apply merges them by name."""
+    secrets = enumerate(getattr(policy.spec, component).pullSecrets)
     for _, (index, secret) in repeats.of(secrets, key=lambda pair: pair[1].name):
         yield Diagnostic(
             code="duplicate-name",
-            span=item.source.span("spec", component, "pullSecrets", index, "name"),
+            span=policy.source.span("spec", component, "pullSecrets", index, "name"),
             message=f"The Secret '{secret.name}' is named twice.",
             hint="Keep one of the two.",
         )
 
 
-def amounts(item: definitions.Policy, component: str) -> Iterator[Diagnostic]:
-    """Amounts of resources are ones that the API server takes, without a warning, and stores at their value.
+def amounts(policy: definitions.Policy, component: str) -> Iterator[Diagnostic]:
+    """The API server takes each amount without a warning, and stores it unchanged.
 
-    ValidateContainerResourceRequirements in Kubernetes' core validation, and warningsForPodSpec.
+    See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """
-    found: base.Component = getattr(item.spec, component)
-    limits, requests = found.resources.limits, found.resources.requests
+    resources = getattr(policy.spec, component).resources
+    limits, requests = resources.limits, resources.requests
     path: documents.Path = ("spec", component, "resources")
     for side, given in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(given.items()):
@@ -60,33 +60,33 @@ def amounts(item: definitions.Policy, component: str) -> Iterator[Diagnostic]:
             if fault:
                 yield Diagnostic(
                     code="resource-amount",
-                    span=item.source.span(*path, side, name),
-                    message=f"'{amount}' of '{name}' {fault.said}.",
+                    span=policy.source.span(*path, side, name),
+                    message=f"'{amount}' of '{name}' {fault.predicate}.",
                     notes=(fault.note,) if fault.note else (),
                     hint=fault.hint,
                 )
 
 
 def _of_name(name: str) -> _Fault | None:
-    """Whether a container can ask for a resource of this name; its form is the schema's."""
+    """Return why no container can ask for a resource of this name; the schema checks its form."""
     if not _is_extended(name):
         return None
     if name.startswith(_QUOTA):
-        return _Fault("bears a name of quotas, which no container can ask for", f"Remove '{_QUOTA}' from the name.")
+        return _Fault("has a name of quotas, which no container can ask for", f"Remove '{_QUOTA}' from the name.")
     if len(_QUOTA + name.partition("/")[0]) > _LONGEST_DOMAIN:
         most = _LONGEST_DOMAIN - len(_QUOTA)
-        return _Fault("is of a resource whose domain is too long", f"A domain has at most {most} characters here.")
+        return _Fault("has a domain that is too long", f"Shorten the domain to {most} characters.")
     return None
 
 
 def _alone(name: str, value: Fraction | None) -> _Fault | None:
-    """Whether an amount is one by itself."""
+    """Return the mistake in an amount that does not depend on other amounts."""
     if value is None or value > _LARGEST:
         return _Fault("is more than Kubernetes can count", "Write at most 9P.")
     if _is_bytes(name) and value.denominator > 1:
-        return _Fault("is no whole number of bytes", "Write whole bytes; Mi are mebibytes, and m are thousandths.")
+        return _Fault("is not a whole number of bytes", "Write whole bytes; Mi are mebibytes, and m are thousandths.")
     if _is_extended(name) and value.denominator > 1:
-        return _Fault("is no whole number", f"Write {math.ceil(value)}: such a resource cannot be divided.")
+        return _Fault("is not a whole number", f"Write {math.ceil(value)}: such a resource cannot be divided.")
     if (value / _THOUSANDTH).denominator > 1:
         least = math.ceil(value / _THOUSANDTH)
         return _Fault("is finer than a thousandth", f"Write {least}m.", "The API server would round it up.")
@@ -96,32 +96,32 @@ def _alone(name: str, value: Fraction | None) -> _Fault | None:
 def _of_pages(name: str, value: Fraction) -> _Fault | None:
     size = quantities.value(name.removeprefix(_PAGES))
     if not size or size > _LARGEST:
-        return _Fault("is of pages that no machine has", "Name the size of the pages, such as hugepages-2Mi.")
+        return _Fault("has no valid page size", "Name the size of the pages, such as hugepages-2Mi.")
     if (value / size).denominator > 1:
-        return _Fault("is no whole number of pages", f"Write a multiple of {name.removeprefix(_PAGES)}.")
+        return _Fault("is not a whole number of pages", f"Write a multiple of {name.removeprefix(_PAGES)}.")
     return None
 
 
 def _without_memory(name: str, names: set[str]) -> _Fault | None:
     if name.startswith(_PAGES) and names.isdisjoint({"cpu", "memory"}):
-        return _Fault("needs an amount of cpu or memory beside it", "Add one to requests or limits.")
+        return _Fault("needs an amount of cpu or memory too", "Add one to requests or limits.")
     return None
 
 
 def _beside(name: str, amount: object, limits: Mapping[str, object]) -> _Fault | None:
-    """Whether a request fits its limit; what cannot be shared is set aside exactly up to it."""
+    """Return the mistake in a request beside its limit; a resource that is never shared needs both to be equal."""
     is_shared = not _is_extended(name) and not name.startswith(_PAGES)
     if name not in limits:
-        said = "has no limit, and what is not shared needs one"
-        return None if is_shared else _Fault(said, f"Write limits: {{{name}: {amount}}} too.")
+        predicate = "has no limit, but a resource that is never shared needs one"
+        return None if is_shared else _Fault(predicate, f"Write limits: {{{name}: {amount}}} too.")
     request, limit = quantities.value(amount), quantities.value(limits[name])
     if request is None or limit is None or request == limit:
         return None
     if not is_shared:
-        said = f"is not its limit of '{limits[name]}', and what is not shared has one amount"
-        return _Fault(said, "Give both the same amount, or remove the request.")
-    said = f"is more than its limit of '{limits[name]}'"
-    return _Fault(said, "Lower the request, or raise the limit.") if request > limit else None
+        predicate = f"differs from its limit of '{limits[name]}', but the resource is never shared"
+        return _Fault(predicate, "Give both the same amount, or remove the request.")
+    predicate = f"is more than its limit of '{limits[name]}'"
+    return _Fault(predicate, "Lower the request, or raise the limit.") if request > limit else None
 
 
 def _is_bytes(name: str) -> bool:
@@ -129,5 +129,5 @@ def _is_bytes(name: str) -> bool:
 
 
 def _is_extended(name: str) -> bool:
-    """Whether it is a resource of somebody else, such as a device: one that is counted and never shared."""
+    """Return whether a resource is an extended one, such as a device: counted, and never shared."""
     return "/" in name and "kubernetes.io/" not in name

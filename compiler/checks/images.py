@@ -1,4 +1,4 @@
-"""Rules for images: what they are called, and that they cannot change without a commit."""
+"""Rules for image references: their form, and the pinning of their versions."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -13,65 +13,65 @@ from compiler.planning import images, kernels, overrides
 
 _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
-"""https://github.com/distribution/reference, in brief."""
+"""The grammar of https://github.com/distribution/reference, shortened."""
 
 _A_KERNEL = "5.10.0-1.oe2203.aarch64"
-"""Stands for any, where an image is named after kernels."""
+"""An example, to fill into images that are named after kernels."""
 
 _NOUNS: Mapping[str, str] = MappingProxyType({"driver": "driver", "devicePlugin": "device plugin"})
 
 Paths = Mapping[str, documents.Path]
-"""Where each part of an image's reference is written."""
+"""The path of each part of an image reference."""
 
 
-def of_component(item: definitions.Policy, name: str) -> Iterator[Diagnostic]:
-    """Repository, image and version together name an image, and the image is pinned, in every pool."""
+def of_component(policy: definitions.Policy, name: str) -> Iterator[Diagnostic]:
+    """In every pool, repository, image and version make a valid reference, and the image is pinned."""
     if name == "driver":
-        if item.spec.driver.enabled:
-            for variant in overrides.variants(item):
-                yield from _image(item.source, variant.driver, variant.paths, _NOUNS[name])
-    elif item.spec.devicePlugin.enabled:
+        if policy.spec.driver.enabled:
+            for variant in overrides.variants(policy):
+                yield from _image(policy.source, variant.driver, variant.paths, _NOUNS[name])
+    elif policy.spec.devicePlugin.enabled:
         paths = {field: ("spec", name, field) for field in ("repository", "image", "version")}
-        yield from _image(item.source, item.spec.devicePlugin, paths, _NOUNS[name])
+        yield from _image(policy.source, policy.spec.devicePlugin, paths, _NOUNS[name])
 
 
 def _image(source: documents.Document, component: base.Component, paths: Paths, noun: str) -> Iterator[Diagnostic]:
     reference = images.reference(component)
-    whole = not component.repository and not component.version
-    if not whole and not (component.repository and component.version):
+    is_whole = not component.repository and not component.version
+    if not is_whole and not (component.repository and component.version):
         given, absent = ("version", "repository") if component.version else ("repository", "version")
         yield Diagnostic(
             code="image-reference",
             span=source.setting_span(*paths[absent]),
-            message=f"The {noun}'s image has a {given} and no {absent}.",
-            hint="Give both, or leave both empty and write the whole reference as image.",
+            message=f"The {noun}'s image has a {given} but no {absent}.",
+            hint="Set both, or leave both empty and write the whole reference into image.",
         )
     elif not _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)):
         yield Diagnostic(
             code="image-reference",
             span=source.setting_span(*paths[_misspelt(component)]),
-            message=f"The {noun}'s image '{reference}' is no image reference.",
-            hint="Names are in lower case; a version is a tag, or sha256: with 64 hexadecimal digits.",
+            message=f"The {noun}'s image '{reference}' is not an image reference.",
+            hint="Write names in lower case, and as version a tag, or sha256: with 64 hexadecimal digits.",
         )
     elif images.tag(reference) == "latest":
-        yield mutable_tag(source, paths["image" if whole else "version"], reference, f"the {noun}'s image")
+        yield mutable_tag(source, paths["image" if is_whole else "version"], reference, f"the {noun}'s image")
 
 
 def _misspelt(component: base.Component) -> str:
-    """The field that spoils an image reference."""
+    """Return the field that makes an image reference invalid."""
     if component.repository and not re.fullmatch(_NAME, component.repository.rstrip("/")):
         return "repository"
     return "version" if component.version and re.fullmatch(_NAME, component.image) else "image"
 
 
-def mutable_tag(source: documents.Document, path: documents.Path, reference: str, what: str) -> Diagnostic:
-    """An image is pinned by a version or a digest; `path` leads to the field to pin it in."""
+def mutable_tag(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:
+    """Return the finding on an image that no version or digest pins; `path` is the field to pin it in."""
     pinned = "a release or a digest (sha256:…)"
     if path[-1] != "version":
         pinned = "a reference with a release as its tag, or with a digest (@sha256:…)"
     return Diagnostic(
         code="mutable-tag",
         span=source.setting_span(*path),
-        message=f"'{reference}', {what}, can change without a commit.",
+        message=f"'{reference}', {noun}, can change without a commit.",
         hint=f"Set {wording.dotted(path[1:])} to {pinned}.",
     )

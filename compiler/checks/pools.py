@@ -1,4 +1,4 @@
-"""Rules for the parts of a policy: waves, frozen groups, and the names that they and mappings give to pools."""
+"""Rules for waves and frozen groups, and for the names of pools."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,42 +16,42 @@ _ROLLOUT: documents.Path = ("spec", "driver", "rollout")
 _NODES = ("percent", "nodes", "inventorySelector")
 _KERNELS = ("regexp", "literal")
 _LONGEST = 63
-"""Of a DaemonSet's name, as its pods' label controller-revision-hash and others' labels hold it."""
+"""Characters of a DaemonSet's name, as labels of its pods hold the name."""
 _LARGEST = 1_400_000
-"""Bytes of node names in one object; etcd takes 1.5 MB of it (--max-request-bytes)."""
+"""Bytes of node names in one object; etcd takes objects of 1.5 MB (--max-request-bytes)."""
 
 
-def findings(item: definitions.Policy) -> Iterator[Diagnostic]:
-    """Everything that is wrong with the division of a policy, whichever nodes there are."""
-    yield from choices(item)
-    yield from group_names(item)
-    yield from frozen_fields(item)
-    yield from bounds(item, ((path, group) for path, group in item.groups if group.clusters is None))
-    yield from mappings.findings(item)
-    yield from long_names(item)
+def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the groups and mappings of a policy, judged without any nodes."""
+    yield from choices(policy)
+    yield from group_names(policy)
+    yield from frozen_fields(policy)
+    yield from bounds(policy, ((path, group) for path, group in policy.groups if group.clusters is None))
+    yield from mappings.findings(policy)
+    yield from long_names(policy)
 
 
-def choices(item: definitions.Policy) -> Iterator[Diagnostic]:
-    """A group says in one way which nodes it takes, and a mapping in one way which kernels."""
-    for path, group in item.groups:
+def choices(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """A group selects its nodes in one way, and a mapping its kernels."""
+    for path, group in policy.groups:
         fields = _NODES if isinstance(group, drivers.Wave) else _NODES[1:]
-        yield from _choice(item, path, group, _noun(group), ("nodes", fields))
-    for path, mapping in item.mappings:
-        yield from _choice(item, path, mapping, "Mapping", ("kernels", _KERNELS))
+        yield from _choice(policy, path, group, _noun(group), ("nodes", fields))
+    for path, mapping in policy.mappings:
+        yield from _choice(policy, path, mapping, "Mapping", ("kernels", _KERNELS))
 
 
 def _choice(
-    item: definitions.Policy, path: documents.Path, one: drivers.Named, noun: str, choice: tuple[str, tuple[str, ...]]
+    policy: definitions.Policy, path: documents.Path, one: drivers.Named, noun: str, choice: tuple[str, tuple[str, ...]]
 ) -> Iterator[Diagnostic]:
     what, fields = choice
     given = [field for field in fields if getattr(one, field) is not None]
     if len(given) != 1:
-        said = f"chooses its {what} by {wording.listed(given)}" if given else f"does not say which {what} it takes"
+        predicate = f"selects its {what} by {wording.listed(given)}" if given else f"does not select any {what}"
         yield Diagnostic(
             code="choose-one",
-            span=item.source.key_span(*path, given[1]) if given else item.source.span(*path, "name"),
-            message=f"{noun} '{one.name}' {said}.",
-            hint=f"Give exactly one of {wording.listed(fields)}.",
+            span=policy.source.key_span(*path, given[1]) if given else policy.source.span(*path, "name"),
+            message=f"{noun} '{one.name}' {predicate}.",
+            hint=f"Set exactly one of {wording.listed(fields)}.",
         )
 
 
@@ -59,94 +59,95 @@ def _noun(group: drivers.Frozen | drivers.Wave) -> str:
     return "Wave" if isinstance(group, drivers.Wave) else "Frozen group"
 
 
-def group_names(item: definitions.Policy) -> Iterator[Diagnostic]:
-    """Frozen groups and waves have names of their own, and so have mappings; none is called `rest`."""
-    groups_by_line = sorted(item.groups, key=lambda pair: item.source.span(*pair[0], "name"))
-    declared: tuple[Sequence[tuple[documents.Path, drivers.Named]], ...] = (groups_by_line, item.mappings)
-    for found in declared:
-        for (earlier, _), (path, second) in repeats.of(found, key=lambda pair: pair[1].name):
+def group_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """Frozen groups and waves have unique names, mappings have unique names, and none is `rest`."""
+    groups_by_line = sorted(policy.groups, key=lambda pair: policy.source.span(*pair[0], "name"))
+    declared: tuple[Sequence[tuple[documents.Path, drivers.Named]], ...] = (groups_by_line, policy.mappings)
+    for named in declared:
+        for (earlier, _), (path, second) in repeats.of(named, key=lambda pair: pair[1].name):
             yield Diagnostic(
                 code="duplicate-name",
-                span=item.source.span(*path, "name"),
-                message=f"The name '{second.name}' is given twice.",
-                notes=(f"It was first given at {item.source.span(*earlier, 'name')}.",),
-                hint="Rename one of the two: pools are called after them.",
+                span=policy.source.span(*path, "name"),
+                message=f"The name '{second.name}' is used twice.",
+                notes=(f"Its first use is at {policy.source.span(*earlier, 'name')}.",),
+                hint="Rename one of the two: pools are named after them.",
             )
-        for path, one in found:
+        for path, one in named:
             if one.name == rollout_groups.REST:
                 yield Diagnostic(
                     code="reserved-name",
-                    span=item.source.span(*path, "name"),
-                    message=f"The name '{one.name}' is that of all nodes that no wave and no frozen group takes.",
+                    span=policy.source.span(*path, "name"),
+                    message=f"The name '{one.name}' is reserved for the nodes that no wave and no frozen group takes.",
                     hint="Choose another name.",
                 )
 
 
-def frozen_fields(item: definitions.Policy) -> Iterator[Diagnostic]:
-    """A frozen group has a version of its own: with that of the policy it would move."""
-    for path, group in item.groups:
+def frozen_fields(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """A frozen group has its own version: otherwise a new version of the policy would reach it."""
+    for path, group in policy.groups:
         is_whole = group.version == "" and group.image is not None
         if isinstance(group, drivers.Frozen) and group.state != "Absent" and not group.version and not is_whole:
-            part, more = ("version", "") if item.spec.driver.version else ("image", ', and `version: ""` beside it')
+            part, more = ("version", "") if policy.spec.driver.version else ("image", ' and `version: ""`')
             yield Diagnostic(
                 code="frozen-unpinned",
-                span=item.source.span(*path, "name"),
-                message=f"Frozen group '{group.name}' has no version of its own, and would move with the policy.",
+                span=policy.source.span(*path, "name"),
+                message=f"Frozen group '{group.name}' has no version of its own, so it would follow the policy.",
                 hint=f"Write the {part} that these nodes stay on{more}.",
             )
 
 
 def bounds(
-    item: definitions.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
+    policy: definitions.Policy, declared: Iterable[tuple[documents.Path, drivers.Frozen | drivers.Wave | None]]
 ) -> Iterator[Diagnostic]:
-    """The percentages of waves that hold in one cluster rise: each is an upper bound."""
+    """The percentages of waves in one cluster rise, as each is an upper bound."""
     waves = ((path, group) for path, group in declared if isinstance(group, drivers.Wave))
     shares = [(path, wave, wave.percent) for path, wave in waves if wave.percent is not None]
     for path, wave, percent in shares:
         if round(percent, 2) != percent:
             yield Diagnostic(
                 code="wave-bounds",
-                span=item.source.span(*path, "percent"),
-                message=f"Wave '{wave.name}' ends at {percent} %, and nodes stand at hundredths of a per cent.",
-                hint="Give at most two decimals.",
+                span=policy.source.span(*path, "percent"),
+                message=f"Wave '{wave.name}' ends at {percent} %, which is finer than a hundredth of a per cent.",
+                hint="Write at most two decimals.",
             )
     for (_, earlier, bound), (path, wave, percent) in itertools.pairwise(shares):
         if percent <= bound:
             yield Diagnostic(
                 code="wave-bounds",
-                span=item.source.span(*path, "percent"),
-                message=f"Wave '{wave.name}' ends at {percent:g} %, but '{earlier.name}' before it at {bound:g} %.",
-                notes=("Percentages are upper bounds: 5, 50 and 100 are shares of 5 %, 45 % and 50 %.",),
-                hint="Let the percentages rise from wave to wave, or say in `clusters` where each wave holds.",
+                span=policy.source.span(*path, "percent"),
+                message=f"Wave '{wave.name}' ends at {percent:g} %, but the earlier '{earlier.name}' at {bound:g} %.",
+                notes=("Percentages are upper bounds: waves of 5, 50 and 100 take 5 %, 45 % and 50 % of the nodes.",),
+                hint="Raise the percentage, or limit each wave to its `clusters`.",
             )
 
 
-def long_names(item: definitions.Policy) -> Iterator[Diagnostic]:
-    """The name of each pool's DaemonSet fits into 63 characters."""
-    if not item.spec.driver.enabled:
+def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """The name of each pool's DaemonSet has at most 63 characters."""
+    if not policy.spec.driver.enabled:
         return
-    declared = [group.name for _, group in item.groups]
+    declared = [group.name for _, group in policy.groups]
     parts: list[list[str]] = [[*declared, rollout_groups.REST]] if declared else []
-    if item.spec.driver.kernelMappings:
+    if policy.spec.driver.kernelMappings:
         parts.append(
             [
-                f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(item, mapping) else mapping.name
-                for mapping in item.spec.driver.kernelMappings
+                f"{mapping.name}--{'0' * pools.DIGITS}" if overrides.is_per_kernel(policy, mapping) else mapping.name
+                for mapping in policy.spec.driver.kernelMappings
             ]
         )
-    longest = "--".join([f"kae-driver-{item.name}", *(max(names, key=len) for names in parts)])
+    longest = "--".join([f"kae-driver-{policy.name}", *(max(names, key=len) for names in parts)])
     if parts and len(longest) > _LONGEST:
         yield Diagnostic(
             code="name-too-long",
-            span=item.source.span("metadata", "name"),
-            message=f"A DaemonSet would be called '{longest}', which has {len(longest)} characters.",
-            notes=(f"Labels of its pods hold that name, and at most {_LONGEST} characters.",),
-            hint=f"Shorten the names of the policy, its groups or its mappings by {len(longest) - _LONGEST} together.",
+            span=policy.source.span("metadata", "name"),
+            message=f"The name '{longest}' of a DaemonSet has {len(longest)} characters.",
+            notes=(f"Labels of its pods hold the name, and a label has at most {_LONGEST} characters.",),
+            hint=f"Shorten the names of the policy, its groups and its mappings "
+            f"by {wording.counted(len(longest) - _LONGEST, 'character')} in total.",
         )
 
 
 def in_cluster(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """Everything that is to be said of a division in one cluster, where `own` are the policy's nodes."""
+    """Yield the findings on the groups and mappings of a policy in one cluster."""
     if not division.policy.spec.driver.enabled:
         return
     yield from bounds(division.policy, ((group.path, group.declared) for group in division.groups))
@@ -157,7 +158,7 @@ def in_cluster(division: pools.Division, inventory: snapshot.Inventory) -> Itera
 
 
 def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
-    """The names that groups take fit into one object."""
+    """The node names of all groups of a policy fit into one object."""
     amount = sum(len(name) + 3 for group in division.groups for name in group.nodes)
     if amount > _LARGEST:
         count = sum(len(group.nodes) for group in division.groups)
@@ -166,41 +167,41 @@ def size(division: pools.Division, cluster: str) -> Iterator[Diagnostic]:
             span=division.policy.source.setting_span(*_ROLLOUT),
             message=f"The waves and frozen groups of policy '{division.policy.name}' list {count} nodes of cluster "
             f"'{cluster}' by name, {amount / 1e6:.1f} MB.",
-            notes=("They stand in one NodeFeatureRule, and the API server takes objects of at most 1.5 MB.",),
-            hint="Split the policy by nodeSelector, or make the widest group the rest, which lists no names.",
+            notes=("One NodeFeatureRule holds them, and the API server takes objects of at most 1.5 MB.",),
+            hint="Split the policy by nodeSelector, or leave the widest group to the rest, which lists no names.",
         )
 
 
 def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """Every node that a group names is one of the cluster, and of the policy."""
+    """Every node that a group names is in the cluster, and is assigned to the policy."""
     declared = [(group.path, group.declared) for group in division.groups if group.declared is not None]
     named = [(path, group, group.nodes) for path, group in declared if group.nodes]
     if not named or not inventory.nodes:
         return
     known, own = {node.name for node in inventory.nodes}, {node.name for node in division.nodes}
     where = f"cluster '{inventory.cluster}'"
-    for place, group, names in named:
-        path, noun = (*place, "nodes"), f"{_noun(group)} '{group.name}'"
+    for group_path, group, names in named:
+        path, noun = (*group_path, "nodes"), f"{_noun(group)} '{group.name}'"
         if len(names) > 1 and own.isdisjoint(names):
             yield Diagnostic(
                 code="group-stranger",
                 span=division.policy.source.setting_span(*path),
-                message=f"{noun} names no node that the policy governs in {where}.",
-                hint="Say in `clusters` where it holds, or correct the names.",
+                message=f"{noun} names no node of the policy in {where}.",
+                hint="Limit the group to its `clusters`, or correct the names.",
             )
             continue
         for index, name in enumerate(names):
             if name in own:
                 continue
-            said = f"{where} has no such node"
-            hint = "Correct the name, remove it, or say in `clusters` where the group holds."
+            reason = f"{where} has no such node"
+            hint = "Correct the name, remove it, or limit the group to its `clusters`."
             if name in known:
-                said = f"the policy does not govern it in {where}"
-                hint = "Remove it, or let the policy's nodeSelector match it."
+                reason = f"the node is not assigned to the policy in {where}"
+                hint = "Remove the name, or widen the policy's nodeSelector."
             yield Diagnostic(
                 code="group-stranger",
                 span=division.policy.source.span(*path, index),
-                message=f"{noun} names the node '{name}', but {said}.",
+                message=f"{noun} names the node '{name}', but {reason}.",
                 hint=hint,
             )
 
@@ -213,11 +214,11 @@ def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Ite
         if declared is None or not own.isdisjoint(group.nodes):
             continue
         named = [name for name in declared.nodes or () if name in own]
-        if named or declared.nodes is None:  # Of names that are no nodes of the policy, more is said elsewhere.
+        if named or declared.nodes is None:  # `strangers` reports names that are not nodes of the policy.
             yield Diagnostic(
                 code="group-empty",
                 span=division.policy.source.span(*group.path, "name"),
                 message=f"{_noun(declared)} '{group.name}' takes no node of cluster '{inventory.cluster}' today.",
-                notes=("The nodes that it names are taken by groups before it.",) if named else (),
-                hint="Widen it, or leave it for nodes to come.",
+                notes=("Earlier groups take the nodes that it names.",) if named else (),
+                hint="Widen it, or keep it for nodes that join later.",
             )

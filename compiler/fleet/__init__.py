@@ -1,1 +1,4 @@
-"""Policies and clusters as values, and the assignment of each node to one policy."""
+"""Policies, clusters and inventories as values, and the assignment of each node to one policy.
+
+Every package above may import it; it makes no findings.
+"""

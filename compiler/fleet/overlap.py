@@ -1,7 +1,7 @@
-"""Which nodes two selectors share, and which nodes a set of selectors leaves over.
+"""The overlap of two selectors, and the complement of a set of selectors.
 
-The answers hold for every node that could exist: for all label values that Kubernetes accepts, not only
-for today's nodes.
+The results hold for every node that could exist, with any label values that Kubernetes accepts, not only for the nodes
+of an inventory.
 """
 
 import itertools
@@ -14,44 +14,44 @@ from operator import itemgetter
 from compiler.fleet import selectors
 
 MOST_TERMS = 64
-"""As many terms as people can still review in the node affinity of one policy."""
+"""The most terms that people can review in the node affinity of one policy."""
 
 _MOST_PIECES = 4 * MOST_TERMS
-"""Terms on the way, some of which still merge."""
+"""The most terms in between, some of which still merge."""
 _MOST_KEYS = 200
-"""Keys that hang together; each takes two frames of Python's stack, which holds 1000."""
+"""The most connected keys; each takes two frames of Python's stack, which holds 1000."""
 _MOST_WORK = 500_000
-"""Comparisons, about a second; counted, not timed, so that the answer is the same on every machine."""
+"""The most comparisons, about a second; counted, not timed, so that the result is the same on every machine."""
 
 _Box = tuple[tuple[str, selectors.Allowed], ...]
-"""A satisfiable term: what it allows of each key, sorted, without the keys that may be anything."""
+"""A satisfiable term: the allowed values by key, sorted, without keys that allow anything."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooComplex:
-    """What the terms leave over takes more terms than people can review."""
+    """The result of a complement that needs more terms than people can review."""
 
     keys: tuple[str, ...]
     """The keys of the terms, the most common first."""
 
 
 def overlap(a: selectors.Term, b: selectors.Term) -> dict[str, str] | None:
-    """The fewest labels that satisfy both terms; None proves that no node can ever match both."""
+    """Return the fewest labels that satisfy both terms; None means that no node can ever match both."""
     return selectors.witness((*a, *b))
 
 
 def contradiction(a: selectors.Term, b: selectors.Term) -> str | None:
-    """The first key, by name, whose requirements no node can meet together; None when the terms overlap."""
+    """Return the first key, by name, whose requirements no node can meet together; None if the terms overlap."""
     allowed = selectors.by_key((*a, *b))
     return next((key for key in sorted(allowed) if allowed[key] == selectors.NOTHING), None)
 
 
 def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[str, str]]]:
-    """Every two terms that overlap, as positions in rising order, with labels that satisfy both."""
+    """Yield every two terms that overlap, as indexes in rising order, with labels that satisfy both."""
     keyed = [selectors.by_key(term) for term in terms]
     for i, j in _pairs(keyed):
         a, b = keyed[i], keyed[j]
-        # Nearly all pairs end here, before a witness is sought.
+        # Nearly all pairs end here, before the search for a witness.
         if any(key in b and allowed.apart(b[key]) for key, allowed in a.items()):
             continue
         both = {key: allowed.meet(b.get(key, selectors.ANYTHING)) for key, allowed in a.items()}
@@ -61,9 +61,9 @@ def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[s
 
 
 def _pairs(keyed: Sequence[Mapping[str, selectors.Allowed]]) -> list[tuple[int, int]]:
-    """Every two terms that may overlap, in rising order.
+    """Return every two terms that may overlap, in rising order.
 
-    Mostly all terms list values of one key, such as `pool`: then only those meet that list the same one.
+    Usually all terms list values of one key, such as `pool`: then only terms with a common value can overlap.
     """
     listed = Counter(key for allowed in keyed for key, one in allowed.items() if one.values is not None)
     if not listed:
@@ -77,26 +77,26 @@ def _pairs(keyed: Sequence[Mapping[str, selectors.Allowed]]) -> list[tuple[int, 
             loose.append(index)
         for value in (*(one.values or ()), *((None,) if one.absent else ())):
             by_value[value].append(index)
-    found = {pair for group in by_value.values() for pair in itertools.combinations(sorted(set(group)), 2)}
-    found.update((min(i, j), max(i, j)) for i in loose for j in range(len(keyed)) if i != j)
-    return sorted(found)
+    pairs = {pair for group in by_value.values() for pair in itertools.combinations(sorted(set(group)), 2)}
+    pairs.update((min(i, j), max(i, j)) for i in loose for j in range(len(keyed)) if i != j)
+    return sorted(pairs)
 
 
 def complement(terms: Iterable[selectors.Term]) -> tuple[selectors.Term, ...] | TooComplex:
-    """The nodes that no term matches, as sorted terms; none of them can match a node of the terms.
+    """Return sorted terms for the nodes that none of the given terms matches; they match no other node.
 
-    The negation of Gt and Lt can be said for integers and for absent labels alone. A node whose label is
-    something else may be left out, and then neither the terms nor the complement match it.
+    Requirements can express the negation of Gt and Lt for integers and absent labels only. Neither the terms nor the
+    complement match a node whose label has another value.
     """
     keyed = [selectors.by_key(term) for term in terms]
     boxes = frozenset(_box(allowed) for allowed in keyed if selectors.NOTHING not in allowed.values())
     try:
-        found = _Negation().of(boxes)
+        rest = _Negation().of(boxes)
     except _TooManyError:
         return _too_complex(boxes)
-    if len(found) > MOST_TERMS:
+    if len(rest) > MOST_TERMS:
         return _too_complex(boxes)
-    return tuple(sorted(tuple(sorted(_requirements(box))) for box in found))
+    return tuple(sorted(tuple(sorted(_requirements(box))) for box in rest))
 
 
 class _TooManyError(Exception):
@@ -104,11 +104,10 @@ class _TooManyError(Exception):
 
 
 class _Negation:
-    """The negation of unions of boxes, within bounds that all of its questions share.
+    """The negation of unions of boxes, with one limit on the work of all recursive calls.
 
-    One key is decided at a time: its possible values fall into cells that the boxes cannot tell apart,
-    and the boxes of each cell leave a smaller question about the other keys. Multiplying out the negated
-    boxes instead would double the work with each box.
+    Each step decides one key: its possible values fall into cells that no box divides, and the boxes of each cell leave
+    a smaller problem with the other keys. Multiplying out the negated boxes would double the work with each box.
     """
 
     def __init__(self) -> None:
@@ -116,7 +115,7 @@ class _Negation:
         self._work = 0
 
     def of(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
-        """Boxes that together hold what none of these boxes holds."""
+        """Return boxes that together cover everything outside these boxes."""
         if () in boxes:
             return frozenset()
         if boxes not in self._known:
@@ -126,7 +125,7 @@ class _Negation:
         return self._known[boxes]
 
     def _decided(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
-        """The same for boxes that hang together, by deciding the key that most of them use."""
+        """Return the same for connected boxes, by deciding the key that most of them use."""
         uses = Counter(key for box in boxes for key, _ in box)
         if len(uses) > _MOST_KEYS:
             raise _TooManyError
@@ -150,7 +149,7 @@ class _Negation:
     def _alike(
         self, key: str, rests: dict[_Box, _Box], cells: "_Cells"
     ) -> dict[frozenset[_Box], set[selectors.Allowed]]:
-        """The cells that leave the same question, by that question."""
+        """Return the cells by the problem that they leave."""
         inside: dict[selectors.Allowed, set[_Box]] = {cell: set() for cell in cells.all}
         for box, rest in rests.items():
             touched = cells.inside(dict(box).get(key, selectors.ANYTHING))
@@ -169,10 +168,10 @@ class _Negation:
 
 
 class _Cells:
-    """The possible values of one key, cut so finely that no set of the key divides a cell.
+    """The possible values of one key, divided into cells so that no set of the key divides a cell.
 
-    Beside the values that sets name, the cells hold integers only: whatever is left over for all integers
-    is left over for other values too, and what is left over for other values alone cannot be said.
+    Beside the values that sets name, the cells hold integers only: a complement with all integers has the other values
+    too, and requirements cannot express one with other values alone.
     """
 
     def __init__(self, sets: Sequence[selectors.Allowed]) -> None:
@@ -185,14 +184,14 @@ class _Cells:
         self.all = (selectors.ABSENT, *(selectors.one_of((value,)) for value in self._named), *self._spans)
 
     def inside(self, allowed: selectors.Allowed) -> list[selectors.Allowed]:
-        """The cells that lie in a set."""
+        """Return the cells that lie in a set."""
         if allowed.values is None:
             return [cell for cell in self.all if cell.within(allowed)]
         listed = [selectors.one_of((value,)) for value in allowed.values]
         return [*listed, selectors.ABSENT] if allowed.absent else listed
 
     def pieces(self, cells: set[selectors.Allowed]) -> Iterator[selectors.Allowed]:
-        """The union of the cells, as few sets that requirements can say."""
+        """Yield the union of the cells as few sets that requirements can express."""
         values = frozenset[str]().union(*(cell.values for cell in cells if cell.values is not None))
         barred = self._named - values
         if cells.issuperset(self._spans):
@@ -221,7 +220,7 @@ def _box(allowed: dict[str, selectors.Allowed]) -> _Box:
 
 
 def _joined(*boxes: _Box) -> _Box:
-    """All of the boxes at once; no two of them share a key."""
+    """Return the intersection of boxes that share no key."""
     return tuple(sorted(itertools.chain(*boxes), key=itemgetter(0)))
 
 
@@ -236,12 +235,12 @@ def _within(a: _Box, b: _Box) -> bool:
 
 
 def _largest(boxes: set[_Box]) -> frozenset[_Box]:
-    """The boxes that do not lie in another one."""
+    """Return the boxes that do not lie in another one."""
     return frozenset(box for box in boxes if not any(box != other and _within(box, other) for other in boxes))
 
 
 def _independent(boxes: frozenset[_Box]) -> Iterator[frozenset[_Box]]:
-    """The boxes in groups that share no key."""
+    """Yield the boxes in groups that share no key."""
     holders: defaultdict[str, list[_Box]] = defaultdict(list)
     for box in boxes:
         for key, _ in box:
@@ -250,13 +249,13 @@ def _independent(boxes: frozenset[_Box]) -> Iterator[frozenset[_Box]]:
         _, group = holders.popitem()
         for box in group:
             for key, _ in box:
-                # The group grows while it is walked, until none of its keys leads to further boxes.
+                # The group grows during the loop, until none of its keys leads to further boxes.
                 group.extend(holders.pop(key, ()))
         yield frozenset(group)
 
 
 def _requirements(box: _Box) -> Iterator[selectors.Requirement]:
-    """The requirements that say the box."""
+    """Yield the requirements that express the box."""
     for key, allowed in box:
         if allowed == selectors.ABSENT:
             yield selectors.Requirement(key, "DoesNotExist")

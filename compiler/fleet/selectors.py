@@ -1,8 +1,8 @@
-"""Selectors of nodes: label requirements, joined by "and" into a term, and what they match.
+"""Selectors of nodes: label requirements, terms of requirements, and the labels that they match.
 
-A term is a conjunction, and an empty term matches every node. A tuple of terms is a selector in disjunctive
-form, and an empty one matches no node. Requirements mean what they mean in a node affinity: the rules are
-those of `Requirement.Matches` in k8s.io/apimachinery/pkg/labels/selector.go.
+A term is a conjunction, and an empty term matches every node. A tuple of terms is a selector in disjunctive form, and
+an empty one matches no node. Requirements have the same meaning as in a node affinity: see `Requirement.Matches` in
+k8s.io/apimachinery/pkg/labels/selector.go.
 """
 
 import itertools
@@ -15,10 +15,10 @@ from compiler.model import base
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 Label = Callable[[str], str | None]
-"""A node's labels: the value of a key, None when the node has no such label."""
+"""The labels of a node: a function that returns the value of a key, or None for a label that the node lacks."""
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-"""Kubernetes compares with Gt and Lt in 64 bits; an integer beyond them is no integer to it."""
+"""Gt and Lt compare 64-bit integers; Kubernetes does not read a larger number as an integer."""
 
 _LONGEST_VALUE = 63
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
@@ -27,7 +27,7 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Requirement:
-    """What one label of a node must be like."""
+    """A requirement on one label of a node."""
 
     key: str
     operator: Operator
@@ -38,7 +38,7 @@ Term = tuple[Requirement, ...]
 
 
 def of(selector: base.NodeSelector | None) -> Term:
-    """The selector as a term: each requirement once, sorted, with sorted values; None is every node."""
+    """Return a selector as a term: each requirement once, sorted, with sorted values; None selects every node."""
     if selector is None:
         return ()
     labels = {Requirement(key, "In", (value,)) for key, value in selector.matchLabels.items()}
@@ -50,7 +50,7 @@ def of(selector: base.NodeSelector | None) -> Term:
 
 
 def requirement_matches(requirement: Requirement, value: str | None) -> bool:
-    """Whether a label of this value, or the label's absence (None), meets the requirement."""
+    """Return whether a label with this value, or its absence (None), meets the requirement."""
     match requirement.operator:
         case "In":
             return value in requirement.values
@@ -67,17 +67,17 @@ def requirement_matches(requirement: Requirement, value: str | None) -> bool:
 
 
 def term_matches(term: Term, label: Label) -> bool:
-    """Whether a node with these labels meets every requirement."""
+    """Return whether a node with these labels meets every requirement."""
     return all(requirement_matches(requirement, label(requirement.key)) for requirement in term)
 
 
 def failing(term: Term, label: Label) -> Term:
-    """The requirements that a node with these labels does not meet."""
+    """Return the requirements that a node with these labels does not meet."""
     return tuple(one for one in term if not requirement_matches(one, label(one.key)))
 
 
 def text(requirement: Requirement) -> str:
-    """The requirement as people read it: `pool In [tls, web]`, `zone Exists`, `gen Gt 3`."""
+    """Return a requirement as text: `pool In [tls, web]`, `zone Exists`, `gen Gt 3`."""
     values = ", ".join(value or '""' for value in requirement.values)
     match requirement.operator:
         case "In" | "NotIn":
@@ -89,7 +89,7 @@ def text(requirement: Requirement) -> str:
 
 
 def misuse(requirement: Requirement) -> str | None:
-    """Why Kubernetes would refuse the requirement, as a predicate; None when it would not."""
+    """Return why Kubernetes refuses a requirement, as a predicate; None if it accepts it."""
     count = len(requirement.values)
     match requirement.operator:
         case "In" | "NotIn" if count == 0:
@@ -99,40 +99,40 @@ def misuse(requirement: Requirement) -> str | None:
         case "Gt" | "Lt" if count != 1:
             return "needs exactly one integer"
         case "Gt" | "Lt" if bound(requirement) is None:
-            return f"needs an integer of 64 bits, which '{requirement.values[0]}' is not"
-    # Negative integers too: NewRequirement checks every value, and so no node affinity can say `Gt -1`.
+            return f"needs a 64-bit integer, but '{requirement.values[0]}' is not one"
+    # Negative integers too: NewRequirement checks every value, so a node affinity cannot express `Gt -1`.
     bad = next((value for value in requirement.values if not is_label_value(value)), None)
-    return None if bad is None else f"needs values that a label can have, which '{bad}' is not"
+    return None if bad is None else f"needs values that a label can have, but '{bad}' is not one"
 
 
 def comparable(value: str | None) -> bool:
-    """Whether Gt or Lt, or the negation of it, can match the label: it is an integer, or absent (None)."""
+    """Return whether Gt or Lt, or its negation, can match a label: it is an integer, or absent (None)."""
     return value is None or integer(value) is not None
 
 
 def is_label_value(value: str) -> bool:
-    """Whether a label can have the value: at most 63 characters that begin and end with a letter or digit."""
+    """Return whether a label can have the value: at most 63 characters that begin and end with a letter or digit."""
     return _LABEL_VALUE.fullmatch(value) is not None
 
 
 def integer(value: str) -> int | None:
-    """The integer that Kubernetes reads (strconv.ParseInt, base 10, 64 bits); None when it reads none."""
-    found = _INTEGER.fullmatch(value)
-    number = None if found is None else int(found[1] + found[2])
+    """Return the integer that Kubernetes reads (strconv.ParseInt, base 10, 64 bits); None if it reads none."""
+    match = _INTEGER.fullmatch(value)
+    number = None if match is None else int(match[1] + match[2])
     return None if number is None or not INT64_MIN <= number <= INT64_MAX else number
 
 
 def bound(requirement: Requirement) -> int | None:
-    """The integer that Gt or Lt compares with; None where the requirement is not well formed."""
+    """Return the integer that Gt or Lt compares with; None if the requirement is not well formed."""
     return integer(requirement.values[0]) if len(requirement.values) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What a term leaves of one label: whether it may be absent, and the values that it may have.
+    """The values that a term allows for one label, and whether it allows the label to be absent.
 
-    The values are those listed, or else all that are not barred and, given a range, are integers in it.
-    Values that no label can have never appear, and equal sets are equal objects.
+    The values are those listed, or else all that are not barred and, with a range, are integers in it. Values that no
+    label can have never appear, and equal sets are equal objects.
     """
 
     absent: bool = True
@@ -141,13 +141,13 @@ class Allowed:
     integers: tuple[int, int] | None = None
 
     def admits(self, value: str) -> bool:
-        """Whether the label may have the value."""
+        """Return whether the label may have the value."""
         if self.values is not None:
             return value in self.values
         return value not in self.barred and (self.integers is None or in_range(value, self.integers))
 
     def meet(self, other: "Allowed") -> "Allowed":
-        """What both allow."""
+        """Return the intersection."""
         absent = self.absent and other.absent
         if self.values is not None:
             return Allowed(absent, frozenset(filter(other.admits, self.values)))
@@ -160,7 +160,7 @@ class Allowed:
         return span((max(low for low, _ in ranges), min(high for _, high in ranges)), barred)
 
     def apart(self, other: "Allowed") -> bool:
-        """Whether no label is allowed by both."""
+        """Return whether the intersection is empty."""
         if self.absent and other.absent:
             return False
         if self.values is not None and other.values is not None:
@@ -168,7 +168,7 @@ class Allowed:
         return self.meet(other) == NOTHING
 
     def within(self, other: "Allowed") -> bool:
-        """Whether the other allows all of this; a range is never found to be within a list."""
+        """Return whether this is a subset of the other; a range is never recognised as a subset of a list."""
         if self.absent and not other.absent:
             return False
         if self.values is not None:
@@ -180,7 +180,7 @@ class Allowed:
         return other.integers[0] <= self.integers[0] and self.integers[1] <= other.integers[1]
 
     def example(self) -> str:
-        """A value that is allowed: one that the user wrote, where there is one."""
+        """Return an allowed value: one from a selector if there is one."""
         if self.values is not None:
             return min(self.values, key=lambda value: (not value, value))
         if self.integers is not None:
@@ -195,52 +195,52 @@ ABSENT = Allowed(values=frozenset())
 
 
 def witness(term: Term) -> dict[str, str] | None:
-    """The fewest labels that satisfy the term, with values that a node can have; None when nothing does."""
+    """Return the fewest labels that satisfy a term, with values that a node can have; None if nothing does."""
     return example(by_key(term))
 
 
 def example(allowed: Mapping[str, Allowed]) -> dict[str, str] | None:
-    """The fewest labels that are allowed; None when a key is left with nothing."""
+    """Return the fewest labels that are allowed; None if a key allows nothing."""
     if NOTHING in allowed.values():
         return None
     return {key: allowed[key].example() for key in sorted(allowed) if not allowed[key].absent}
 
 
 def by_key(term: Term) -> dict[str, Allowed]:
-    """What the term allows of each of its keys; a term that nothing satisfies leaves some key `NOTHING`."""
-    found: dict[str, Allowed] = {}
+    """Return the allowed values by key; if nothing satisfies the term, a key has `NOTHING`."""
+    allowed: dict[str, Allowed] = {}
     for requirement in term:
-        found[requirement.key] = found.get(requirement.key, ANYTHING).meet(_granted(requirement))
-    return found
+        allowed[requirement.key] = allowed.get(requirement.key, ANYTHING).meet(_granted(requirement))
+    return allowed
 
 
 def one_of(values: Iterable[str]) -> Allowed:
-    """A label with one of these values."""
+    """Return the set of labels with one of these values."""
     return Allowed(absent=False, values=frozenset(values))
 
 
 def span(bounds: tuple[int, int], barred: frozenset[str] = frozenset()) -> Allowed:
-    """A label with an integer within bounds, in any spelling but those barred."""
+    """Return the set of labels with an integer within bounds, in any spelling that is not barred."""
     if next(_numerals(bounds, barred), None) is None:
         return NOTHING
     return Allowed(False, None, frozenset(value for value in barred if in_range(value, bounds)), bounds)
 
 
 def in_range(value: str, bounds: tuple[int, int]) -> bool:
-    """Whether the value is an integer within bounds."""
+    """Return whether the value is an integer within bounds."""
     number = integer(value)
     return number is not None and bounds[0] <= number <= bounds[1]
 
 
 def _numerals(bounds: tuple[int, int], barred: frozenset[str]) -> Iterator[str]:
-    """The label values that are integers within bounds and not barred, the shortest spellings first."""
+    """Yield the label values that are integers within bounds and not barred, the shortest spellings first."""
     for width in range(1, _LONGEST_VALUE + 1):
         spelled = (str(number).zfill(width) for number in range(bounds[0], bounds[1] + 1))
         yield from (numeral for numeral in spelled if numeral not in barred)
 
 
 def _granted(requirement: Requirement) -> Allowed:
-    """What one requirement allows, among the values that a label can have."""
+    """Return the set that one requirement allows, among the values that a label can have."""
     values = frozenset(filter(is_label_value, requirement.values))
     limit = bound(requirement)
     match requirement.operator:

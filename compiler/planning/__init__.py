@@ -1,1 +1,4 @@
-"""Decisions: which node is in which pool of its policy, and what is installed there."""
+"""The plan: the pool of each node, the components that run on it, and the images that they need.
+
+`checks`, `rendering`, `status` and the commands import it; it makes no findings.
+"""

@@ -1,4 +1,4 @@
-"""Image references: how they are composed, mirrored and judged."""
+"""Image references: their composition, their mirrors and their tags."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ DIGEST = "sha256:"
 
 
 def reference(component: base.Component) -> str:
-    """A component's image: repository/image:version, @ before a digest; `image` alone where both are empty."""
+    """Return repository/image:version, with @ before a digest; `image` alone if the other two are empty."""
     if not component.repository and not component.version:
         return component.image
     separator = "@" if component.version.startswith(DIGEST) else ":"
@@ -16,7 +16,7 @@ def reference(component: base.Component) -> str:
 
 
 def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
-    """The image behind the longest mirror prefix that fits; prefixes end where a part of the path ends."""
+    """Return the image at the mirror with the longest matching prefix; a prefix matches whole parts of the path."""
     for mirror in sorted(mirrors, key=lambda mirror: -len(mirror.from_)):
         prefix = mirror.from_.rstrip("/")
         rest = image.removeprefix(prefix)
@@ -26,12 +26,12 @@ def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
 
 
 def of(component: base.Component, mirrors: Sequence[cluster.Mirror]) -> str:
-    """The image that a cluster with these mirrors pulls for a component."""
+    """Return the image that a cluster with these mirrors pulls for a component."""
     return mirrored(reference(component), mirrors)
 
 
 def tag(image: str) -> str | None:
-    """The image's tag; None for a digest, `latest` where nothing is said."""
+    """Return the tag of an image; None for a digest, `latest` without a tag."""
     if "@" in image:
         return None
     _, separator, version = image.rpartition("/")[2].rpartition(":")

@@ -1,6 +1,6 @@
-"""Kernels, and what mappings say of them: patterns of RE2, judged and matched by RE2 itself.
+"""Kernel versions, and the RE2 patterns of kernel mappings.
 
-NFD evaluates the same patterns with Go's regexp, and the driver installer with RE2 again.
+NFD matches the same patterns with Go's regexp, and the driver installer with RE2.
 """
 
 import functools
@@ -12,84 +12,84 @@ from compiler.model import driver
 
 FULL_VERSION = "${KERNEL_FULL_VERSION}"
 XYZ = "${KERNEL_XYZ}"
-"""What an image's name may hold of the kernel, as in the Kernel Module Management operator:
+"""Placeholders in the names of images, as in the Kernel Module Management operator:
 https://kmm.sigs.k8s.io/documentation/deploy_kmod/"""
 
 _PLACEHOLDER = "${KERNEL_"
 _UNKNOWN_TO_GO = re.compile(r"(?<!\\)(\\\\)*\\C")
-"""RE2's any byte: https://pkg.go.dev/regexp/syntax does not know it."""
+"""RE2's any byte, which https://pkg.go.dev/regexp/syntax does not know."""
 
 _META = frozenset(r"\.+*?()|[]{}^$")
 _BEFORE = re.compile(r"\\[bBA]|\^|\(\?")
 _AFTER = re.compile(r"\\[bBzZ]|[$]|\(\?")
-"""What makes a match depend on the text before it, or after it, or on flags."""
+"""Syntax that makes a match depend on the text before it, or after it, or on flags."""
 
 
 def cleaned(version: str) -> str:
-    """A kernel's full version as NFD reports it: what a label cannot hold is `_`, or gone from the ends."""
+    """Return a kernel's full version as NFD reports it: `_` for what a label cannot hold, and nothing at the ends."""
     return re.sub(r"[^-A-Za-z0-9_.]", "_", version).strip("-_.")
 
 
 def named_in(component: driver.Driver) -> bool:
-    """Whether the image's name differs from kernel to kernel."""
+    """Return whether the image is named after the kernel."""
     return _PLACEHOLDER in component.version or _PLACEHOLDER in component.image
 
 
 def filled(text: str, kernel: str) -> str:
-    """A part of an image's name for one kernel, given as `cleaned` answers."""
+    """Return a part of an image's name with its placeholders filled for a kernel, given as `cleaned` returns it."""
     numbers = re.match(r"[0-9]+(\.[0-9]+){0,2}", kernel)
     return text.replace(FULL_VERSION, kernel).replace(XYZ, numbers[0] if numbers else kernel)
 
 
 def pattern(mapping: driver.KernelMapping) -> str:
-    """The mapping as a pattern; for a literal one that is found in this version alone."""
+    """Return the pattern of a mapping; for a literal, one that matches this version alone."""
     if mapping.regexp is not None:
         return mapping.regexp
     return exactly(cleaned(mapping.literal or ""))
 
 
 def exactly(kernel: str) -> str:
-    """The pattern that is found in this kernel's full version alone."""
+    """Return the pattern that matches this full version alone."""
     return f"^{re.escape(kernel)}$"
 
 
 def fault(regexp: str) -> str | None:
-    """Why NFD could not use the pattern; None when it can."""
+    """Return why NFD cannot use a pattern; None if it can."""
     return _judged(regexp)[1]
 
 
 def is_found(regexp: str, kernel: str) -> bool:
-    """Whether the pattern is found somewhere in the kernel's version; one with a fault is found nowhere."""
+    """Return whether a pattern matches somewhere in a kernel's version; a pattern with a fault never does."""
     compiled, why = _judged(regexp)
     return why is None and compiled.search(kernel) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def _judged(regexp: str) -> tuple[Any, str | None]:
-    """The pattern as RE2 compiles it, or why it cannot be used."""
+    """Return the pattern as RE2 compiles it, or why it cannot be used."""
     if _UNKNOWN_TO_GO.search(regexp):
         return None, r"\C, any byte, is unknown to NFD"
     import re2  # noqa: PLC0415 - only fleets with mappings need it
 
     options = re2.Options()
-    options.log_errors = False  # What it thinks of a pattern is ours to say.
+    options.log_errors = False  # A finding reports the error.
     try:
         return re2.compile(regexp, options), None
     except re2.error as error:
-        said = error.args[0]
-        return None, said.decode() if isinstance(said, bytes) else str(said)
+        reason = error.args[0]
+        return None, reason.decode() if isinstance(reason, bytes) else str(reason)
 
 
 def first(mappings: Sequence[driver.KernelMapping], kernel: str) -> driver.KernelMapping | None:
-    """The mapping that takes a kernel, given as `cleaned` answers; None when no mapping does."""
+    """Return the mapping that takes a kernel, given as `cleaned` returns it; None if no mapping does."""
     return next((mapping for mapping in mappings if is_found(pattern(mapping), kernel)), None)
 
 
 def shadowed(mappings: Sequence[driver.KernelMapping]) -> Iterator[tuple[int, int]]:
-    """Mappings that can never win, each with an earlier one that takes every kernel that it could take.
+    """Yield the indexes of mappings that take no kernel, each with an earlier one that takes all of theirs.
 
-    Only what is certain is told: of a literal, of an equal pattern, of a pattern after one that is found everywhere,
-    and of plain text, perhaps behind ^ or before $, in which an earlier pattern is found wherever it stands.
+    Only certain cases are found: a literal, an equal pattern, a pattern after one that matches everything, and plain
+    text, perhaps after ^ or before $, that an earlier pattern matches in any surroundings.
     """
     for later, mapping in enumerate(mappings):
         for earlier, other in enumerate(mappings[:later]):
@@ -106,7 +106,7 @@ def _covers(earlier: driver.KernelMapping, later: driver.KernelMapping) -> bool:
     if earlier.regexp == later.regexp or earlier.regexp in (".*", "^.*", ".*$", "^.*$", ".", ".+", "^", "$"):
         return True
     begins, text, ends = _parts(later.regexp)
-    if any(char in _META for char in text):  # What all of its matches hold is unknown.
+    if any(char in _META for char in text):  # Its matches have no known text in common.
         begins, text, ends = False, "", False
     if (not begins and _BEFORE.search(earlier.regexp)) or (not ends and _AFTER.search(earlier.regexp)):
         return False
@@ -114,8 +114,8 @@ def _covers(earlier: driver.KernelMapping, later: driver.KernelMapping) -> bool:
 
 
 def _parts(regexp: str) -> tuple[bool, str, bool]:
-    """Whether a pattern begins with ^, what stands between, with escaped characters hidden, whether it ends with $."""
-    text = re.sub(r"\\([^A-Za-z0-9])", lambda found: found[1].translate(_HIDDEN), regexp.removeprefix("^"))
+    """Split a pattern: whether it begins with ^, the text with escaped characters hidden, whether it ends with $."""
+    text = re.sub(r"\\([^A-Za-z0-9])", lambda match: match[1].translate(_HIDDEN), regexp.removeprefix("^"))
     return regexp.startswith("^"), text.removesuffix("$"), text.endswith("$")
 
 

@@ -1,4 +1,4 @@
-"""Overrides: what of a driver is another one for some nodes, field by field."""
+"""Overrides: the fields of a driver that mappings, waves and frozen groups replace for some nodes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ FIELDS = ("version", "repository", "image", "source", "state")
 
 
 def effective(driver: drivers.Driver, *layers: drivers.Overrides | None, kernel: str | None = None) -> drivers.Driver:
-    """The driver with overrides, the strongest last, field by field; `kernel` fills what its image is named after."""
-    found = {
+    """Return a driver with overrides, the strongest last; `kernel` fills the placeholders in its image."""
+    fields = {
         field: value
         for layer in layers
         if layer is not None
@@ -23,13 +23,13 @@ def effective(driver: drivers.Driver, *layers: drivers.Overrides | None, kernel:
     }
     if kernel is not None:
         for field in ("image", "version"):
-            found[field] = kernels.filled(found.get(field, getattr(driver, field)), kernel)
-    return driver.model_copy(update=found) if found else driver
+            fields[field] = kernels.filled(fields.get(field, getattr(driver, field)), kernel)
+    return driver.model_copy(update=fields) if fields else driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """The driver as some nodes may get it, and where each field that may be overridden is written."""
+    """A driver that some nodes may get, with the path of each field that can be overridden."""
 
     mapping: drivers.KernelMapping | None
     driver: drivers.Driver
@@ -37,25 +37,25 @@ class Variant:
 
 
 def variants(policy: definitions.Policy) -> Iterator[Variant]:
-    """Every driver that a policy's mappings, waves and frozen groups make, whichever nodes there are."""
+    """Yield every driver that a policy's mappings, waves and frozen groups can make, with or without nodes."""
     top: documents.Path = ("spec", "driver")
     for mapping, group in product(policy.mappings or (None,), (*policy.groups, None)):
-        given: list[tuple[documents.Path, drivers.Overrides]] = [
+        layers: list[tuple[documents.Path, drivers.Overrides]] = [
             *((mapping,) if mapping else ()),
             *((group,) if group else ()),
         ]
         paths = {
-            field: next((path for path, found in reversed(given) if getattr(found, field) is not None), top)
+            field: next((path for path, layer in reversed(layers) if getattr(layer, field) is not None), top)
             for field in FIELDS
         }
         yield Variant(
             mapping=mapping[1] if mapping else None,
-            driver=effective(policy.spec.driver, *(found for _, found in given)),
+            driver=effective(policy.spec.driver, *(layer for _, layer in layers)),
             paths={field: (*path, field) for field, path in paths.items()},
         )
 
 
 def is_per_kernel(policy: definitions.Policy, mapping: drivers.KernelMapping) -> bool:
-    """Whether images of a mapping are named after kernels, in any group: then each kernel has a pool of its own."""
+    """Return whether any group's image of a mapping is named after kernels; each kernel then has its own pool."""
     layers = (None, *(group for _, group in policy.groups))
     return any(kernels.named_in(effective(policy.spec.driver, mapping, layer)) for layer in layers)

@@ -1,7 +1,7 @@
-"""Pools: the parts of a policy that may have drivers of their own, by group of nodes and by kernel.
+"""Pools: the parts of a policy that may have different drivers, by group of nodes and by kernel.
 
-A node's group is found by its name, which each compile fixes; its kernel is found by NFD at any time. A policy whose
-mappings, waves and frozen groups say nothing in a cluster has one pool there, of its own name.
+Each compile assigns nodes to groups by name; NFD finds their kernels at any time. A policy without mappings, waves and
+frozen groups in a cluster has one pool there, which has the name of the policy.
 """
 
 import functools
@@ -18,36 +18,36 @@ from compiler.planning import kernels, overrides
 from compiler.planning import rollout_groups as grouping
 
 DIGITS = 8
-"""Of the hash by which pools of single kernels are told apart: kernels' versions are too long for names."""
+"""Digits of the hash in the names of pools of one kernel: kernel versions are too long for names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelClass:
-    """The kernels that a mapping takes, or one of them where images are named after kernels."""
+    """The kernels that a mapping takes, or one of them if images are named after kernels."""
 
     name: str
     mapping: drivers.KernelMapping
     kernel: str | None
-    """The one kernel, as NFD reports it; None for all that the mapping takes."""
+    """The one kernel, as NFD reports it; None for all kernels of the mapping."""
     pattern: str
-    """RE2, unanchored, against the kernel's full version."""
+    """An unanchored RE2 pattern for the kernel's full version."""
     unless: tuple[str, ...]
-    """Patterns that come first."""
+    """The patterns of earlier mappings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """What one DaemonSet of driver installers serves."""
+    """The nodes of a policy that one DaemonSet of driver installers serves."""
 
     name: str
     group: grouping.Group | None
     kernels: KernelClass | None
     driver: drivers.Driver
-    """The policy's driver with every override that holds in the pool."""
+    """The policy's driver with the overrides of the pool."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is all of its policy."""
+        """True when the pool holds all nodes of its policy."""
         return self.group is None and self.kernels is None
 
 
@@ -58,19 +58,19 @@ class Division(assignment.Assigned):
     nodes: tuple[snapshot.Node, ...]
 
     groups: tuple[grouping.Group, ...]
-    """In the order in which they take nodes; empty where the policy has none in this cluster."""
+    """In the order in which they take nodes; empty if the policy has none in this cluster."""
     classes: tuple[KernelClass, ...]
     pools: tuple[Pool, ...]
 
     @property
     def label(self) -> str | None:
-        """The label by which NFD tells a node's pool; None where the policy has but one, or installs no driver."""
+        """The key of the label that NFD gives a node for its pool; None for a policy with one pool or no driver."""
         if not self.policy.spec.driver.enabled or not (self.groups or self.policy.mappings):
             return None
         return f"{devices.DOMAIN}/kae.pool.{self.policy.name}"
 
     def group(self, node: str) -> grouping.Group | None:
-        """The group of a node of the policy."""
+        """Return the group of a node of the policy; None if it has no groups."""
         return self._groups.get(node, self.groups[-1]) if self.groups else None
 
     @functools.cached_property
@@ -78,18 +78,18 @@ class Division(assignment.Assigned):
         return {name: group for group in self.groups for name in group.nodes}
 
     def kernel_class(self, version: str) -> KernelClass | None:
-        """The class of a kernel, given as the node tells it; None where there is no pool for it."""
+        """Return the class of a kernel, given as the node reports it; None if it has no pool."""
         return _class_of(self.policy, self.classes, version)
 
     def pool(self, node: snapshot.Node) -> Pool | None:
-        """The pool of a node of the policy; None where no mapping has one for its kernel, or there is none."""
-        found = self.kernel_class(node.profile.kernel_version)
-        if found is None and self.policy.mappings:
+        """Return the pool of a node of the policy; None if no mapping takes its kernel, or no driver is installed."""
+        by_kernel = self.kernel_class(node.profile.kernel_version)
+        if by_kernel is None and self.policy.mappings:
             return None
-        return self._pools.get((_name(self.group(node.name)), _name(found)))
+        return self._pools.get((_name(self.group(node.name)), _name(by_kernel)))
 
     def why_not(self, node: snapshot.Node) -> str:
-        """Why a node of the policy is in no pool."""
+        """Return why a node of the policy is in no pool."""
         kernel = kernels.cleaned(node.profile.kernel_version)
         mapping = kernels.first(self.policy.spec.driver.kernelMappings, kernel)
         if mapping is None:
@@ -97,14 +97,17 @@ class Division(assignment.Assigned):
         return f"mapping '{mapping.name}' lists no image for its kernel {kernel}"
 
     def reasons(self, node: snapshot.Node) -> Iterator[str]:
-        """Why a node of the policy is in its group, and which mapping takes its kernel."""
+        """Yield why a node of the policy is in its group, and which mapping takes its kernel."""
         group = self.group(node.name)
         if group is not None:
             yield f"group '{group.name}': {grouping.reason(group, node)}"
         if self.policy.mappings:
-            found = self.kernel_class(node.profile.kernel_version)
-            said = f"'{kernels.cleaned(node.profile.kernel_version)}'"
-            yield f"mapping '{found.mapping.name}': its kernel {said} matches" if found else self.why_not(node)
+            by_kernel = self.kernel_class(node.profile.kernel_version)
+            kernel = kernels.cleaned(node.profile.kernel_version)
+            if by_kernel:
+                yield f"mapping '{by_kernel.mapping.name}': its kernel '{kernel}' matches"
+            else:
+                yield self.why_not(node)
 
     @functools.cached_property
     def _pools(self) -> dict[tuple[str | None, str | None], Pool]:
@@ -114,7 +117,7 @@ class Division(assignment.Assigned):
 def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
     kernel = kernels.cleaned(version)
     mapping = kernels.first(policy.spec.driver.kernelMappings, kernel)
-    return next((found for found in classes if found.mapping is mapping and found.kernel in (None, kernel)), None)
+    return next((item for item in classes if item.mapping is mapping and item.kernel in (None, kernel)), None)
 
 
 def _name(part: grouping.Group | KernelClass | None) -> str | None:
@@ -129,28 +132,28 @@ def divided(assigned: assignment.Assigned, cluster: snapshot.ClusterName, nodes:
     classes = tuple(_classes(policy, nodes))
     groups = grouping.of(policy, cluster, nodes, lambda node: _is_driven(policy, classes, node))
     by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
-    pools = tuple(pool_of(policy, group, found) for group, found in product(groups or (None,), by_kernel))
+    pools = tuple(pool_of(policy, group, kernel) for group, kernel in product(groups or (None,), by_kernel))
     return Division(policy=policy, terms=assigned.terms, nodes=own, groups=groups, classes=classes, pools=pools)
 
 
-def pool_of(policy: definitions.Policy, group: grouping.Group | None, found: KernelClass | None) -> Pool:
-    """The pool of a group's nodes with these kernels; None is a question that the policy does not ask."""
-    parts = [part.name for part in (group, found) if part is not None]
+def pool_of(policy: definitions.Policy, group: grouping.Group | None, by_kernel: KernelClass | None) -> Pool:
+    """Return the pool of a group's nodes with these kernels; None for a policy without groups, or without mappings."""
+    parts = [part.name for part in (group, by_kernel) if part is not None]
     return Pool(
         name="--".join(parts) or policy.name,
         group=group,
-        kernels=found,
+        kernels=by_kernel,
         driver=overrides.effective(
             policy.spec.driver,
-            found.mapping if found else None,
+            by_kernel.mapping if by_kernel else None,
             group.declared if group else None,
-            kernel=found.kernel if found else None,
+            kernel=by_kernel.kernel if by_kernel else None,
         ),
     )
 
 
 def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
-    """Whether a driver would come to the node: a canary that none comes to would show nothing."""
+    """Return whether a driver would be installed on the node; a canary without one would show nothing."""
     if not assignment.is_served(policy, node):
         return False
     return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
@@ -170,19 +173,19 @@ def _classes(policy: definitions.Policy, nodes: Sequence[snapshot.Node]) -> Iter
 
 
 def of_kernel(mapping: drivers.KernelMapping, kernel: str) -> KernelClass:
-    """The class of one kernel, given as NFD reports it: named by a hash, as versions are too long for names."""
+    """Return the class of one kernel, given as NFD reports it; a hash names it, as versions are too long for names."""
     digest = hashlib.sha256(kernel.encode()).hexdigest()[:DIGITS]
     pattern = kernels.exactly(kernel)
     return KernelClass(name=f"{mapping.name}--{digest}", mapping=mapping, kernel=kernel, pattern=pattern, unless=())
 
 
 def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
-    """The kernels that a mapping names itself, as NFD reports them."""
+    """Return the kernels that a mapping lists, as NFD reports them."""
     known = mapping.kernels or ((mapping.literal,) if mapping.literal is not None else ())
     return frozenset(map(kernels.cleaned, known))
 
 
 def _seen(policy: definitions.Policy, nodes: Iterable[snapshot.Node]) -> frozenset[str]:
-    """The kernels that the policy's nodes run, as NFD reports them."""
+    """Return the kernels that the policy's nodes run, as NFD reports them."""
     versions = {node.profile.kernel_version for node in nodes if assignment.is_served(policy, node)}
     return frozenset(kernels.cleaned(version) for version in versions if version)

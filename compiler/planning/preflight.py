@@ -1,4 +1,4 @@
-"""A kernel that no node runs yet: which policies would serve it, and with which images."""
+"""Preflight: the policies and images that would serve a kernel that no node runs yet."""
 
 from dataclasses import dataclass
 
@@ -7,41 +7,41 @@ from compiler.model import cluster
 from compiler.planning import images, kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
-"""NFD's labels of a kernel: https://nfd.sigs.k8s.io/usage/features#kernel"""
+"""The prefix of NFD's kernel labels: https://nfd.sigs.k8s.io/usage/features#kernel"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """What a pool would bring to a node with the kernel."""
+    """The driver that a pool would install on a node with the kernel."""
 
     pool: str
     image: str
     source: str
-    """The field of `driver.source` that is set."""
+    """The name of the field of `driver.source` that is set."""
     state: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a policy would do for nodes with the kernel."""
+    """The drivers that a policy would install on nodes with the kernel, and the reason."""
 
     policy: str
     mapping: str | None
     offers: tuple[Offer, ...]
-    """One for each pool; none where the policy has no driver for the kernel."""
+    """One for each pool; empty if the policy has no driver for the kernel."""
     reason: str
 
     @property
     def is_served(self) -> bool:
-        """Whether such a node would get a driver, in some pool."""
+        """True when such a node would get a driver in some pool."""
         return any(offer.state == "Present" for offer in self.offers)
 
 
 def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec) -> Answer:
-    """What a policy would do for a node that runs `version`, as `uname -r` prints it."""
+    """Return the drivers of a policy for a node that runs `version`, given as `uname -r` prints it."""
     policy, driver, kernel = division.policy, division.policy.spec.driver, kernels.cleaned(version)
     if not driver.enabled:
-        return _none(division, "driver.enabled is false: it is pre-installed")
+        return _none(division, "driver.enabled is false: the driver is pre-installed")
     if not any(overlap.overlap(term, _known(kernel)) is not None for term in division.terms):
         return _none(division, "its nodeSelector matches no node with this kernel")
     mapping = kernels.first(driver.kernelMappings, kernel)
@@ -49,13 +49,15 @@ def answer(division: pools.Division, version: str, spec: cluster.KAEClusterSpec)
         if driver.kernelMappings:
             return _none(division, "no mapping covers it")
         return _served(division, None, spec, "it has no kernelMappings: one driver for every kernel")
-    takes, found = f"mapping '{mapping.name}' takes it", division.kernel_class(version)
+    reason, by_kernel = f"mapping '{mapping.name}' takes it", division.kernel_class(version)
     if not overrides.is_per_kernel(policy, mapping):
-        return _served(division, found, spec, takes)
+        return _served(division, by_kernel, spec, reason)
     if mapping.kernels is not None and kernel not in pools.listed(mapping):
-        return _none(division, f"{takes}, and does not list it among its kernels")
-    takes += ", with an image of its own" + ("" if found else ", from the compile on that finds it in the inventory")
-    return _served(division, found or pools.of_kernel(mapping, kernel), spec, takes)
+        return _none(division, f"{reason}, but does not list it among its kernels")
+    reason += ", with an image of its own"
+    if by_kernel is None:
+        reason += ", once a compile finds it in the inventory"
+    return _served(division, by_kernel or pools.of_kernel(mapping, kernel), spec, reason)
 
 
 def _none(division: pools.Division, reason: str) -> Answer:
@@ -63,12 +65,12 @@ def _none(division: pools.Division, reason: str) -> Answer:
 
 
 def _served(
-    division: pools.Division, found: pools.KernelClass | None, spec: cluster.KAEClusterSpec, reason: str
+    division: pools.Division, by_kernel: pools.KernelClass | None, spec: cluster.KAEClusterSpec, reason: str
 ) -> Answer:
-    made = [pools.pool_of(division.policy, group, found) for group in division.groups or (None,)]
+    candidates = [pools.pool_of(division.policy, group, by_kernel) for group in division.groups or (None,)]
     return Answer(
         policy=division.policy.name,
-        mapping=found.mapping.name if found else None,
+        mapping=by_kernel.mapping.name if by_kernel else None,
         offers=tuple(
             Offer(
                 pool=pool.name,
@@ -76,14 +78,14 @@ def _served(
                 source=next(iter(pool.driver.source.model_dump(exclude_none=True))),
                 state=pool.driver.state,
             )
-            for pool in made
+            for pool in candidates
         ),
         reason=reason,
     )
 
 
 def _known(kernel: str) -> selectors.Term:
-    """What is known of the labels of a node with this kernel."""
+    """Return the known labels of a node with this kernel."""
     numbers = [number for number in kernel.partition("-")[0].split(".") if number.isdecimal()]
     parts = (("full", kernel), *zip(("major", "minor", "revision"), numbers, strict=False))
     return tuple(selectors.Requirement(f"{_LABELS}.{part}", "In", (value,)) for part, value in parts)

@@ -56,18 +56,18 @@ def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -
 @pytest.mark.parametrize(
     ("group", "shown", "message"),
     [
-        ({"percent": 5, "nodes": ["a"]}, "nodes:", "Wave 'w' chooses its nodes by percent and nodes."),
+        ({"percent": 5, "nodes": ["a"]}, "nodes:", "Wave 'w' selects its nodes by percent and nodes."),
         (
             {"percent": 5, "inventorySelector": SELECTOR},
             "inventorySelector:",
-            "Wave 'w' chooses its nodes by percent and inventorySelector.",
+            "Wave 'w' selects its nodes by percent and inventorySelector.",
         ),
         (
             {"percent": 5, "nodes": ["a"], "inventorySelector": SELECTOR},
             "nodes:",
-            "Wave 'w' chooses its nodes by percent, nodes and inventorySelector.",
+            "Wave 'w' selects its nodes by percent, nodes and inventorySelector.",
         ),
-        ({}, "name: w", "Wave 'w' does not say which nodes it takes."),
+        ({}, "name: w", "Wave 'w' does not select any nodes."),
     ],
 )
 def test_a_wave_chooses_in_one_way(group: dict[str, Any], shown: str, message: str) -> None:
@@ -75,7 +75,7 @@ def test_a_wave_chooses_in_one_way(group: dict[str, Any], shown: str, message: s
 
     assert (diagnostic.code, diagnostic.message) == ("choose-one", message)
     assert diagnostic.span.text.strip(" -").startswith(shown)
-    assert diagnostic.hint == "Give exactly one of percent, nodes and inventorySelector."
+    assert diagnostic.hint == "Set exactly one of percent, nodes and inventorySelector."
 
 
 @pytest.mark.parametrize(
@@ -94,8 +94,8 @@ def test_a_frozen_group_chooses_in_one_way_too(group: dict[str, Any], sound: boo
 @pytest.mark.parametrize(
     ("mapping", "message"),
     [
-        ({"regexp": "a", "literal": "a"}, "Mapping 'm' chooses its kernels by regexp and literal."),
-        ({}, "Mapping 'm' does not say which kernels it takes."),
+        ({"regexp": "a", "literal": "a"}, "Mapping 'm' selects its kernels by regexp and literal."),
+        ({}, "Mapping 'm' does not select any kernels."),
     ],
 )
 def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -> None:
@@ -118,7 +118,7 @@ def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() 
         item.source.span(*rollout, "waves", 1, "name"),
         item.source.span(*rollout, "waves", 2, "name"),
     )
-    assert first.notes == (f"It was first given at {item.source.span(*rollout, 'frozen', 0, 'name')}.",)
+    assert first.notes == (f"Its first use is at {item.source.span(*rollout, 'frozen', 0, 'name')}.",)
 
 
 def test_a_mapping_may_be_called_as_a_group_and_no_two_mappings_alike() -> None:
@@ -164,8 +164,8 @@ def test_the_longest_name_of_a_daemonset_fits_into_a_label(length: int, parts: d
 def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
     (diagnostic,) = found([wave("w" * 25, percent=5)], name="p" * 30)
 
-    assert f"'kae-driver-{'p' * 30}--{'w' * 25}', which has 68 characters" in diagnostic.message
-    assert diagnostic.hint.endswith("by 5 together.")
+    assert f"'kae-driver-{'p' * 30}--{'w' * 25}' of a DaemonSet has 68 characters" in diagnostic.message
+    assert diagnostic.hint.endswith("by 5 characters in total.")
 
 
 # Frozen groups.
@@ -184,7 +184,7 @@ def test_a_name_that_is_too_long_is_told_with_what_is_too_much() -> None:
         (
             {"image": "r.test/x:1"},
             {"version": "", "repository": "", "image": "r.test/x:2"},
-            'Write the image that these nodes stay on, and `version: ""` beside it.',
+            'Write the image that these nodes stay on and `version: ""`.',
         ),
     ],
 )
@@ -219,7 +219,7 @@ def test_shares_are_bounds_that_rise(bounds: list[float], sound: bool) -> None:
 def test_a_wave_by_name_between_two_shares_changes_nothing_of_that() -> None:
     (diagnostic,) = found([wave("a", percent=50), wave("b", nodes=["n"]), wave("c", percent=5.5)])
 
-    assert diagnostic.message == "Wave 'c' ends at 5.5 %, but 'a' before it at 50 %."
+    assert diagnostic.message == "Wave 'c' ends at 5.5 %, but the earlier 'a' at 50 %."
     assert diagnostic.span.text.strip() == "percent: 5.5"
 
 
@@ -255,7 +255,9 @@ def test_names_that_a_cluster_or_the_policy_does_not_have_are_shown_one_by_one()
     governed, known = said(item, *nodes)
 
     assert (governed.code, governed.span.text.strip()) == ("group-stranger", "- b")
-    assert governed.message == "Wave 'w' names the node 'b', but the policy does not govern it in cluster 'east'."
+    assert (
+        governed.message == "Wave 'w' names the node 'b', but the node is not assigned to the policy in cluster 'east'."
+    )
     assert (known.code, known.span.text.strip()) == ("group-stranger", "- c")
     assert known.message == "Wave 'w' names the node 'c', but cluster 'east' has no such node."
 
@@ -264,7 +266,7 @@ def test_a_group_of_another_cluster_is_told_once() -> None:
     (diagnostic,) = said(policy([], [frozen(nodes=["w1", "w2", "w3"])]), builders.node("a"))
 
     assert (diagnostic.code, diagnostic.span.text.strip()) == ("group-stranger", "nodes:")
-    assert diagnostic.message == "Frozen group 'f' names no node that the policy governs in cluster 'east'."
+    assert diagnostic.message == "Frozen group 'f' names no node of the policy in cluster 'east'."
 
 
 def test_a_single_strange_name_is_shown_itself() -> None:
@@ -311,7 +313,7 @@ def test_a_group_that_takes_no_node_today_is_told(groups: Any, empty: list[str])
 def test_an_empty_group_of_names_is_told_with_the_reason() -> None:
     (diagnostic,) = said(policy([wave(nodes=["a"])], [frozen(nodes=["a"])]), builders.node("a"), builders.node("b"))
 
-    assert diagnostic.notes == ("The nodes that it names are taken by groups before it.",)
+    assert diagnostic.notes == ("Earlier groups take the nodes that it names.",)
 
 
 def test_names_that_fit_into_one_object_are_sound(monkeypatch: pytest.MonkeyPatch) -> None:

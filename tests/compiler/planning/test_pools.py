@@ -149,7 +149,7 @@ def test_why_a_node_has_its_pool_is_told_by_its_group_and_its_mapping() -> None:
     found = divided(policy([OLD], [CANARY]), node("a"))
 
     assert list(found.reasons(node("a"))) == [
-        "group 'canary': it is named there",
+        "group 'canary': the group names it",
         f"mapping 'old': its kernel '{SP4}' matches",
     ]
     assert list(found.reasons(node("a", "4.19")))[1] == "no mapping covers its kernel 4.19"

@@ -157,8 +157,8 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
     found = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)
 
     assert [rollout_groups.reason(group, node) for group in found] == [
-        "it is named there",
+        "the group names it",
         "the inventorySelector matches it",
-        "by its name it stands at 84.74 %, and the wave ends at 90 %",
-        "no frozen group and no wave takes it; by its name it stands at 84.74 %",
+        "its name puts it at 84.74 %, and the wave ends at 90 %",
+        "no frozen group and no wave takes it; its name puts it at 84.74 %",
     ]
