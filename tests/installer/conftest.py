@@ -1,4 +1,4 @@
-"""What the installer's tests begin with: a host, images, an API server, and a clock that the test sets."""
+"""Fixtures of the installer's tests: a host, images, an API server, and a clock that the test sets."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Kills the installer after every single step, lets it begin again, and looks at what the host ends with.
+"""Crash cases: the installer is killed after every single step and restarted, and the end state of the host is checked.
 
 `python -m tests.installer.crashes` runs the whole matrix: each source, install, upgrade and removal, each step, then
 a restart, or a reboot and then a restart, with a new driver that works, and with one that turns out not to.

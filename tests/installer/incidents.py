@@ -1,4 +1,4 @@
-"""What happens to an installer in the middle of its work, and the users whom it disturbs."""
+"""Incidents: events at a chosen step of an installer's work, and the pods and processes that hold devices."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,17 +21,17 @@ PACE_S = 600
 
 
 class Meanwhile(driver_state.State):
-    """How a host stands; when a step is begun, done or has failed, things happen."""
+    """The state of a host, which runs planned functions when a step is begun, done or failed."""
 
     def __init__(self) -> None:
-        """Nothing is to happen."""
+        """Plan nothing."""
         super().__init__()
         self.plans: list[tuple[str, str, Callable[[], object]]] = []
         self.taken: list[str] = []
-        """Steps that were begun, in order."""
+        """The steps that were begun, in order."""
 
     def step(self, name: str, event: str, seconds: float) -> None:
-        """Hears of a step, and lets happen what is to happen then."""
+        """Store a step, and run the functions that are planned for it."""
         super().step(name, event, seconds)
         if event == "begun":
             self.taken.append(name)

@@ -1,4 +1,4 @@
-"""The parts of which `machines.Machine` makes a host: folders, fake programs, kernels, PCI functions."""
+"""The layout of a fake host: functions that create its folders, fake programs, kernels and PCI functions."""
 
 import dataclasses
 import functools
@@ -19,7 +19,7 @@ from tests.installer import modulefiles
 from tests.installer.fakes import disk
 
 PROGRAMS = ("modprobe", "rmmod", "lsmod", "udevadm", "depmod", "modinfo")
-"""What the fakes can be; a root file system that is entered by chroot keeps the last two of its own."""
+"""The fake programs; a root file system that is entered by chroot keeps its own last two."""
 
 _FAKES = Path(__file__).resolve().parent / "fakes"
 _COPY = "usr/lib/fake-kmod/tests/installer/fakes"
@@ -40,7 +40,7 @@ _IN_TREE: Mapping[str, str] = MappingProxyType(
         "hisi_acc_vfio_pci": "vfio/pci/hisilicon/hisi-acc-vfio-pci",
     }
 )
-"""Where the kernel's own modules lie in its folder drivers."""
+"""The paths of the kernel's own modules below its folder drivers."""
 
 
 @functools.cache
@@ -52,14 +52,14 @@ def two_sockets() -> tuple[Function, ...]:
 
 
 def put(path: Path, content: bytes) -> None:
-    """Writes a file, in folders that are made; a link in its place goes."""
+    """Write a file and create its folders; replace a link."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     path.write_bytes(content)
 
 
 def write_folders(root: Path) -> None:
-    """Makes the folders of a host, where they are missing."""
+    """Create the missing folders of a host."""
     for folder in _FOLDERS:
         (root / folder).mkdir(parents=True, exist_ok=True)
     if not (root / "lib").exists():
@@ -67,7 +67,7 @@ def write_folders(root: Path) -> None:
 
 
 def write_system(root: Path, title: str) -> None:
-    """Says which operating system the host has: a title such as openEuler 22.03 (LTS-SP4)."""
+    """Write the name of the operating system, such as openEuler 22.03 (LTS-SP4)."""
     name, _, version = title.partition(" ")
     lines = {"NAME": name, "VERSION": version, "ID": name, "VERSION_ID": version.split(" ")[0], "PRETTY_NAME": title}
     put(root / "etc/os-release", "".join(f'{key}="{value}"\n' for key, value in lines.items()).encode())
@@ -76,7 +76,7 @@ def write_system(root: Path, title: str) -> None:
 
 
 def place_programs(root: Path, *, copied: bool = False) -> None:
-    """Puts the fake programs into a host; copied, they also work by chroot, where there is a Python."""
+    """Put the fake programs into a host; copies also run by chroot, if the root has a Python."""
     if copied:
         shutil.copytree(_FAKES, root / _COPY, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
     else:
@@ -88,7 +88,7 @@ def place_programs(root: Path, *, copied: bool = False) -> None:
 
 
 def add_kernel(root: Path, release: str) -> None:
-    """Adds the folder of a kernel with its own modules, which depmod does not know yet."""
+    """Add the folder of a kernel with its own modules, without an index."""
     folder = root / "lib/modules" / release
     made = modulefiles.driver(modulefiles.IN_TREE, release, *_IN_TREE)
     for name, path in _IN_TREE.items():
@@ -98,7 +98,7 @@ def add_kernel(root: Path, release: str) -> None:
 
 
 def plug_in(root: Path, function: Function) -> None:
-    """Adds a PCI function without driver, and tells the fake kernel what it would be like with one."""
+    """Add a PCI function without a driver, and its state with a driver for the fake kernel."""
     tree = trees.Tree(root / "sys", root / "fake/aside")
     plugged.Kernel(tree, root / "dev", mknod=False, tell=lambda _: None).appear(function)
     known = _known(function)

@@ -1,4 +1,4 @@
-"""Module files of a KAE driver: small, and real enough for kmod's depmod and modinfo, and for the fake kernel.
+"""Module files of a KAE driver: small, and valid for kmod's depmod and modinfo and for the fake kernel.
 
 A file says everything as NUL separated key=value, the way a kernel module does in its section .modinfo: name, version,
 srcversion, vermagic, depends, intree, alias, parm. Two keys are our own: `kmi` stands for the symbol versions (a

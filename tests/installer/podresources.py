@@ -15,7 +15,7 @@ from installer.drain import device_holders
 
 
 class Kubelet(rpc.PodResourcesListerServicer):
-    """Names the pods that it was told of, by namespace/name."""
+    """Names the given pods, by namespace/name."""
 
     def __init__(self) -> None:
         """Knows nobody."""

@@ -1,4 +1,4 @@
-"""What tests tell the installer, a host that has it, and the installer itself, joined as the program joins it."""
+"""Settings: builders of configs, of host states that match them, and of the installer as the program wires it."""
 
 import json
 import time
@@ -29,19 +29,19 @@ MINE, OTHERS = (f"kae-driver-tls-{number}" for number in range(2))
 """Leases; the smallest config names the first."""
 
 DIGEST = "d" * 64
-"""Of the driver of `driver`."""
+"""The digest of the driver of `driver`."""
 
 _CYCLES = 4
 
 
 def kind(name: str) -> shapes.Kind:
-    """A kind as the compiler tells it."""
+    """Return a kind as the compiler writes it."""
     (found,) = (item for item in devices.KINDS if item.name == name)
     return shapes.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
 
 
 def config(**changes: Any) -> shape.Config:
-    """A config for all kinds that differs from the smallest one in what is said; what the program would refuse fails.
+    """Return the smallest config for all kinds with these changes; an invalid one fails.
 
     Fields as `installer.config.Config` names them.
     """
@@ -67,12 +67,12 @@ def config(**changes: Any) -> shape.Config:
 
 
 def parameters(**values: int) -> dict[str, dict[str, int]]:
-    """The same parameters for the module of every kind."""
+    """Return the same parameters for the module of every kind."""
     return {item.module: dict(values) for item in devices.KINDS}
 
 
 def text(stated: shape.Config) -> str:
-    """A config as the compiler writes it: what has no value is left out."""
+    """Return a config as the compiler writes it, without null values."""
     return json.dumps(_without_nulls(json.loads(msgspec.json.encode(stated))))
 
 
@@ -89,21 +89,21 @@ class Boot:
         self.now_s = 1000.0
 
     def read(self, clock: int) -> float:
-        """What clock_gettime answers."""
+        """Return the answer of clock_gettime."""
         assert clock == time.CLOCK_BOOTTIME, "another clock was asked"
         return self.now_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installer:
-    """An installer of a host, as the program has it."""
+    """An installer of a host, as the program wires it."""
 
     parts: wiring.Wiring
     shown: driver_state.State
     loop: loop.Loop
 
     def settle(self) -> driver_state.State:
-        """Cycles until nothing is to be done at once; how the host stands then."""
+        """Run cycles until one ends with a pause; return the state."""
         for _ in range(_CYCLES):
             if self.loop.cycle() > 0:
                 return self.shown
@@ -111,12 +111,12 @@ class Installer:
 
 
 def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> wiring.Wiring:
-    """The workshop for a machine, by the config of `config`; nobody is asked before something needs an answer."""
+    """Return the parts for a machine, with the config of `config`."""
     return wiring.connect(machine.host, config(**changes), image, kubeconfig)
 
 
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:
-    """An installer that has not looked yet; another one for the same machine is one that was started again."""
+    """Return an installer that has not run yet; a second one for the same machine stands for a restart."""
     parts = wired(machine, image, kubeconfig, **changes)
     shown = driver_state.State()
     running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
@@ -124,7 +124,7 @@ def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = 
 
 
 def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.State:
-    """Brings a machine to the state that a config names, and fails where that cannot be."""
+    """Bring a machine to the state that a config names; fail if that is impossible."""
     made = installer(machine, image, **changes)
     shown = made.settle()
     made.parts.close()
@@ -133,7 +133,7 @@ def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_
 
 
 def changes_made(machine: machines.Machine) -> list[str]:
-    """The calls of programs since they were last asked for, without those that only look."""
+    """Return the program calls since the last question, without those that only read."""
     return [call for call in machine.calls() if not call.startswith("modinfo")]
 
 
@@ -143,12 +143,12 @@ def versions(machine: machines.Machine) -> set[str | None]:
 
 
 def break_parameter(machine: machines.Machine) -> None:
-    """Lets a parameter be in force that was not asked for, as after a load by hand."""
+    """Change a parameter in force, as a load by hand does."""
     (machine.root / "sys/module/hisi_zip/parameters/pf_q_num").write_text("64\n")
 
 
 def driver(**changes: Any) -> record.Driver:
-    """The driver that `config` asks for, in the store."""
+    """Return the driver that `config` asks for, as it is in the store."""
     place = paths.modules(machines.KERNEL)
     stated: dict[str, Any] = {
         "id": "prebuilt-2.0.1-dddddddd",
@@ -163,7 +163,7 @@ def driver(**changes: Any) -> record.Driver:
 
 
 def module(name: str, **changes: Any) -> kmod.Module:
-    """A module as it is when `config` is in force."""
+    """Return a loaded module with the parameters of `config`."""
     stated: dict[str, Any] = {
         "name": name,
         "version": "2.0.1",
@@ -175,13 +175,13 @@ def module(name: str, **changes: Any) -> kmod.Module:
 
 
 def file(name: str, folder: str = "updates/kae", version: str = "2.0.1") -> kmod.File:
-    """What modprobe would load for a name: by default a module of ours."""
+    """Return the file that modprobe would load for a name: by default one that KAE installed."""
     known, build = modulefiles.identity(name, version)
     return kmod.File(path=f"/lib/modules/{machines.KERNEL}/{folder}/{name}.ko", version=known, build=build)
 
 
 def function(address: str = "0000:79:00.0", kind_name: str = "hpre", **changes: Any) -> pci.Function:
-    """A physical function at work, whose entry has the number 0."""
+    """Return a working physical function, whose entry has the number 0."""
     found = kind(kind_name)
     stated: dict[str, Any] = {
         "address": address,
@@ -196,7 +196,7 @@ def function(address: str = "0000:79:00.0", kind_name: str = "hpre", **changes: 
 
 
 def functions() -> tuple[pci.Function, ...]:
-    """One of each kind, at work."""
+    """Return one working function of each kind."""
     return (
         function("0000:75:00.0", "zip"),
         function("0000:76:00.0", "sec"),
@@ -205,7 +205,7 @@ def functions() -> tuple[pci.Function, ...]:
 
 
 def current(**changes: Any) -> host_state.HostState:
-    """A host with a device of each kind on which `driver` is at work, as `config` asks."""
+    """Return the state of a host with a device of each kind and `driver`, as `config` asks."""
     stated: dict[str, Any] = {
         "kernel": machines.KERNEL,
         "boot": "00000001-0000-4000-8000-000000000000",

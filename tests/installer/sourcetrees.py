@@ -1,4 +1,4 @@
-"""Source trees small enough for a test: a driver's, and what a kernel-devel package brings to compile it with.
+"""Small source trees: a driver's, and the part of a kernel-devel package that compiles it.
 
 They are real C for a real compiler and make. The modules tell the same as `modulefiles`; what modpost and the
 kernel's headers would add (name, vermagic, srcversion) the fake kernel-devel adds.

@@ -157,7 +157,7 @@ def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
     out, err = capsys.readouterr()
     assert (code, out, err.count("\n")) == (3, "", 1)
     assert err.startswith("installer: The record '/var/lib/kae/driver.json' on the host cannot be read (")
-    assert err.endswith("move it away if KAE did not install the driver.\n")
+    assert err.endswith("move it away if the driver is not ours.\n")
 
 
 @pytest.mark.parametrize(("missing", "code"), [("--config", 1), ("--host-root", 3)])

@@ -1,4 +1,4 @@
-"""Hosts without a driver of ours, in whose way something stands, and what others have installed there."""
+"""Faults on hosts on which KAE has installed no driver, with and without a driver of others."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Installers that are told to end, or are killed, in the middle of their work; and two of them on one host."""
+"""Installers that end on a signal or are killed during their work, and two of them on one host."""
 
 import json
 import signal

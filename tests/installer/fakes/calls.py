@@ -1,4 +1,4 @@
-"""Calls of the fake programs, each answered as a process would: with an exit code, and with what it prints.
+"""Calls of the fake programs, each answered as by a process: with an exit code and an output.
 
 fake/calls lists the calls. fake/failures.json lets calls fail: a list of objects with `command` (the first words of
 the call), `text` and `code`, `times` (null: always), and `seconds` to wait before.

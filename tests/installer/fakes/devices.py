@@ -1,4 +1,4 @@
-"""PCI functions, their entries in the class uacce and the device nodes, as kernel and udev bring and take them.
+"""PCI functions, their entries in the class uacce and the device nodes, as kernel and udev create and remove them.
 
 What a function is, and the texts of its files, stand in fake/functions/<address>; how it is now, in sysfs.
 """

@@ -1,4 +1,4 @@
-"""What lies in /lib/modules and /etc/modprobe.d: module files, modules.dep, options."""
+"""The content of /lib/modules and /etc/modprobe.d: module files, modules.dep, options."""
 
 from tests.installer.fakes import disk
 

@@ -1,4 +1,4 @@
-"""The kernel's part: modules that are inserted and removed, and what /proc/modules and /sys/module show of them.
+"""The fake kernel: modules that are inserted and removed, and their files in /proc/modules and /sys/module.
 
 What it remembers stands in fake/kernel; proc and sys are written from it. Refusals are OSErrors with the errno that
 init_module(2) and delete_module(2) would give.

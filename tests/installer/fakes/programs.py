@@ -1,4 +1,4 @@
-"""What kmod's programs and udevadm do, and the words in which they say so: kmod 30's, read off the programs."""
+"""The actions and the output of kmod's programs and of udevadm, as kmod 30 prints it."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What udev does with the nodes of entries, by the rule files of the host."""
+"""The fake udev: it sets the modes of entries' nodes, by the rule files of the host."""
 
 import os
 
