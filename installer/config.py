@@ -1,4 +1,4 @@
-"""What the installer is told: the shape of its config file, as schemas/driver-config.json states it."""
+"""The shape of the installer's config file, which schemas/driver-config.json states."""
 
 from typing import Annotated, Literal
 

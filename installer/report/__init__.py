@@ -1,1 +1,1 @@
-"""What people and monitoring see: plan, status, states and metrics."""
+"""The output for people and monitoring: plan, status, states and metrics."""
