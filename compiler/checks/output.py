@@ -11,7 +11,7 @@ def removed_cluster(folder: str, name: str) -> Diagnostic:
     return Diagnostic(
         code="cluster-removed",
         span=Span(file=f"{folder}/{name}"),
-        message=f"Cluster '{name}' is declared no more: its output is removed.",
+        message=f"Cluster '{name}' is no longer declared, so its output is removed.",
         notes=("A GitOps engine whose folder is gone reports that, and deletes nothing in the cluster.",),
         hint="Bring its KAECluster or its inventory back, if this is not meant.",
     )

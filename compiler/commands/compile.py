@@ -260,7 +260,7 @@ _STATES = {
     "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
     "edited": "output was edited by hand",
-    "removed": "output is there, but the cluster is declared no more",
+    "removed": "output exists, but the cluster is no longer declared",
 }
 
 

@@ -1,6 +1,6 @@
 """The input of the templates: one frozen, hashable value for each object, with every decision taken.
 
-Leaf values that Kubernetes defines bear Kubernetes' own field names and are written into a template whole;
+Leaf values that Kubernetes defines have Kubernetes' field names and are written into a template as a whole;
 `None` fields are left out.
 """
 

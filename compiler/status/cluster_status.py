@@ -68,7 +68,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """A Deployment of the output, and how it stands; None: it is not there."""
+    """A Deployment of the output, with its live state; None where the cluster lacks it."""
 
     ref: Ref
     live: live_objects.Deployment | None

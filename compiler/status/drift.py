@@ -22,7 +22,7 @@ class Change:
     wanted: Any
     """None for an item of a list that we did not render."""
     live: Any
-    """None where it is not there."""
+    """None where the live object lacks the field."""
 
 
 def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:

@@ -149,7 +149,7 @@ def _objects(drifts: Sequence[cluster_status.Drift]) -> Iterator[str]:
 
 def _change(change: drift.Change) -> str:
     if change.wanted is None:
-        return f"{change.path}: {_value(change.live)} is not ours"
+        return f"{change.path}: {_value(change.live)} is not in the output"
     if change.live is None:
         return f"{change.path}: {_value(change.wanted)} is missing"
     return f"{change.path}: {_value(change.live)} instead of {_value(change.wanted)}"

@@ -141,7 +141,7 @@ def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: 
             "east: output is not what the documents compile to",
         ),
         (lambda folder: shutil.rmtree(folder / "output/east"), "east: output is not what the documents compile to"),
-        (lambda folder: (folder / "policies/west.yaml").unlink(), "west: output is there, but the cluster is"),
+        (lambda folder: (folder / "policies/west.yaml").unlink(), "west: output exists, but the cluster is"),
     ],
 )
 def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, state: str, small: Path) -> None:

@@ -96,7 +96,7 @@ def test_the_state_of_a_daemonset_is_said_in_few_words(item: rollout.Rollout, st
     [
         ("a", "b", 'data.x: "b" instead of "a"'),
         ({"k": 1}, None, 'data.x: {"k": 1} is missing'),
-        (None, True, "data.x: true is not ours"),
+        (None, True, "data.x: true is not in the output"),
         ("a", "ü" * 200, f'data.x: "{"ü" * 79}… instead of "a"'),
         ("a", "\x1b[2J", 'data.x: "\\u001b[2J" instead of "a"'),
     ],
