@@ -59,18 +59,18 @@ _ROLES = ("AUTHOR", "COMMITTER")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What git is given for one piece of work: credentials, or a key to sign with."""
+    """The settings of git for one piece of work: credentials, or a signing key."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """git's configuration; it travels in the environment too."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
-    """What must not stand in a sentence, whoever says it."""
+    """Secrets, which messages mask."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who a commit is by."""
+    """The author of a commit."""
 
     name: str
     email: str
@@ -78,7 +78,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heads:
-    """What a repository has of the branches that were asked for."""
+    """The requested branches that a repository has."""
 
     default: str | None
     """The default branch's name; None where it does not exist, as in an empty repository."""
