@@ -236,7 +236,7 @@ def test_a_policy_that_stands_twice_in_one_file_is_not_guessed(tmp_path: Path) -
     answer = project.kae(folder, "bump", "tls", "--version", "2.3.0", "--file", "policies/tls.yaml")
 
     assert (answer.code, answer.out) == (1, "")
-    assert "'tls' is written 2 times: policies/tls.yaml:4, policies/tls.yaml:20.\n" in answer.err
+    assert "'tls' is written 2 times: policies/tls.yaml:4 and policies/tls.yaml:20.\n" in answer.err
     assert "hint: Give each document a file of its own.\n" in answer.err
     assert project.tree(folder) == before
 

@@ -35,7 +35,7 @@ def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
 
 
 def uncovered(item: definitions.Policy, *nodes: snapshot.Node) -> list[diagnostics.Diagnostic]:
-    """What is said of the kernels of these nodes, all of which the policy governs."""
+    """Return the findings on the kernels of these nodes, which are all assigned to the policy."""
     view, _ = builders.view([item], nodes)
     (division,) = view.divisions
     return list(checks.uncovered(division, builders.nodes_of(*nodes)))

@@ -252,11 +252,12 @@ def test_names_that_a_cluster_or_the_policy_does_not_have_are_shown_one_by_one()
     item = builders.policy(nodeSelector={"matchLabels": {"pool": "tls"}}, driver={"version": "2.2.0", **spec})
     nodes = (builders.node("a", {"pool": "tls"}), builders.node("b", {"pool": "zip"}))
 
-    governed, known = said(item, *nodes)
+    unassigned, known = said(item, *nodes)
 
-    assert (governed.code, governed.span.text.strip()) == ("group-stranger", "- b")
+    assert (unassigned.code, unassigned.span.text.strip()) == ("group-stranger", "- b")
     assert (
-        governed.message == "Wave 'w' names the node 'b', but the node is not assigned to the policy in cluster 'east'."
+        unassigned.message
+        == "Wave 'w' names the node 'b', but the node is not assigned to the policy in cluster 'east'."
     )
     assert (known.code, known.span.text.strip()) == ("group-stranger", "- c")
     assert known.message == "Wave 'w' names the node 'c', but cluster 'east' has no such node."

@@ -14,7 +14,7 @@ DRIVER_OUT = "openfuyao.com/kae.deploy.driver"
 PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 
-def verdict(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
+def decision(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
     """What happens to the node of a cluster with this policy alone."""
     (found,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
     return found
@@ -57,7 +57,7 @@ def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration: dict[str, Any],
 def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:
     node = builders.node(machine=builders.profile(taints=[builders.taint("dedicated=db:NoSchedule")]))
 
-    found = verdict(builders.policy(), node)
+    found = decision(builders.policy(), node)
 
     assert (found.driver.image, found.device_plugin.image, found.pool, found.resources) == (None, None, None, ())
     assert found.policy is not None
@@ -68,7 +68,7 @@ def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:
 def test_a_preference_keeps_nobody_away() -> None:
     node = builders.node(machine=builders.profile(taints=[builders.taint("dedicated:PreferNoSchedule")]))
 
-    assert verdict(builders.policy(), node).driver.image is not None
+    assert decision(builders.policy(), node).driver.image is not None
 
 
 def test_each_taint_needs_a_toleration() -> None:
@@ -76,7 +76,7 @@ def test_each_taint_needs_a_toleration() -> None:
     node = builders.node(machine=builders.profile(taints=taints))
     policy = builders.policy(daemonSets={"tolerations": [{"key": "a", "operator": "Exists"}]})
 
-    found = verdict(policy, node)
+    found = decision(policy, node)
 
     assert "b:NoExecute" in found.driver.reason
     assert "a:NoSchedule" not in found.driver.reason
@@ -86,7 +86,7 @@ def test_each_taint_needs_a_toleration() -> None:
     ("label", "driver", "plugin"), [(DRIVER_OUT, False, True), (PLUGIN_OUT, True, False), ("other", True, True)]
 )
 def test_an_opt_out_keeps_one_component_away(label: str, driver: bool, plugin: bool) -> None:
-    found = verdict(builders.policy(), builders.node(labels={label: "false"}))
+    found = decision(builders.policy(), builders.node(labels={label: "false"}))
 
     assert (found.driver.image is not None, found.device_plugin.image is not None) == (driver, plugin)
     assert (found.pool is not None) is driver
@@ -97,14 +97,14 @@ def test_an_opt_out_keeps_one_component_away(label: str, driver: bool, plugin: b
 
 @pytest.mark.parametrize("value", ["true", "", "no", "False"])
 def test_only_the_word_false_opts_out(value: str) -> None:
-    assert verdict(builders.policy(), builders.node(labels={DRIVER_OUT: value})).driver.image is not None
+    assert decision(builders.policy(), builders.node(labels={DRIVER_OUT: value})).driver.image is not None
 
 
 def test_what_nfd_has_not_seen_is_unknown_and_what_it_has_not_found_is_absent() -> None:
     unknown = builders.node(machine=builders.profile({}, discovered=False))
     absent = builders.node(machine=builders.profile({"feature.node.kubernetes.io/x": "1"}))
 
-    reasons = [verdict(builders.policy(), node).driver.reason for node in (unknown, absent)]
+    reasons = [decision(builders.policy(), node).driver.reason for node in (unknown, absent)]
 
     assert "unknown" in reasons[0]
     assert "it has no device of hpre" in reasons[1]
@@ -114,19 +114,19 @@ def test_what_nfd_has_not_seen_is_unknown_and_what_it_has_not_found_is_absent() 
 def test_a_kind_is_present_where_its_label_says_true(value: str) -> None:
     machine = builders.profile({"openfuyao.com/kae.hpre.present": value})
 
-    assert verdict(builders.policy(), builders.node(machine=machine)).driver.image is None
+    assert decision(builders.policy(), builders.node(machine=machine)).driver.image is None
 
 
 def test_a_kind_that_the_policy_does_not_enable_is_no_reason_to_land() -> None:
     machine = counted(sec_pf="2", zip_pf="2")
     served = builders.policy(operator={"enabledHPRE": False, "enabledZIP": True})
 
-    assert verdict(builders.policy(), builders.node(machine=machine)).driver.image is None
-    assert verdict(served, builders.node(machine=machine)).resources == (("openfuyao.com/kae.zip", 2),)
+    assert decision(builders.policy(), builders.node(machine=machine)).driver.image is None
+    assert decision(served, builders.node(machine=machine)).resources == (("openfuyao.com/kae.zip", 2),)
 
 
 def test_a_component_that_is_not_enabled_is_pre_installed() -> None:
-    found = verdict(builders.policy(driver={"enabled": False}), builders.node())
+    found = decision(builders.policy(driver={"enabled": False}), builders.node())
 
     assert (found.driver.image, found.pool) == (None, None)
     assert "driver.enabled is false" in found.driver.reason
@@ -137,14 +137,14 @@ def test_the_image_is_the_one_behind_the_mirror() -> None:
     policy = builders.policy(**builders.PINNED)
     mirror = {"from": "cr.openfuyao.cn", "to": "registry.test"}
 
-    found = verdict(policy, builders.node(), images={"mirrors": [mirror]})
+    found = decision(policy, builders.node(), images={"mirrors": [mirror]})
 
     assert found.driver.image == "registry.test/openfuyao/kae-driver-installer:2.2.0"
     assert found.device_plugin.image == "registry.test/openfuyao/kae-device-plugin:1.4.1"
 
 
 def test_a_node_that_no_policy_matches_gets_nothing() -> None:
-    found = verdict(builders.selecting("tls", pool="tls"), builders.node())
+    found = decision(builders.selecting("tls", pool="tls"), builders.node())
 
     assert (found.policy, found.pool, found.driver.image, found.device_plugin.image) == (None, None, None, None)
     assert found.resources == ()
@@ -154,9 +154,9 @@ def test_a_node_that_no_policy_matches_gets_nothing() -> None:
 def test_the_reason_for_a_policy_is_what_its_selector_says() -> None:
     node = builders.node(labels={"pool": "tls"})
 
-    assert "pool In [tls]" in verdict(builders.selecting("tls", pool="tls"), node).why
-    assert "every node" in verdict(builders.policy(), node).why
-    assert "default" in verdict(builders.policy(default=True), node).why
+    assert "pool In [tls]" in decision(builders.selecting("tls", pool="tls"), node).why
+    assert "every node" in decision(builders.policy(), node).why
+    assert "default" in decision(builders.policy(default=True), node).why
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_reason_for_a_policy_is_what_its_selector_says() -> None:
 def test_a_node_offers_its_devices_times_their_replicas(
     counts: dict[str, str], spec: dict[str, Any], offered: int
 ) -> None:
-    found = verdict(builders.policy(**spec), builders.node(machine=counted(**counts)))
+    found = decision(builders.policy(**spec), builders.node(machine=counted(**counts)))
 
     assert dict(found.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})
 
@@ -202,7 +202,7 @@ def test_one_policy_counts_what_hosts_split_by_it_and_what_guests_were_given(
     every = {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}
     policy = builders.policy(operator=every, driver={"sriov": {"hpre": 4, "zip": 0}})
 
-    found = verdict(policy, builders.node(machine=counted(**counts)))
+    found = decision(policy, builders.node(machine=counted(**counts)))
 
     assert dict(found.resources) == {f"openfuyao.com/kae.{kind}": count for kind, count in offered.items()}
 
@@ -211,13 +211,13 @@ def test_one_policy_counts_what_hosts_split_by_it_and_what_guests_were_given(
 def test_a_driver_that_stays_away_changes_no_device(driver: dict[str, Any], offered: int) -> None:
     node = builders.node(labels={DRIVER_OUT: "false"}, machine=counted(hpre_pf="2"))
 
-    assert verdict(builders.policy(driver=driver), node).resources == (("openfuyao.com/kae.hpre", offered),)
+    assert decision(builders.policy(driver=driver), node).resources == (("openfuyao.com/kae.hpre", offered),)
 
 
 def test_a_node_without_a_device_plugin_offers_nothing() -> None:
     node = builders.node(machine=counted(hpre_pf="2"))
 
-    assert verdict(builders.policy(devicePlugin={"enabled": False}), node).resources == ()
+    assert decision(builders.policy(devicePlugin={"enabled": False}), node).resources == ()
 
 
 def test_nodes_that_no_selector_can_tell_apart_are_judged_once() -> None:
