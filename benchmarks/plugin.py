@@ -21,8 +21,9 @@ import msgspec
 import tabulate
 
 from compiler import devices
-from device_plugin import advertised, loop, plugin, service
+from device_plugin import loop, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from device_plugin.kubelet import advertised, service
 from runtime import shapes, state
 from tests.device_plugin import faults, hosts, kernel, kubelets, machines
 

@@ -8,8 +8,9 @@ import os
 import sys
 from pathlib import Path
 
-from device_plugin import config, paths
-from runtime import configfile, errors, logs, termination
+from device_plugin import config
+from device_plugin.host import paths
+from runtime import errors, logs, shapes, termination
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _list(options, where)
     logs.start("device-plugin")
     try:
-        settings = configfile.load(options.config, config.Config)
+        settings = shapes.load(options.config, config.Config)
         asyncio.run(_serve(options, where, settings))
     except errors.Failure as failure:
         LOG.critical("%s", failure)
@@ -59,7 +60,7 @@ def _list(options: argparse.Namespace, where: paths.Paths) -> int:
     from device_plugin import list_report  # noqa: PLC0415 - a serving plugin needs none of it
 
     try:
-        settings = configfile.load(options.config, config.Config)
+        settings = shapes.load(options.config, config.Config)
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from device_plugin import advertised, health, openssl, paths, sysfs
+from device_plugin.host import health, paths, sysfs
+from device_plugin.kubelet import advertised, openssl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,8 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from device_plugin import config, health, paths, sysfs
+from device_plugin import config
+from device_plugin.host import health, paths, sysfs
 from runtime import shapes
 
 _NOTHING = "-"

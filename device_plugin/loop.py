@@ -6,7 +6,9 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
-from device_plugin import events, plugin, registration, service
+from device_plugin import plugin
+from device_plugin.host import events
+from device_plugin.kubelet import registration, service
 from runtime import errors, lock, shapes, state
 
 LOG = logging.getLogger(__name__)

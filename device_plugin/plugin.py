@@ -5,20 +5,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from device_plugin import (
-    advertised,
-    allocation,
-    config,
-    device_list,
-    flap_damping,
-    health,
-    host_links,
-    paths,
-    preferred_allocation,
-    sysfs,
-)
+from device_plugin import config, host_links
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.service import Refusal
+from device_plugin.host import flap_damping, health, paths, sysfs
+from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
+from device_plugin.kubelet.service import Refusal
 from runtime import errors
 
 LOG = logging.getLogger(__name__)

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 import prometheus_client
 from prometheus_client import core, registry
 
-from device_plugin import advertised, plugin, registration
+from device_plugin import plugin
+from device_plugin.kubelet import advertised, registration
 
 
 class Collector(registry.Collector):

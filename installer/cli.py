@@ -12,7 +12,7 @@ import msgspec
 from installer import config, loop, paths, wiring
 from installer.host import chroot, host_state
 from installer.report import driver_state, report
-from runtime import configfile, errors, logs, process, signals, termination
+from runtime import errors, logs, process, shapes, signals, termination
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _answer(options, host)
     logs.start("installer")
     try:
-        settings = configfile.load(options.config, config.Config)
+        settings = shapes.load(options.config, config.Config)
         _serve(options, host, settings)
     except errors.Failure as failure:
         LOG.critical("%s", failure)
@@ -81,7 +81,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
 
 def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
     try:
-        settings = configfile.load(options.config, config.Config)
+        settings = shapes.load(options.config, config.Config)
         if options.command == "remove":
             return _remove(options, host, settings)
         if options.command == "retry":

@@ -1,8 +1,15 @@
-"""The parts that the configs of several programs share, as the compiler writes them."""
+"""The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, TypeVar
 
 import msgspec
+
+from runtime import errors
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_ORIGIN = "in a pod it is the annotation device.openfuyao.com/config, projected to /etc/kae/config.json"
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -32,3 +39,25 @@ class MetricsEndpoint(Shape, frozen=True, kw_only=True):
     """The endpoint of the metrics."""
 
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
+
+
+def load(path: Path, shape: type[T]) -> T:
+    """Return the config in a JSON file, which must have exactly this shape.
+
+    Raises `errors.ConfigError`, which names the file, the position and the expected value.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise errors.ConfigError(f"The config '{path}' cannot be read ({error.strerror}); {_ORIGIN}.") from error
+    if not content.strip():
+        # The kubelet writes an empty file for an annotation that the pod does not have.
+        raise errors.ConfigError(f"The config '{path}' is empty; {_ORIGIN}.")
+    try:
+        return msgspec.json.decode(content, type=shape, strict=True)
+    except msgspec.ValidationError as error:
+        expected, _, place = str(error).partition(" - at ")
+        where = place.strip("`") or "$"
+        raise errors.ConfigError(f"The config '{path}' does not fit this program at {where}: {expected}.") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise errors.ConfigError(f"The config '{path}' is no JSON: {error}.") from error

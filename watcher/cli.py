@@ -8,7 +8,7 @@ from pathlib import Path
 
 from compiler import errors as compiler_errors
 from compiler.kube import reader
-from runtime import configfile, errors, logs, signals, termination
+from runtime import errors, logs, shapes, signals, termination
 from watcher import config, loop, node_feed, watcher_state
 from watcher.git import credentials, git, repository
 
@@ -30,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     stop = threading.Event()
     signals.set_on_signals(stop)
     try:
-        settings = configfile.load(options.config, config.Config)
+        settings = shapes.load(options.config, config.Config)
         return _once(options, settings, stop) if options.once else _serve(options, settings, stop)
     except (errors.Failure, compiler_errors.WorldError) as failure:
         LOG.critical("%s", failure)

@@ -103,7 +103,7 @@ def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
 
     pool = json.loads(answer.out)["pool"]
     assert (pool["name"], pool["label"]) == ("sick--oe2203", "openfuyao.com/kae.pool.tls")
-    assert pool["reasons"] == ["group 'sick': it is named there", f"mapping 'oe2203': its kernel '{OLD}' matches"]
+    assert pool["reasons"] == ["group 'sick': the group names it", f"mapping 'oe2203': its kernel '{OLD}' matches"]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
     [
         (("--kernel", OLD), 0, "yes  tls: mapping 'oe2203' takes it"),
         (("--kernel", NEW), 0, "yes  tls: mapping 'oe2403' takes it, with an image of its own\n"),
-        (("--kernel", "6.6.1.oe2403"), 0, "from the compile on that finds it in the inventory"),
+        (("--kernel", "6.6.1.oe2403"), 0, "once a compile finds it in the inventory"),
         (("--kernel", UNKNOWN), 0, "no   tls: no mapping covers it"),
         (("--kernel", UNKNOWN), 0, "yes  plain: it has no kernelMappings: one driver for every kernel"),
         (("--kernel", UNKNOWN, "--cluster", "east"), 1, "No policy would serve a node with this kernel."),

@@ -16,7 +16,7 @@ import yaml
 
 from installer import config
 from installer.decide import desired
-from runtime import configfile
+from runtime import shapes
 from tests import project
 from tests.documentation import test_pages
 
@@ -257,7 +257,7 @@ def told(folder: Path, pool: str) -> config.Config:
     manifest = yaml.safe_load((folder / "output" / daemonset(pool)).read_text("utf-8"))
     path = folder / "config.json"
     path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
-    return configfile.load(path, config.Config)
+    return shapes.load(path, config.Config)
 
 
 FREEZE = """\

@@ -17,7 +17,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from compiler import devices
-from device_plugin import config, loop, paths, plugin
+from device_plugin import config, loop, plugin
+from device_plugin.host import paths
 from runtime import shapes, state
 from tests.device_plugin import containers, hosts, kubelets, machines
 

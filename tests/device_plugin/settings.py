@@ -6,7 +6,9 @@ from typing import Any
 import msgspec
 
 from compiler import devices
-from device_plugin import advertised, config, health, paths, sysfs
+from device_plugin import config
+from device_plugin.host import health, paths, sysfs
+from device_plugin.kubelet import advertised
 from runtime import shapes
 from tests.device_plugin import hosts
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import allocation, config
+from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from device_plugin.kubelet import allocation
 from tests.device_plugin import containers, hosts, machines, settings
 
 A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"

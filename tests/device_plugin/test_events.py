@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import events
+from device_plugin.host import events
 from tests.device_plugin import kernel, machines
 
 REAL = next((path for path in sorted(Path("/sys/bus/pci/devices").glob("*/uevent")) if os.access(path, os.W_OK)), None)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_plugin import flap_damping
+from device_plugin.host import flap_damping
 
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 400).map(float)), max_size=40)
 

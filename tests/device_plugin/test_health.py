@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import health
+from device_plugin.host import health
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
 

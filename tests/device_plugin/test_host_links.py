@@ -9,7 +9,9 @@ from pathlib import Path
 import inotify_simple
 import pytest
 
-from device_plugin import host_links, openssl, paths
+from device_plugin import host_links
+from device_plugin.host import paths
+from device_plugin.kubelet import openssl
 from tests.device_plugin import hosts, kernel, machines, settings
 
 HPRE, OTHER = "0000:79:00.0", "0000:b9:00.0"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import openssl
+from device_plugin.kubelet import openssl
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_plugin import paths
+from device_plugin.host import paths
 from runtime import pci
 
 ADDRESSES = st.builds(

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, flap_damping, health, plugin
-from device_plugin.service import Refusal
+from device_plugin import config, plugin
+from device_plugin.host import flap_damping, health
+from device_plugin.kubelet.service import Refusal
 from runtime import errors
 from tests.device_plugin import hosts, machines, settings
 

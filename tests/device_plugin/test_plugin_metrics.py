@@ -7,7 +7,8 @@ import prometheus_client
 import pytest
 from prometheus_client import registry
 
-from device_plugin import plugin, plugin_metrics, registration, service
+from device_plugin import plugin, plugin_metrics
+from device_plugin.kubelet import registration, service
 from tests.device_plugin import hosts, machines, settings
 
 A, B = "0000:79:00.0", "0000:b9:00.0"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from device_plugin import advertised, preferred_allocation
-from device_plugin.preferred_allocation import Load, Request
+from device_plugin.kubelet import advertised, preferred_allocation
+from device_plugin.kubelet.preferred_allocation import Load, Request
 
 BOTH = pytest.mark.parametrize("packed", [False, True], ids=["Balanced", "Packed"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compiler import devices
-from device_plugin import sysfs
+from device_plugin.host import sysfs
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
 

@@ -13,7 +13,7 @@ import yaml
 
 from installer import cli, config, sources
 from installer.store import digests, record
-from runtime import configfile
+from runtime import shapes
 from tests import project
 from tests.documentation import test_pages
 from tests.installer import machines, settings
@@ -106,7 +106,7 @@ def told(policy: Path, folder: Path) -> config.Config:
     template = yaml.safe_load(manifest.read_text("utf-8"))["spec"]["template"]
     path = folder / "config.json"
     path.write_text(template["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
-    return configfile.load(path, config.Config)
+    return shapes.load(path, config.Config)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from compiler.model import cluster
-from runtime import configfile
+from runtime import shapes
 from tests import project
 from tests.documentation import test_drivers, test_pages
 from tests.watcher import fleet
@@ -73,7 +73,7 @@ def test_the_example_becomes_a_config_that_the_watcher_reads(tmp_path: Path) -> 
     manifest = yaml.safe_load((tmp_path / "output/east/watcher/deployment-kae-watcher.yaml").read_text("utf-8"))
     path = tmp_path / "config.json"
     path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")
-    stated = configfile.load(path, config.Config)
+    stated = shapes.load(path, config.Config)
     asked = yaml.safe_load(document)["spec"]["watcher"]
     assert (stated.repository.url, stated.signing) == (asked["repository"]["url"], asked["signing"]["format"])
 

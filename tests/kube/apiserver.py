@@ -237,7 +237,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             for version, kind, item in events:
                 self._tell({"type": kind, "object": item | {"metadata": objects.versioned(item, version)}})
             if state.bookmark_s and not events:
-                self._tell({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(newest)}}})
+                self._send({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(newest)}}})
             seen = newest
         if not self.released.is_set():
             self.wfile.write(b"0\r\n\r\n")
@@ -248,17 +248,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         select.select([self.connection], [], [])
 
     def _tell(self, event: Mapping[str, Any]) -> None:
-        line = json.dumps(event).encode() + b"\n"
-        cut = event["type"] != "BOOKMARK" and self.api.state.cut_events > 0
+        cut = self.api.state.cut_events > 0
+        self._send(event, cut=cut)
         if cut:
             self.api.state.cut_events -= 1
+            raise ConnectionError
+
+    def _send(self, event: Mapping[str, Any], *, cut: bool = False) -> None:
+        line = json.dumps(event).encode() + b"\n"
+        if cut:
             line = line[: len(line) // 2]
         # Events arrive in parts over a slow network.
         for part in (line[:20], line[20:]):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
             self.wfile.flush()
-        if cut:
-            raise ConnectionError
 
     def log_message(self, format: str, *args: Any) -> None:
         """Log nothing; tests read `requests`."""

@@ -45,13 +45,13 @@ def test_a_record_is_a_line_of_json_with_the_fields_of_the_program(
     monkeypatch.setenv("NODE_NAME", "kp920-01")
     logs.start("device-plugin")
 
-    logging.getLogger("device_plugin.advertised").info("%d devices\nin all.", 2, extra={"kind": "hpre"})
+    logging.getLogger("device_plugin.kubelet.advertised").info("%d devices\nin all.", 2, extra={"kind": "hpre"})
 
     (line,) = capture()
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
     assert line == {
         "level": "info",
-        "logger": "device_plugin.advertised",
+        "logger": "device_plugin.kubelet.advertised",
         "message": "2 devices\nin all.",
         "program": "device-plugin",
         "node": "kp920-01",

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from compiler.kube import client, credentials, node_watch, reader
-from runtime import configfile, metrics, state
+from runtime import metrics, shapes, state
 from watcher import cli, loop, node_feed
 
 QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 0.1, 0.2, 0.5, 0.05
@@ -186,13 +186,13 @@ def hurry(clock: Path) -> None:
     for module, name, value in _HURRY:
         assert hasattr(module, name)
         setattr(module, name, value)
-    load = configfile.load
+    load = shapes.load
 
     def hurried(path: Path, shape: type[T]) -> T:
         changes = {"quiet": QUIET_S, "removal_quiet": REMOVAL_S, "interval": INTERVAL_S, "min_commit": COMMIT_S}
         return msgspec.structs.replace(load(path, shape), **{f"{name}_seconds": s for name, s in changes.items()})
 
-    configfile.load = hurried
+    shapes.load = hurried
     with clock.open("rb") as file:
         off = mmap.mmap(file.fileno(), _CLOCK.size, access=mmap.ACCESS_READ)
     right = time.time

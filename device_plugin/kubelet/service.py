@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import grpc
 from grpc import aio
 
-from device_plugin import advertised, config, device_list, preferred_allocation
+from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2 as registry
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
+from device_plugin.kubelet import advertised, device_list, preferred_allocation
 from runtime import shapes
 
 LOG = logging.getLogger(__name__)

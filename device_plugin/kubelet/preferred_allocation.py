@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from device_plugin import advertised
+from device_plugin.kubelet import advertised
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

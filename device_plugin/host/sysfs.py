@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from device_plugin import paths
+from device_plugin.host import paths
 from runtime import pci, readings, shapes
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")

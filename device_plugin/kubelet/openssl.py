@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from device_plugin import paths
+from device_plugin.host import paths
 
 Generation = Literal["1.1", "3.0"]
 

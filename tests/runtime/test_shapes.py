@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from runtime import configfile, errors
+from runtime import errors, shapes
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,7 +20,7 @@ def test_a_config_of_the_right_shape_is_decoded(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text('{"kinds": [{"pf": "a258"}]}')
 
-    assert configfile.load(file, Shape) == Shape((Kind("a258"),))
+    assert shapes.load(file, Shape) == Shape((Kind("a258"),))
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def test_a_wrong_config_is_named_with_the_place_and_what_was_expected(
     file.write_bytes(content)
 
     with pytest.raises(errors.ConfigError) as caught:
-        configfile.load(file, Shape)
+        shapes.load(file, Shape)
 
     assert str(caught.value).startswith(f"The config '{file}' {said}")
 
 
 def test_a_missing_config_is_said_with_where_it_comes_from(tmp_path: Path) -> None:
     with pytest.raises(errors.ConfigError) as caught:
-        configfile.load(tmp_path / "config.json", Shape)
+        shapes.load(tmp_path / "config.json", Shape)
 
     assert str(caught.value) == (
         f"The config '{tmp_path}/config.json' cannot be read (No such file or directory); in a pod it is the "
@@ -60,4 +60,4 @@ def test_a_missing_config_is_said_with_where_it_comes_from(tmp_path: Path) -> No
 
 def test_a_folder_in_place_of_a_config_is_a_failure_too(tmp_path: Path) -> None:
     with pytest.raises(errors.Failure, match="Is a directory"):
-        configfile.load(tmp_path, Shape)
+        shapes.load(tmp_path, Shape)

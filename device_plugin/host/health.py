@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from device_plugin import sysfs
+from device_plugin.host import sysfs
 
 _PASSED_ON = ("vfio-pci", "hisi_acc_vfio_pci")
 """Drivers that hand a function to a virtual machine; the second is HiSilicon's own, for live migration."""

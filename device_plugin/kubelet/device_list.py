@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 
-from device_plugin import advertised
+from device_plugin.kubelet import advertised
 
 
 class DeviceList:

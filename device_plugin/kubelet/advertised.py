@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from device_plugin import health, sysfs
+from device_plugin.host import health, sysfs
 
 _SEPARATOR = "::"
 

@@ -16,9 +16,10 @@ from pathlib import Path
 
 from grpc import aio
 
-from device_plugin import device_list, paths, service
 from device_plugin.api import deviceplugin_v1beta1_pb2_grpc as api_grpc
 from device_plugin.api import pluginregistration_v1_pb2_grpc as registry_grpc
+from device_plugin.host import paths
+from device_plugin.kubelet import device_list, service
 from runtime import errors
 
 LOG = logging.getLogger(__name__)

@@ -6,8 +6,10 @@ for every restart. Several resources in one container give equal mounts for equa
 
 from collections.abc import Sequence
 
-from device_plugin import advertised, config, openssl, paths
+from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
+from device_plugin.host import paths
+from device_plugin.kubelet import advertised, openssl
 
 
 def answer(
