@@ -54,7 +54,7 @@ def kubernetes_release(cluster: definitions.Cluster, source: documents.Document)
 
 
 def engine_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """The settings do not contradict each other, and a GitOps engine knows its repository."""
+    """The settings do not contradict each other, and name the repository of the GitOps engine."""
     gitops = cluster.spec.gitops
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:

@@ -1,4 +1,4 @@
-"""`kae bump`: one version in a policy's file changed in place, so that a pull request shows one line."""
+"""`kae bump`: change one version in a policy's file in place, so that a pull request shows one line."""
 
 import argparse
 import contextlib
@@ -26,7 +26,7 @@ _LISTS = {
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Writes the version, and says what it was."""
+    """Write the version, and print the old one."""
     try:
         return _bumped(arguments)
     except edits.RefusedError as refused:
@@ -174,7 +174,7 @@ def _write(file: document_files.Input, text: str) -> None:
     """Replace the text of the file atomically, and keep its mode; a link stays a link."""
     try:
         target = file.path.resolve(strict=True)
-        # Hidden, so that nobody reads it as a document.
+        # A hidden file is not read as a document.
         handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
         try:
             with os.fdopen(handle, "wb") as new:
@@ -182,7 +182,7 @@ def _write(file: document_files.Input, text: str) -> None:
                 os.fchmod(new.fileno(), stat.S_IMODE(target.stat().st_mode))
             Path(temporary).replace(target)
         finally:
-            with contextlib.suppress(FileNotFoundError):  # It has its place.
+            with contextlib.suppress(FileNotFoundError):  # The rename has moved it.
                 Path(temporary).unlink()
     except OSError as error:
         raise errors.WorldError(f"'{file.name}' cannot be written: {error.strerror}.") from error

@@ -32,7 +32,7 @@ class Outcome:
     key: str
     """The digest of its input."""
     tree: tree.Tree | None
-    """None where its output is current, or where its documents have errors."""
+    """None where its output is current, or its documents have errors."""
     digest: str
     """The digest of its output."""
     findings: Findings

@@ -7,7 +7,7 @@ from compiler import cli
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints the script; `eval "$(kae completion bash)"` in ~/.bashrc makes it work."""
+    """Print the script; `eval "$(kae completion bash)"` in ~/.bashrc makes it work."""
     import shtab  # noqa: PLC0415 - needed here only
 
     sys.stdout.write(shtab.complete(cli.parser(), arguments.shell) + "\n")

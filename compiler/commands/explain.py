@@ -1,4 +1,4 @@
-"""`kae explain`: why each component does, or does not, land on one node, down to the label that decided."""
+"""`kae explain`: why each component runs, or does not run, on one node, down to the label that decides."""
 
 import argparse
 import sys
@@ -76,7 +76,7 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
-        # What is pre-installed has no DaemonSet, and so no affinity.
+        # A pre-installed component has no DaemonSet, and so no affinity.
         for term in plan.serving_terms(governing, opt_out) if governing and part and part.enabled else ():
             yield "  a term of its node affinity:"
             yield from (f"      {line}" for line in _term(term, node))

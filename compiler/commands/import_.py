@@ -1,4 +1,4 @@
-"""`kae import`: what the KAE Operator was told, as documents of the compiler."""
+"""`kae import`: the KAE Operator's settings as documents of the compiler."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ _NAMES = "Use lower-case letters, digits and '-'"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints a KAEPolicy and a KAECluster, and says what of the source has no meaning here."""
+    """Print a KAEPolicy and a KAECluster, and report the options of the source that have no meaning here."""
     wanted = _wanted(arguments)
     file, content = _content(arguments.file)
     read, found = decode.decode(file, content)

@@ -1,4 +1,4 @@
-"""`kae init`: a new GitOps repository, with everything that makes it compile."""
+"""`kae init`: a new GitOps repository that compiles at once."""
 
 import argparse
 import os
@@ -11,11 +11,11 @@ from compiler.inventory import canonical_form, snapshot
 from compiler.project import package_data
 
 _SCHEMAS = ("kaecluster", "kaepolicy")
-"""The languages of policies/, for editors."""
+"""The schemas of the documents in policies/, for editors."""
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Makes the files of a new repository, and says what comes next."""
+    """Make the files of a new repository, and print the next steps."""
     cluster = arguments.cluster
     if not names.is_cluster(cluster):
         raise errors.WorldError(

@@ -1,4 +1,4 @@
-"""`kae plan`: node by node, what each gets and why."""
+"""`kae plan`: the components of each node, and the reasons."""
 
 import argparse
 import dataclasses

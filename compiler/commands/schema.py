@@ -1,4 +1,4 @@
-"""`kae schema`: the languages of the documents and of the programs' config files."""
+"""`kae schema`: the schemas of the documents and of the programs' config files."""
 
 import argparse
 import sys
@@ -11,7 +11,7 @@ from compiler.model import json_schemas
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Prints, or writes, the schemas that the models give."""
+    """Print, or write, the schemas of the models."""
     if arguments.crd:
         sys.stdout.write("---\n".join(canonical.dump_yaml(definition) for definition in json_schemas.crd()))
         return cli.FINE

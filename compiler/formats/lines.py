@@ -5,7 +5,7 @@ import re
 from compiler import diagnostics, wording
 
 SHOWN = 200
-"""Characters of a line that are shown; longer lines are data that nobody reads."""
+"""Characters of a line that are shown; longer lines are data, not text for people."""
 
 _STEP = 1 << 16  # Positions between two checkpoints: small to search, and few even in the largest inventory.
 _BREAK = re.compile(r"[\r\n]")

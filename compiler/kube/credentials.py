@@ -14,7 +14,7 @@ from typing import Any
 from compiler import errors
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where the kubelet puts a pod's token and its cluster's authority (Kubernetes, "Accessing the API from a Pod")."""
+"""The folder of a pod's token and its cluster's authority (Kubernetes, "Accessing the API from a Pod")."""
 
 Load = Callable[[Any], None]
 """Reads all files again and fills in the client's configuration; raises NoAccess."""

@@ -12,16 +12,16 @@ Kind = Literal["KAEPolicy", "KAECluster"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """An option of the operator: where its value goes, or why it goes nowhere."""
+    """An option of the operator: the field that takes its value, or the reason why none does."""
 
     kind: Kind | None = None
-    """The document that takes the value; None where nothing here does."""
+    """The document that takes the value; None where none does."""
     target: documents.Path = ()
     """The field that takes the value."""
     why: str = ""
-    """Why nothing takes the value."""
+    """The reason why no field takes the value."""
     differs: str = ""
-    """The difference that `true` makes here."""
+    """The effect of `true` here, where it differs from the operator's."""
 
 
 def _carried(kind: Kind, *fields: str) -> dict[documents.Path, Option]:

@@ -16,15 +16,15 @@ class Source:
 
     document: documents.Document
     root: documents.Path
-    """The way to the options: none in values, spec in a live object."""
+    """The path of the options: empty in values, spec in a live object."""
     options: Mapping[Any, Any]
     identity: documents.Path
-    """The way to a live object's metadata."""
+    """The path of a live object's metadata."""
     metadata: Mapping[Any, Any]
     """Empty for values, which have none."""
 
     def key(self, at: documents.Path) -> diagnostics.Span:
-        """Return the place of a key."""
+        """Return the position of a key."""
         return self.document.key_span(*at)
 
 

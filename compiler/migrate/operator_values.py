@@ -1,4 +1,4 @@
-"""From the KAE Operator to here: its chart's values, or its live KAEPolicy, as documents of the compiler."""
+"""Translate the KAE Operator's chart values, or its live KAEPolicy, to documents of the compiler."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ _ARGOCD = "# +argocd:skip-file-rendering"
 """A directory Application of Argo CD passes over a file that holds this in a line."""
 
 _SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
-"""Where an editor finds the language of the document, in a repository that `kae init` made."""
+"""The comment that names the schema for editors, by its path in a repository that `kae init` made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,13 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Carried:
-    """A value on its way: the document and the field that take it, and where it comes from."""
+    """A value to translate: the document and the field that take it, and its position in the source."""
 
     kind: operator_options.Kind
     target: documents.Path
     origin: documents.Path
     value: Any
-    """None where the value is a part of one that is carried already, and only its place is of interest."""
+    """None where the value is a part of another one that is translated; then only the position is used."""
 
 
 Step = _Carried | diagnostics.Diagnostic
@@ -74,7 +74,7 @@ class _Origins:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A translated document, and where its values come from."""
+    """A translated document, and the source positions of its values."""
 
     document: documents.Document
     origins: _Origins
@@ -83,7 +83,7 @@ class _Made:
 _KINDS: tuple[operator_options.Kind, ...] = ("KAEPolicy", "KAECluster")
 
 Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
-"""A KAEPolicy and a KAECluster, or nothing where there are errors; and everything that is to be said."""
+"""A KAEPolicy and a KAECluster, or nothing where there are errors; and the findings."""
 
 
 def translated(read: Sequence[documents.Document], names: Names, judge: schema.Judge) -> Translation:
@@ -198,7 +198,7 @@ def _made(source: operator_source.Source, kind: operator_options.Kind, carried: 
 
 
 def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
-    """Set a field of a document in the making."""
+    """Set a field of an unfinished document."""
     *above, last = map(str, path)
     for step in above:
         data = data.setdefault(step, {})

@@ -221,7 +221,7 @@ def _believed(folder: Path) -> Any:
 
 
 def _header(folder: Path, body: str) -> dict[str, Any]:
-    # Inode and change time of a file that is made once: nobody can choose them, and no copy keeps them.
+    # Inode and change time of a file that is made once: they cannot be chosen, and no copy keeps them.
     place = (folder / _TAG).lstat()
     return {"version": 1, "place": [place.st_ino, place.st_ctime_ns], "sha256": tree.digest(body.encode())}
 

@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parents[1]
 def folder(name: str) -> Path:
     """Return the path of schemas/ or templates/."""
     inside = HERE / name
-    # compiler/schema is a package of ours; compiler/schemas and compiler/templates are only in a wheel.
+    # compiler/schema is a Python package; compiler/schemas and compiler/templates exist only in a wheel.
     return inside if inside.is_dir() else HERE.parent / name
 
 

@@ -29,7 +29,7 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
 )
-"""Every kind that output/ can hold, and so every kind of which something may be left over."""
+"""Every kind that output/ can hold, and so every kind of which an object may be left over."""
 
 OURS = "app.kubernetes.io/part-of=kae"
 """The label of every rendered object."""
@@ -160,7 +160,7 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
 
 
 def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[str, ...]:
-    """The nodes that a DaemonSet without a policy serves: those that its nodeSelector and its tolerations allow."""
+    """Return the nodes of a DaemonSet without a policy: those that its nodeSelector and tolerations allow."""
     tolerations = [base.Toleration.model_validate(found) for found in spec.get("tolerations", ())]
     term = tuple(selectors.Requirement(key, "In", (value,)) for key, value in spec.get("nodeSelector", {}).items())
     return tuple(

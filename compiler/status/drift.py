@@ -20,7 +20,7 @@ class Change:
     path: str
     """From the top, as in spec.containers[worker].image."""
     wanted: Any
-    """None for an item of a list that we did not render."""
+    """None for an item of a list that is not rendered."""
     live: Any
     """None where the live object lacks the field."""
 

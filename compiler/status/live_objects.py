@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 _REVISION = "controller-revision-hash"
-"""The label by which the DaemonSet controller knows which template a pod was made of."""
+"""The label with the revision of the template that the DaemonSet controller made a pod from."""
 
 _LONGEST = 300  # characters of a reason: the end of a log may be in it
 
@@ -19,7 +19,7 @@ class Pod:
 
     name: str
     node: str
-    """Where it runs, or is to run."""
+    """The node on which it runs, or will run."""
     owner: str
     """The uid of its DaemonSet."""
     revision: str
@@ -27,13 +27,13 @@ class Pod:
     """Of its first container."""
     ready: bool
     ending: bool
-    """It was told to go."""
+    """True when it is being deleted."""
     reason: str
-    """Why it is not ready, in the cluster's words; may be empty."""
+    """The reason why it is not ready, in the cluster's words; may be empty."""
     since: str
-    """Since when it is ready or not; may be empty."""
+    """The time of the last change of its readiness; may be empty."""
     probed: bool
-    """It runs, and only its readiness probe says no: what that says stands in the events."""
+    """True when it runs and only its readiness probe fails; the probe's message is in the events."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,9 +44,9 @@ class DaemonSet:
     observed: bool
     """True when its controller has observed the newest change to it."""
     desired: int
-    """On how many nodes the controller wants a pod."""
+    """The number of nodes on which the controller wants a pod."""
     max_unavailable: int
-    """Of so many pods, how many may be unavailable in a rollout."""
+    """The number of pods that may be unavailable in a rollout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,12 +56,12 @@ class Deployment:
     replicas: int
     available: int
     reason: str
-    """Why some are not available, in the cluster's words; may be empty."""
+    """The reason why some are not available, in the cluster's words; may be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right of a host to swap its driver."""
+    """A Lease, which admits one host at a time to a driver swap."""
 
     name: str
     holder: str
@@ -72,7 +72,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
-    """A node, as far as it can hold up others."""
+    """The facts of a node that can hold up a rollout."""
 
     name: str
     ready: bool
@@ -227,7 +227,7 @@ def _line(text: str) -> str:
 
 
 def _wanted_node(spec: Mapping[str, Any]) -> str:
-    """The node that the DaemonSet controller made the pod for, by its affinity, where no scheduler has come to it."""
+    """Return the node of a pod that is not scheduled yet, from the affinity that the DaemonSet controller set."""
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     terms = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms") or ()
     fields = (field for term in terms for field in term.get("matchFields") or ())

@@ -1,4 +1,4 @@
-"""Pods against the plan: for each DaemonSet, on which nodes it is not as the plan foretells, and what holds it up."""
+"""Compare pods with the plan: for each DaemonSet, the nodes that deviate, and the nodes that hold up its rollout."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Problem:
     """Empty where there is none."""
     reason: str
     since: str
-    """A time in the cluster's words; may be empty."""
+    """A time as the API server prints it; may be empty."""
     image: str
     """The image of the pod; empty where there is no pod."""
 
@@ -32,11 +32,11 @@ class Wanted:
     namespace: str
     name: str
     app: str
-    """The value of app.kubernetes.io/name that its pods bear."""
+    """The value of app.kubernetes.io/name of its pods."""
     image: str
     """Of the first container of its template."""
     planned: Mapping[str, str]
-    """The nodes that a pod is foretold for, and the image that it shall run."""
+    """The nodes on which the plan has a pod, each with the image of the pod."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ class Rollout:
     problems: tuple[Problem, ...]
     """Sorted by node and pod."""
     held_up_by: tuple[str, ...]
-    """Nodes whose pod is not available, where they are as many as may be: no further pod is replaced before they are
-    well or gone."""
+    """Nodes without an available pod, if the limit of unavailable pods is reached: the controller then replaces no
+    other pod until they recover or leave."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _on_planned_nodes(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
         if not staying:
             yield _missing(node, ending, seen)
             continue
-        # The controller keeps the oldest one; which that is does not matter to whoever reads this.
+        # The controller keeps the oldest one; for this report either will do.
         first, *more = sorted(staying, key=lambda pod: (not pod.ready, pod.name))
         yield from _judged(first, image, seen)
         yield from (_problem("surplus", pod, f"{first.name} is there already") for pod in more)
@@ -147,10 +147,10 @@ def _is_old(pod: live_objects.Pod, seen: Seen) -> bool:
 
 
 def _holders_up(live: live_objects.DaemonSet, problems: Sequence[Problem]) -> tuple[str, ...]:
-    """The nodes without an available pod, where there are pods left to replace and no more may become unavailable.
+    """Return the nodes without an available pod, if pods are left to replace and no more may become unavailable.
 
-    An old pod that is not available is replaced whatever the others do (Kubernetes' rollingUpdate of DaemonSets), so
-    it holds nobody up.
+    The controller always replaces an old pod that is not available (Kubernetes' rollingUpdate of DaemonSets), so such
+    a pod holds up no other.
     """
     old = {found.node for found in problems if found.kind == "old"}
     down = {found.node for found in problems if found.kind in ("not-ready", "missing")}
