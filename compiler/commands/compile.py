@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostic_formats, diagnostics, errors, names, wording
-from compiler.checks import output as output_checks
 from compiler.commands import findings
 from compiler.output import cache, scan, tree
 from compiler.project import document_files, package_data
@@ -132,6 +131,8 @@ def _unchanged(call: _Call) -> int | None:
 
 def _compiled(call: _Call) -> int:
     """Read the documents that changed, compile their clusters, and return the exit code."""
+    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
+
     current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
     fleet, on_documents = _read(call, current)
     outcomes = _outcomes(call, fleet, set(current.values()), sound=not diagnostics.has_errors(on_documents))
@@ -204,6 +205,8 @@ def _progress(number: int, total: int, name: str) -> None:
 
 
 def _left_drivers(call: _Call, outcomes: Iterable[Outcome]) -> Iterable[diagnostics.Diagnostic]:
+    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
+
     for item in outcomes:
         if item.tree:
             recorded = scan.recorded(call.output, item.name)

@@ -5,13 +5,19 @@ import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from compiler import diagnostics, errors, wording
-from compiler.output import diff, index_file, tree
+from compiler.output import index_file, tree
+
+if TYPE_CHECKING:
+    from compiler.output import diff
 
 
-def state(output: Path, wanted: tree.Tree) -> diff.State:
+def state(output: Path, wanted: tree.Tree) -> "diff.State":
     """Compare output/<cluster>/ with the compiled tree. Raises WorldError."""
+    from compiler.output import diff  # noqa: PLC0415 - an unchanged compile compares nothing
+
     return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
 
 
@@ -52,7 +58,7 @@ def recorded(output: Path, cluster: str) -> index_file.Index | None:
         return _recorded(folder, _index(folder)) if folder.is_dir() else None
 
 
-def look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
+def look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
     """Return the content of output/<cluster>/, as far as it concerns a tree of the `wanted` paths. Raises WorldError."""
     with io_errors("read", output):
         return _look(output, cluster, wanted)
@@ -70,7 +76,9 @@ def io_errors(verb: str, output: Path) -> Iterator[None]:
         ) from error
 
 
-def _look(output: Path, cluster: str, wanted: Iterable[str]) -> diff.Observed:
+def _look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
+    from compiler.output import diff  # noqa: PLC0415
+
     folder = output / cluster
     try:
         mode = folder.lstat().st_mode
