@@ -60,15 +60,15 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What a host ended with."""
+    """The end state of a host after a case."""
 
     case: Case
     killed_after: str
     """The step's name; empty where the change has fewer steps."""
     ended: str
-    """new, old or none; whatever else it is, is wrong."""
+    """new, old or none; anything else is a fault."""
     wrong: str
-    """What is not as it must be; empty where all is."""
+    """The faults of the end state; empty where there are none."""
 
 
 class Bench:
@@ -115,7 +115,7 @@ class Bench:
         return name
 
     def wished(self) -> tuple[str, dict[str, Any]]:
-        """What the operation asks for: the image's version, and the config's changes."""
+        """Return the image version and the config changes that the operation asks for."""
         if self.case.operation == "removal":
             return OLD, {"state": "Absent"}
         if self.case.luck != LUCKS[0]:
@@ -123,7 +123,7 @@ class Bench:
         return (NEW if self.case.operation == "upgrade" else OLD), {}
 
     def has(self, version: str) -> bool:
-        """Whether a driver is whole: its modules are loaded, its files are in place, all devices have entries."""
+        """Return whether a driver is whole: its modules are loaded, its files in place, all devices have entries."""
         loaded = {name: module[0] for name, module in self.machine.loaded().items()}
         in_tree = self.case.source == "inTree"
         expected = None if in_tree else version
@@ -138,7 +138,7 @@ class Bench:
         )
 
     def is_clean(self) -> bool:
-        """Whether nothing of a driver is left but the kernel's own."""
+        """Return whether nothing of a driver is left but the kernel's own."""
         host = self.machine.host
         modules = [path for path in host.path("/lib/modules").glob("*/*/**/*.ko") if "/kernel/" not in str(path)]
         libraries = [path for path in host.path(paths.LIBRARIES).rglob("*") if path.is_file()]

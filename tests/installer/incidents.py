@@ -104,12 +104,12 @@ class Users:
 
     @property
     def evicted(self) -> list[str]:
-        """Who was made to go."""
+        """The evicted pods."""
         return self._server.state.evicted
 
 
 def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
-    """Whether a driver is whole and nobody is kept from it: all devices serve everybody, and no change is going on."""
+    """Return whether a driver is whole and open: all devices serve everybody, and no transaction is running."""
     library = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
     return (
         settings.versions(machine) == {version}
@@ -123,6 +123,6 @@ def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
 
 
 def holder(server: apiserver.ApiServer) -> str:
-    """Who holds the Lease; empty where nobody does."""
+    """Return the holder of the Lease; empty where there is none."""
     held = server.lease(settings.MINE)
     return str(held.get("holderIdentity", ""))

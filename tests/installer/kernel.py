@@ -15,7 +15,7 @@ from installer.host import chroot
 from tests.installer.fakes import calls, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
-"""What stands behind the links of the fake programs."""
+"""The target of the links of the fake programs."""
 
 
 @contextlib.contextmanager
@@ -36,7 +36,7 @@ class Host(chroot.Host):
         super().__init__(root, None if chroot else ("env", f"FAKE_ROOT={root}", f"PATH={folders}"))
 
     def run(self, *command: str, timeout_s: float = 120, finish: bool = False) -> str:
-        """What a program of the host prints, as of any host."""
+        """Run a program of the host, fake or real, and return its output."""
         if not self._inside or not self._is_fake(command[0]) or calls.takes_time(str(self.root), list(command)):
             return super().run(*command, timeout_s=timeout_s, finish=finish)
         code, out, text = calls.answer(str(self.root), list(command))

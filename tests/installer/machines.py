@@ -25,7 +25,7 @@ VOLATILE = ("proc", "sys", "dev", "run", "fake")
 
 
 class Options(TypedDict, total=False):
-    """What a machine may have differently."""
+    """The options of a machine."""
 
     functions: Sequence[Function]
     """By default two sockets."""

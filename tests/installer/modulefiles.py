@@ -33,7 +33,7 @@ DRIVER = (*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS))
 
 _OWN_QUEUES = MappingProxyType({"hisi_sec2": 256, "hisi_hpre": 64, "hisi_zip": 64})
 _DEFAULTS = MappingProxyType({"ctx_q_num": 2})
-"""What the parameters are when nothing is said: pf_q_num by module, and those that are not 0."""
+"""The defaults of the parameters: pf_q_num by module, and those that are not 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class ModuleFile:
         return hashlib.sha256(f"{self.name} {self.version}".encode()).hexdigest()[:23].upper()
 
     def told(self) -> tuple[tuple[str, str], ...]:
-        """What the module tells whatever kernel it is for, in order: what its source says with MODULE_INFO."""
+        """Return the MODULE_INFO entries of the module's source in order; they are the same for every kernel."""
         in_tree = self.version == IN_TREE
         own = (("intree", "Y"),) if in_tree else (("version", self.version),)
         alias = tuple(("alias", text) for text in _aliases(self.name))
@@ -82,7 +82,7 @@ def driver(version: str, kernel: str, *names: str) -> Mapping[str, bytes]:
 
 
 def identity(name: str, version: str) -> tuple[str | None, str]:
-    """What /sys/module says of a loaded module of that version: version (none for the kernel's own), srcversion."""
+    """Return version (none for the kernel's own) and srcversion in /sys/module of a loaded module of that version."""
     module = ModuleFile(name=name, version=version, kernel="")
     return (None if version == IN_TREE else version), module.srcversion
 

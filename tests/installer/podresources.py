@@ -36,7 +36,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
     def List(  # noqa: N802 - the kubelet's name
         self, request: pb.ListPodResourcesRequest, context: grpc.ServicerContext
     ) -> pb.ListPodResourcesResponse:
-        """What the kubelet says."""
+        """Answer as the kubelet, or fail as the test set it."""
         self.asked += 1
         deadline = time.monotonic() + self.latency_s
         while time.monotonic() < deadline and context.is_active():

@@ -38,7 +38,7 @@ def on_fake_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def options(machine: machines.Machine, image: Path, stated: config.Config | None = None) -> list[str]:
-    """What to say for a fake host."""
+    """Return the command-line options for a fake host."""
     folder = image.parent
     file = folder / "config.json"
     file.write_text(settings.text(stated or settings.config()))
@@ -60,7 +60,7 @@ def start(*arguments: str, before: tuple[str, ...] = ()) -> "subprocess.Popen[st
 
 
 def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    """What the program in a process of its own says."""
+    """Run the program in a process of its own and return its result."""
     with start(*arguments, before=before) as process:
         out, err = process.communicate(timeout=DEADLINE_S)
     return subprocess.CompletedProcess(arguments, process.returncode, out, err)
@@ -302,7 +302,7 @@ def test_remove_while_an_installer_works_does_nothing_and_says_what_to_do_instea
 
 
 def ready(folder: Path, process: "subprocess.Popen[str]") -> str:
-    """What the probe hears, as soon as it hears something."""
+    """Return the content of the readiness file as soon as it exists."""
     file = folder / "program/ready"
     deadline = time.monotonic() + DEADLINE_S
     while not file.exists():

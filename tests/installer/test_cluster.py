@@ -1,4 +1,4 @@
-"""What is asked of the API server, by the real client over real HTTP."""
+"""Requests to the API server, by the real client over real HTTP."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What is to be done about a host: every branch of INSTALL_POLICY, of the record, and of the kernel mappings."""
+"""Decisions about a host: every branch of INSTALL_POLICY, of the record, and of the kernel mappings."""
 
 import re
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What counts as another wish, and what a config asks of a host."""
+"""Changes of the desired state, and the demands of a config on a host."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Who holds a device: as a real gRPC server says, and as processes show, real ones and ones of a host's folder."""
+"""Device holders: from a real gRPC server, from real processes, and from the process folders of a fake host."""
 
 import ast
 import os
@@ -328,7 +328,7 @@ def test_the_types_written_by_hand_name_everything_of_the_generated_service(repo
 
 
 def members(module: ast.Module) -> dict[str, set[str]]:
-    """What the classes of a module offer, and its functions."""
+    """Return the methods and fields of a module's classes, and its functions."""
     found: dict[str, set[str]] = {}
     for node in module.body:
         if isinstance(node, ast.FunctionDef):

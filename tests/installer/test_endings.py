@@ -72,7 +72,7 @@ class Running:
             self.ended.append("as told")
 
     def says(self, name: str) -> str:
-        """What a file for the probes says; empty where there is none."""
+        """Return the text of a file for the probes; empty where there is none."""
         path = self.folder / name
         return path.read_text().strip() if path.exists() else ""
 

@@ -60,7 +60,7 @@ class Pods:
         return started
 
     def is_ready(self, name: str) -> bool:
-        """Whether the pod of this name is."""
+        """Return whether the pod of this name is ready."""
         return (self._folder / name / "ready").exists()
 
     def end(self) -> None:
@@ -94,7 +94,7 @@ def delay(machine: machines.Machine, command: str, seconds: float) -> None:
 
 
 def called(machine: machines.Machine, command: str) -> Callable[[], bool]:
-    """Whether a command has been called."""
+    """Return a condition that is true once a command has been called."""
     calls = machine.root / "fake/calls"
     return lambda: calls.exists() and any(line.startswith(command) for line in calls.read_text().splitlines())
 

@@ -1,4 +1,4 @@
-"""What the installer keeps on the host: damaged, gone, or not to be written."""
+"""Files of the installer on the host that are damaged, missing, or not writable."""
 
 import json
 from pathlib import Path

@@ -43,7 +43,7 @@ def installed(folder: Path) -> tuple[machines.Machine, Path]:
 
 
 def reported(machine: machines.Machine, image: Path, **changes: Any) -> report.Report:
-    """What an installer of this config would say."""
+    """Return the report of an installer with this config."""
     return settings.wired(machine, image, **changes).report()
 
 
@@ -129,7 +129,7 @@ PROGRAMS = "upgrade"
 
 
 def expected(file: str, text: str) -> str:
-    """What a file of reports/ holds; written anew where that is asked for."""
+    """Return the content of a file in reports/; write the file first where new results are accepted."""
     path = HERE / file
     if project.accepting():
         path.parent.mkdir(exist_ok=True)
@@ -181,7 +181,7 @@ def tried(**changes: Any) -> host_state.HostState:
 
 
 def fact(found: report.Report, name: str) -> str:
-    """What stands behind a name in the upper part of a status, in one line."""
+    """Return the value of a name in the upper part of a status, in one line."""
     said = re.search(rf"^{name} +(.*(?:\n +.*)*)", report.as_status(found), re.MULTILINE)
     assert said is not None
     return " ".join(said[1].split())

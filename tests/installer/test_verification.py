@@ -22,7 +22,7 @@ LOAD, FILES, VFS, NODES = (
 def faults(
     current: host_state.HostState, driver: record.Driver | None = None, served: tuple[str, ...] = (), **changes: Any
 ) -> list[tuple[verification.Sort, str]]:
-    """What is found, for a config that differs from the smallest one as said."""
+    """Return the faults found for a config with these changes to the smallest one."""
     found = verification.faults(settings.config(**changes), current, driver or settings.driver(), served)
     return [(fault.sort, fault.text) for fault in found]
 

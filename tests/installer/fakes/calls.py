@@ -32,7 +32,7 @@ def answer(root: str, words: list[str]) -> tuple[int, str, str]:
 
 
 def takes_time(root: str, words: list[str]) -> bool:
-    """Whether it is planned that this call waits before it fails."""
+    """Return whether this call is planned to wait before it fails."""
     return bool(_planned(disk.Disk(root).value("fake/failures.json", []), words).get("seconds"))
 
 

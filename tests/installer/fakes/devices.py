@@ -28,7 +28,7 @@ _BUS = "sys/bus/pci"
 
 
 def modalias(vendor: str, device: str) -> str:
-    """What a device calls itself, as far as vendor and device go; both as sysfs shows them."""
+    """Return the start of a device's modalias, from its vendor and device IDs as sysfs shows them."""
     return f"pci:v{int(vendor, 16):08X}d{int(device, 16):08X}"
 
 
@@ -48,7 +48,7 @@ class Devices:
         return self._host.names(f"{_BUS}/devices")
 
     def modalias(self, address: str) -> str:
-        """What a function calls itself."""
+        """Return the start of a function's modalias."""
         return modalias(*(self._host.text(f"{_BUS}/devices/{address}/{name}") for name in ("vendor", "device")))
 
     def driver(self, address: str) -> str:
@@ -66,7 +66,7 @@ class Devices:
         return [self._host.lead(f"{folder}/{name}").rpartition("/")[2] for name in sorted(links, key=len)]
 
     def known(self, address: str) -> "dict[str, Any]":
-        """What a test said of a function; empty for functions that have nothing to do with KAE."""
+        """Return the values that a test set for a function; empty for functions that do not belong to KAE."""
         found: dict[str, Any] = self._host.value(f"fake/functions/{address}", {})
         return found
 

@@ -24,7 +24,7 @@ class Disk:
         self.root = root
 
     def at(self, path: str) -> str:
-        """Where a path lies."""
+        """Return the real path of a path of the host."""
         return os.path.join(self.root, path.lstrip("/"))
 
     def data(self, path: str) -> bytes | None:
@@ -44,7 +44,7 @@ class Disk:
         return int(self.text(path) or 0)
 
     def value(self, path: str, default: "Any") -> "Any":
-        """What a file of JSON or of Python literals says; the default where there is none."""
+        """Return the value of a file of JSON or of Python literals; the default where there is none."""
         text = self.text(path)
         return eval(text, dict(_JSON_WORDS)) if text else default  # noqa: S307 - written by tests, and json is slow
 
@@ -85,21 +85,21 @@ class Disk:
         os.symlink(os.path.relpath(self.at(target), os.path.dirname(place)), place)
 
     def lead(self, path: str) -> str:
-        """What is written in a link; empty where there is none."""
+        """Return the target of a link; empty where there is none."""
         try:
             return os.readlink(self.at(path))
         except OSError:
             return ""
 
     def names(self, folder: str) -> list[str]:
-        """What lies in a folder, in order."""
+        """Return the names in a folder, sorted; empty where there is no folder."""
         try:
             return sorted(os.listdir(self.at(folder)))
         except OSError:
             return []
 
     def exists(self, path: str) -> bool:
-        """Whether anything is there, be it a link that leads nowhere."""
+        """Return whether a path exists, including a link without a target."""
         return os.path.lexists(self.at(path))
 
     def remove(self, path: str) -> None:

@@ -12,7 +12,7 @@ _OPTION_FOLDERS = ("usr/lib/modprobe.d", "run/modprobe.d", "etc/modprobe.d")
 
 
 def modinfo(data: bytes) -> dict[str, list[str]]:
-    """What a module file says, key by key; see tests/installer/modulefiles.py."""
+    """Return the values of a module file by key; see tests/installer/modulefiles.py."""
     found: dict[str, list[str]] = {}
     for part in data.split(b"\0"):
         before, equals, value = part.partition(b"=")
@@ -51,7 +51,7 @@ class Index:
         self._host.write(f"{self.folder}/modules.dep", "".join(lines))
 
     def exists(self) -> bool:
-        """Whether the release has a folder."""
+        """Return whether the release has a folder."""
         return self._host.exists(self.folder)
 
     def found(self, name: str) -> list[str]:
@@ -77,12 +77,12 @@ class Index:
 
 
 def serves(aliases: list[str], modalias: str) -> bool:
-    """Whether one of a module's aliases is that of a device; what stands behind vendor and device is not compared."""
+    """Return whether one of a module's aliases fits a device; parts after vendor and device are not compared."""
     return any(alias.startswith(modalias) for alias in aliases)
 
 
 class Options:
-    """What the files of modprobe.d say."""
+    """The lines of the files in modprobe.d."""
 
     def __init__(self, host: disk.Disk) -> None:
         files = {name: folder for folder in _OPTION_FOLDERS for name in host.names(folder) if name.endswith(".conf")}
@@ -95,7 +95,7 @@ class Options:
         return [word for words in found for word in words]
 
     def forbids(self, module: str) -> bool:
-        """Whether udev must not load a module by itself."""
+        """Return whether modprobe.d forbids udev to load a module by itself."""
         return ["blacklist", module] in self._lines
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SIZE = 262144
-"""What lsmod shows of KAE's modules, in bytes."""
+"""The size that lsmod shows for KAE's modules, in bytes."""
 
 _UNFINISHED = "fake/unfinished"
 """Holds the name of a module while it comes or goes."""
@@ -42,7 +42,7 @@ class Kernel:
         return self.host.text("proc/sys/kernel/osrelease")
 
     def has(self, name: str) -> bool:
-        """Whether a module is loaded."""
+        """Return whether a module is loaded."""
         return any(module["name"] == name for module in self._loaded)
 
     def loaded(self) -> list[str]:

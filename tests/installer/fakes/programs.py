@@ -31,7 +31,7 @@ class Programs:
         self._index = index.Index(self.host, self.kernel.release)
 
     def run(self, program: str, arguments: list[str]) -> str:
-        """What a program prints on stdout."""
+        """Run a program and return its stdout."""
         return {
             "modprobe": self._modprobe,
             "rmmod": self._rmmod,
