@@ -54,11 +54,11 @@ NODES = (
     builders.kubernetes_node("new-01", {"pool": "tls"}),
     builders.kubernetes_node("x86-01", {"feature.node.kubernetes.io/pci-0200.present": "true"}),
 )
-"""What kubectl prints of the nodes of cluster east."""
+"""The output of kubectl for the nodes of cluster east."""
 
 
 def listed(nodes: tuple[Any, ...] = NODES) -> str:
-    """What `kubectl get nodes -o json` prints."""
+    """Return the output of `kubectl get nodes -o json`."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(nodes)}, indent=2)
 
 

@@ -1,4 +1,4 @@
-"""What holds for every command: where it runs, how it ends, and what it never shows."""
+"""Rules for every command: where it runs, how it ends, and which data it never shows."""
 
 import os
 import subprocess

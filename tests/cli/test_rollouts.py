@@ -36,7 +36,7 @@ def daemonset(pool: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """What stands below a heading, up to the next one."""
+    """Return the text below a heading, up to the next one."""
     found = re.search(rf"^#+ {re.escape(heading)}\n(.*?)(?=^## |^### |\Z)", text, re.MULTILINE | re.DOTALL)
     assert found, heading
     return found[1]
@@ -64,7 +64,7 @@ def with_block(text: str, heading: str, language: str, body: str) -> str:
 
 
 def run(folder: Path, lines: str) -> str:
-    """What a shell prints for command lines, in a repository of nobody's and with `kae` as it is installed."""
+    """Run command lines in a shell, with `kae` as installed and a neutral git identity, and return the output."""
     programs = project.write(folder.parent / "bin", {"kae": f'#!/bin/sh\nexec {sys.executable} -m compiler "$@"\n'})
     (programs / "kae").chmod(0o755)
     done = subprocess.run(
@@ -163,7 +163,7 @@ def compiled(folder: Path) -> Path:
 
 
 def edited(folder: Path, old: str, new: str, name: str = TLS) -> dict[str, list[str]]:
-    """What an edit of a document changes in output/: by path, the lines that go and come."""
+    """Return the changes in output/ after an edit of a document: by path, the removed and added lines."""
     before = project.tree(folder / "output")
     text = (folder / name).read_text("utf-8")
     assert old in text
@@ -253,7 +253,7 @@ def test_the_first_wave_renames_daemonsets_and_asks_each_host_for_the_driver_tha
 
 
 def told(folder: Path, pool: str) -> config.Config:
-    """What the installers of a pool are told."""
+    """Return the config of a pool's installers."""
     manifest = yaml.safe_load((folder / "output" / daemonset(pool)).read_text("utf-8"))
     path = folder / "config.json"
     path.write_text(manifest["spec"]["template"]["metadata"]["annotations"]["device.openfuyao.com/config"], "utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 _DEADLINE_S = 60.0
-"""What hangs must end one day."""
+"""The time after which a hanging test fails."""
 
 
 @pytest.hookimpl(tryfirst=True)

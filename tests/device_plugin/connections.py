@@ -63,7 +63,7 @@ async def connected(resource: str, socket: Path, within_s: float) -> Client:
 
 
 async def described(registration: registration_rpc.RegistrationStub, within_s: float) -> registration_pb.PluginInfo:
-    """What a plugin says of itself; UnwantedError, which the plugin is told too, when that will not do."""
+    """Return a plugin's information; notify the plugin and raise UnwantedError where it is not acceptable."""
     info = await registration.GetInfo(registration_pb.InfoRequest(), timeout=within_s)
     fault = _fault(info)
     if fault:

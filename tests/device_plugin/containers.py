@@ -1,4 +1,4 @@
-"""What a container gets in the end: the kubelet's merge of the answers that plugins gave for it."""
+"""The final content of a container: the kubelet's merge of the plugins' answers for it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Allocation:
-    """What the kubelet's checkpoint keeps of a container and a resource."""
+    """The kubelet's checkpoint of a container and a resource."""
 
     ids: tuple[str, ...]
     answer: pb.ContainerAllocateResponse
@@ -30,7 +30,7 @@ class Given:
     annotations: Mapping[str, str] = field(default_factory=dict)
     cdi_devices: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
-    """Where two answers differ. The kubelet takes one of them, in no order, and logs the other: a plugin's mistake."""
+    """Conflicts of two answers. The kubelet takes either, in no order, and logs the other: a plugin's mistake."""
 
 
 def merged(answers: Iterable[pb.ContainerAllocateResponse]) -> Given:

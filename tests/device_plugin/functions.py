@@ -47,7 +47,7 @@ class Function:
     isolate: int | None = 0
     """None: the kernel has no such attribute."""
     parent: str = ""
-    """Where it hangs, such as pci0000:78/0000:78:00.0; by default below the bus before its own."""
+    """Its parent below /sys/devices, such as pci0000:78/0000:78:00.0; by default below the bus before its own."""
 
     @property
     def path(self) -> str:
@@ -64,7 +64,7 @@ class Function:
 
     @property
     def entry_prefix(self) -> str:
-        """What the names of its entries begin with; KAE 1 says hisi_sec where KAE 2 says hisi_sec2."""
+        """The prefix of its entries' names; KAE 1 has hisi_sec where KAE 2 has hisi_sec2."""
         return self.kind.module.rstrip("2") if self.layout == "KAE 1" else self.kind.module
 
 

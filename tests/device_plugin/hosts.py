@@ -25,7 +25,7 @@ class State:
     entry: str | None = None
     """The name of its entry, such as hisi_hpre-2."""
     node: bool = False
-    """Whether /dev has its device node."""
+    """True when /dev has its device node."""
     isolate: int | None = None
     vfs: tuple[str, ...] = ()
     """The addresses of its virtual functions."""
@@ -66,7 +66,7 @@ class Host:
         return dict(sorted(self._states.items()))
 
     def node(self, address: str) -> Path:
-        """Where the device node of a function with an entry belongs."""
+        """Return the path of the device node of a function with an entry."""
         return self.dev / self._entry(address)
 
     def add(self, function: Function) -> None:

@@ -20,7 +20,7 @@ Subsystem = Literal["pci", "uacce"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """What the kernel would tell on its netlink socket."""
+    """An event of the kernel on its netlink socket."""
 
     action: Action
     path: str

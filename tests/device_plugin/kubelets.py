@@ -157,7 +157,7 @@ class Kubelet:
         return tuple(response.container_responses[0].deviceIDs) if response.container_responses else ()
 
     async def start_container(self, container: str) -> containers.Given:
-        """What a container is started with, the first time and each time after; RefusedError when it cannot be."""
+        """Start a container, the first time or again, and return what it gets; raise RefusedError when it cannot."""
         for resource, allocation in self._allocations.get(container, {}).items():
             client = self.resources().get(resource, registrations.Resource()).client
             if client and client.options.pre_start_required:
@@ -166,7 +166,7 @@ class Kubelet:
         return self.given(container)
 
     def given(self, container: str) -> containers.Given:
-        """What a container has, merged over its resources."""
+        """Return what a container has, merged over its resources."""
         kept = self._allocations.get(container, {})
         return containers.merged(kept[resource].answer for resource in kept)
 

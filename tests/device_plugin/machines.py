@@ -29,7 +29,7 @@ _NEW_ALGORITHMS = {
 
 
 class Options(TypedDict, total=False):
-    """What `hosts.Host` also takes."""
+    """The options of a machine beyond those of `hosts.Host`."""
 
     mknod: bool
     tell: Callable[[kernel.Event], None]

@@ -14,7 +14,7 @@ from device_plugin.api import pluginregistration_v1_pb2_grpc as registration_rpc
 
 
 class Registration(registration_rpc.RegistrationServicer):
-    """What a plugin tells of itself."""
+    """The registration service of a plugin."""
 
     def __init__(self, name: str) -> None:
         self.info = registration_pb.PluginInfo(type="DevicePlugin", name=name, supported_versions=["v1beta1"])
@@ -49,7 +49,7 @@ class Plugin(rpc.DevicePluginServicer):
     def __init__(self, *devices: pb.Device) -> None:
         self.first = devices
         self.lists: asyncio.Queue[Sequence[pb.Device] | None] = asyncio.Queue()
-        """What the youngest stream says next; `None` ends it."""
+        """The next lists of the latest stream; `None` ends it."""
         self.options = pb.DevicePluginOptions()
         self.answer = pb.ContainerAllocateResponse(envs={"KAE": "1"})
         self.wish: Sequence[str] = ()

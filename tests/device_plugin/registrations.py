@@ -51,7 +51,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """What the kubelet knows of a resource."""
+    """The kubelet's state of a resource."""
 
     devices: Mapping[str, pb.Device] = dataclasses.field(default_factory=lambda: MappingProxyType({}))
     """The last list; all of it unhealthy when the connection is lost."""

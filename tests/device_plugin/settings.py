@@ -1,4 +1,4 @@
-"""What tests tell the plugin: a config of every kind, and the places of a fake host."""
+"""Settings of the plugin for tests: a config of every kind, and the paths of a fake host."""
 
 import json
 from typing import Any
@@ -50,7 +50,7 @@ def where(host: hosts.Host) -> paths.Paths:
 
 
 def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
-    """What a look at the host finds."""
+    """Return a scan of the host for these kinds."""
     stated = settings(*names)
     return sysfs.scan(where(host), stated.vendor, stated.kinds)
 
@@ -69,7 +69,7 @@ def entry(host: hosts.Host, address: str) -> sysfs.Entry:
 
 
 def offered(host: hosts.Host, *, changing: bool = False) -> tuple[advertised.Device, ...]:
-    """What of the host is offered."""
+    """Return the advertised devices of a host."""
     return tuple(
         advertised.Device(function=found, reasons=health.reasons(found, changing=changing))
         for found in scanned(host).functions

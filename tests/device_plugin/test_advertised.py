@@ -1,4 +1,4 @@
-"""What the kubelet is told of a resource."""
+"""The devices that the kubelet gets for a resource."""
 
 from collections.abc import Callable
 from pathlib import Path

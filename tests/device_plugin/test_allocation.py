@@ -1,4 +1,4 @@
-"""What a container gets: the same for the same devices, and nothing that two answers disagree about."""
+"""The answer for a container: the same for the same devices, and free of conflicts with other answers."""
 
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def test_the_types_written_by_hand_name_every_class_and_method_of_the_generated_
 
 
 def members(module: ast.Module) -> dict[str, set[str]]:
-    """What the stub and servicer classes of a module offer, and the functions that add them to a server."""
+    """Return the methods of a module's stub and servicer classes, and the functions that add them to a server."""
     found = {node.name: set[str]() for node in module.body if isinstance(node, ast.FunctionDef)}
     for node in module.body:
         if isinstance(node, ast.ClassDef) and node.name.endswith(("Stub", "Servicer")):

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def options(host: hosts.Host, folder: Path) -> list[str]:
-    """What to say for a fake host, with a config for all kinds."""
+    """Return the command-line options for a fake host, with a config for all kinds."""
     file = folder / "config.json"
     file.write_text(settings.text(settings.settings()))
     pairs = {

@@ -1,4 +1,4 @@
-"""What wakes the plugin: only what may matter, and only from the kernel."""
+"""Events that wake the plugin: only relevant ones, and only from the kernel."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ REAL = next((path for path in sorted(Path("/sys/bus/pci/devices").glob("*/uevent
 
 
 def may_speak() -> bool:
-    """Whether this process has CAP_NET_ADMIN, number 12 of linux/capability.h."""
+    """Return whether this process has CAP_NET_ADMIN, number 12 of linux/capability.h."""
     status = Path("/proc/self/status").read_text()
     return bool(int(status.partition("CapEff:")[2].split()[0], 16) >> 12 & 1)
 

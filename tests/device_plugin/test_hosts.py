@@ -161,7 +161,7 @@ def test_a_binding_can_stop_where_the_entry_is_listed_without_attributes_and_nod
 
 
 def lacks_attributes(entry: Path) -> bool:
-    """Whether an entry lacks an attribute and is nevertheless still listed."""
+    """Return whether an entry lacks an attribute and is nevertheless still listed."""
     try:
         opened = os.open(entry, os.O_DIRECTORY)
     except FileNotFoundError:

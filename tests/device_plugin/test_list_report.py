@@ -59,7 +59,7 @@ EVERY = pytest.mark.parametrize("name", MACHINES)
 
 
 def expected(file: str, text: str) -> str:
-    """What a file of listings/ holds; written anew where that is asked for."""
+    """Return the content of a file in listings/; write the file first where new results are accepted."""
     path = HERE / file
     if project.accepting():
         path.parent.mkdir(exist_ok=True)

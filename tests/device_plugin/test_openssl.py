@@ -43,7 +43,7 @@ default_bits = 1024
 [ last ]
 x = 1
 """
-"""What distributions write, with two things in it that show whether OpenSSL took it."""
+"""A distribution's file, with two additions that show whether OpenSSL read it."""
 
 VARIANT = openssl.Variant(generation="3.0", libraries=True)
 

@@ -39,7 +39,7 @@ def told(node: plugin.Plugin, resource: str = HPRE) -> dict[str, bool]:
 
 
 def reasons(node: plugin.Plugin, address: str = A) -> list[str]:
-    """What is wrong with a device, in codes."""
+    """Return the codes of a device's faults."""
     (found,) = (device.reasons for device in node.devices if device.function.address == address)
     return [reason.code for reason in found]
 

@@ -1,4 +1,4 @@
-"""What sysfs says is read as it stands, in both layouts, while it changes, and where it is broken."""
+"""Reading sysfs in both layouts, while it changes, and where it is broken."""
 
 import os
 import random
@@ -21,12 +21,12 @@ Machine = Callable[[Path], hosts.Host]
 
 
 def entry_folder(host: hosts.Host, address: str) -> Path:
-    """Where the entry of a function is."""
+    """Return the folder of a function's entry."""
     return host.sysfs / "bus/pci/devices" / address / "uacce" / str(host.states()[address].entry)
 
 
 def attribute(host: hosts.Host, address: str, name: str) -> Path:
-    """Where an attribute of an entry is, whatever the layout."""
+    """Return the path of an entry's attribute in either layout."""
     folder = entry_folder(host, address)
     return folder / name if (folder / name).exists() else folder / "attrs" / name
 

@@ -1,4 +1,4 @@
-"""What a cluster was, and whether what a branch holds is of it."""
+"""The history of a cluster, and the check that a branch holds only states of it."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -135,7 +135,7 @@ class Chronicle:
 
 
 def serials(nodes: Nodes) -> dict[str, str]:
-    """What tells the versions of a node from each other, for people."""
+    """Return texts by which people can tell the versions of a node apart."""
     return {
         name: f"{node.labels.get('serial')} {node.profile.kernel_version[-3:]} {sorted(node.profile.labels.values())}"
         for name, node in nodes.items()

@@ -50,7 +50,7 @@ class Faults(harms.Harms):
 
 
 def table(rig: Faults) -> Iterator[str]:
-    """What was done, and how it came out, a line each."""
+    """Yield a table of the faults and their recovery, line by line."""
     yield "fault                 count  slowest recovery"
     for name, count in sorted(rig.counts.items()):
         yield f"{name:20} {count:6}  {rig.slowest[name]:8.2f} s"

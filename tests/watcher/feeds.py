@@ -33,7 +33,7 @@ def raw(name: str, **labels: str) -> dict[str, Any]:
 
 
 def event(kind: str, item: Mapping[str, Any]) -> node_watch.Event:
-    """What is told of it: its metadata."""
+    """Return the event of an item, with its metadata alone."""
     return node_watch.Event(kind, {"metadata": item["metadata"]})
 
 
@@ -62,12 +62,12 @@ class Watch:
 
 @dataclass
 class Cluster:
-    """What is listed, one entry a list and the last one for ever, and what each watch tells."""
+    """A cluster's lists, the last of which repeats for ever, and the events of each watch."""
 
     lists: list[Sequence[dict[str, Any]] | Exception]
     watches: list[Step | None] = field(default_factory=list)
     nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What a GET answers; empty: what was listed."""
+    """The answers to a GET; the listed nodes where empty."""
     broken: bool = False
     """Lists break off after their first page."""
     asked: list[str] = field(default_factory=list)
@@ -105,7 +105,7 @@ class Cluster:
 
 @dataclass
 class Heard:
-    """Who hears of nodes, and writes it down."""
+    """A listener of the node feed that records its calls."""
 
     words: list[str] = field(default_factory=list)
     nodes: dict[str, snapshot.Node] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What can happen to a watcher, a method each: it ends when the cause has gone, and leaves the recovery to others."""
+"""Faults of a watcher, one per method: each ends when its cause has gone, and leaves the recovery to others."""
 
 import contextlib
 import shutil

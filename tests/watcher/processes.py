@@ -54,6 +54,6 @@ def size(folder: Path) -> int:
 
 
 def memory_of(pid: int) -> int:
-    """What a process has for itself, in bytes."""
+    """Return the memory that a process has for itself, in bytes."""
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon"))

@@ -31,13 +31,13 @@ PATH = "inventory/east.json"
 """The file of the cluster that tests use."""
 
 PUSHED = [f"100644 {PATH}"]
-"""What a commit of ours changes."""
+"""The changes of a commit of the watcher."""
 
 TIMING = repository.Timing(timeout_s=30, pause_s=0.01, longest_pause_s=0.1, tries=60)
 
 
 def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
-    """What git says, as a person's git would."""
+    """Run git as a person would and return its output."""
     ended = subprocess.run(
         ["git", *arguments],
         input=stdin,
@@ -52,7 +52,7 @@ def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | No
 
 @functools.cache
 def _template(object_format: str) -> "tempfile.TemporaryDirectory[str]":
-    """What every repository begins as, made once, as each call of git takes its time; it goes with the process."""
+    """Return the initial content of every repository, made once per process because each call of git takes time."""
     folder = tempfile.TemporaryDirectory()
     made = ("--git-dir", folder.name)
     git("init", "--quiet", "--bare", "--template=", "-b", "main", f"--object-format={object_format}", folder.name)
@@ -113,7 +113,7 @@ class Remote:
         return self("rev-list", branch).splitlines()
 
     def changed(self, commit: str) -> list[str]:
-        """What differs from the parents: mode and path."""
+        """Return the mode and path of each file that differs from the parents."""
         raw = self("diff-tree", "-r", "--root", "--no-commit-id", commit).splitlines()
         return [f"{line.split()[1]} {line.partition(chr(9))[2]}" for line in raw]
 

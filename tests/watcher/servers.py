@@ -1,6 +1,6 @@
-"""What serves repositories: git's own daemon, its CGI program behind a web server, and sshd.
+"""Servers of repositories: git's own daemon, its CGI program behind a web server, and sshd.
 
-How a server fails, a test says by its attributes, also while it serves. All listen on loopback.
+A test sets by attributes how a server fails, also while it serves. All listen on loopback.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""What the watcher is told by its files: a config, and the way to an API server."""
+"""Files that configure the watcher: a config, and access to an API server."""
 
 import json
 from pathlib import Path

@@ -36,7 +36,7 @@ class Bench:
     remote: remotes.Remote
 
     def options(self, *more: str, url: str | None = None, **changes: Any) -> list[str]:
-        """What to say, with these fields of the config changed."""
+        """Return the command-line options, with these fields of the config changed."""
         pairs = {
             "--config": settings.config(self.folder, url or self.remote.url, **changes),
             "--kubeconfig": self.server.kubeconfig,
@@ -67,7 +67,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    """What the program logs in this process, whose signals and handlers are not the program's."""
+    """The log of the program in this process, where it sets up neither signals nor log handlers."""
     monkeypatch.setattr(signals, "set_on_signals", lambda _: None)
     monkeypatch.setattr(logs, "start", lambda _: None)
     caplog.set_level("INFO", "watcher")

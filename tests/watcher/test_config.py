@@ -116,7 +116,7 @@ def test_an_interval_of_nothing_is_refused(interval: str) -> None:
 
 
 def interval_rule() -> jsonschema.Draft202012Validator:
-    """What the language says of spec.watcher.interval."""
+    """Return a validator for spec.watcher.interval, from its schema."""
     language = json.loads((ROOT / "schemas" / "kaecluster.json").read_text("utf-8"))
     return jsonschema.Draft202012Validator(language["$defs"]["Watcher"]["properties"]["interval"])
 

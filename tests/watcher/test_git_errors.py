@@ -1,4 +1,4 @@
-"""What git, ssh and the git hosts say, and what sort of failure that is."""
+"""Messages of git, ssh and the git hosts, and the kind of failure of each."""
 
 import errno
 from pathlib import Path

@@ -43,7 +43,7 @@ class Bench:
         self.loop.turn()
 
     def git(self, *words: str) -> str:
-        """What git says of the repository."""
+        """Run git in the repository and return its output."""
         return subprocess.run(
             ("git", "-C", str(self.origin), *words), check=True, capture_output=True, text=True
         ).stdout.strip()

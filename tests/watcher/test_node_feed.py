@@ -1,4 +1,4 @@
-"""Where nodes come from, against a cluster of values: no HTTP, and no clock but the test's."""
+"""The node feed, against a cluster of values: no HTTP, and no clock but the test's."""
 
 import threading
 from collections.abc import Sequence

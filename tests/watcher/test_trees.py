@@ -1,4 +1,4 @@
-"""What a commit of ours leaves as it was."""
+"""Parts of a tree that a commit of the watcher leaves unchanged."""
 
 from collections.abc import Iterator
 from pathlib import Path
