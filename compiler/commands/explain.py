@@ -35,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
-    """Return the cluster and the name of the node that `wanted` means, in the clusters that were chosen."""
+    """Return the cluster and the name of the node that `wanted` names, among the selected clusters."""
     stated, _, name = wanted.rpartition("/")
     load.require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
     matches = [

@@ -1,4 +1,4 @@
-"""`kae preflight`: which policy would serve a kernel that no node runs yet, and with which image."""
+"""`kae preflight`: the policies and images that would serve a kernel that no node runs yet."""
 
 import argparse
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""Accepted documents to typed values: raw data ends here."""
+"""Convert accepted documents, which are raw data, to typed values."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

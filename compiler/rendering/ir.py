@@ -123,7 +123,7 @@ class KernelRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRule:
-    """The pool of nodes with these two answers; None is a question that is not asked."""
+    """The pool of the nodes in this group and with these kernels; None matches every node."""
 
     name: str
     group: str | None

@@ -1,4 +1,4 @@
-"""NodeFeatureRules: how NFD comes to the labels by which DaemonSets find their nodes."""
+"""NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
 from collections.abc import Iterator, Sequence
 
@@ -58,7 +58,7 @@ def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
         for entry in found:
             if entry.kernel is not None:
                 yield ir.KernelRule(name=entry.name, operator="In", value=entry.kernel)
-        # Of a mapping with a pool for each kernel this takes the kernels that have none: no later mapping may.
+        # If a mapping has a pool for each kernel, this rule takes its other kernels, so that no later mapping does.
         if mapping.regexp is not None:
             yield ir.KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
         elif mapping.literal is not None and not any(entry.kernel for entry in found):

@@ -38,8 +38,8 @@ LEASES = "kae-driver-"
 """The prefix of the names of the driver's Leases."""
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
-"""missing: not in the cluster. extra: in the cluster and not in output/. kept: the same, on purpose: what others have
-in it would go with it. ending: there, and being deleted."""
+"""missing: not in the cluster. extra: in the cluster and not in output/. kept: like extra, but kept on
+purpose, because objects of others would be removed with it. ending: in the cluster, and being deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

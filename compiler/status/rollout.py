@@ -7,7 +7,7 @@ from typing import Literal
 from compiler.status import live_objects
 
 Kind = Literal["missing", "surplus", "not-ready", "old", "image"]
-"""missing: no pod where one is planned. surplus: one too many. old: of an older template. image: runs another one."""
+"""missing: no pod where one is planned. surplus: an unplanned pod. old: an older template. image: another image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +103,7 @@ def _on_planned_nodes(wanted: Wanted, seen: Seen) -> Iterator[Problem]:
         if not staying:
             yield _missing(node, ending, seen)
             continue
-        # The controller keeps the oldest one; for this report either will do.
+        # The controller keeps the oldest pod; for this report any of them will do.
         first, *more = sorted(staying, key=lambda pod: (not pod.ready, pod.name))
         yield from _judged(first, image, seen)
         yield from (_problem("surplus", pod, f"{first.name} is there already") for pod in more)
