@@ -1,4 +1,4 @@
-"""Prints the table: median of several runs, of whole processes, with their peak memory."""
+"""Print the table: the medians of several runs of whole processes, with their peak memory."""
 
 import os
 import shutil
@@ -30,12 +30,12 @@ class Figure:
     peak_mib: float
 
     def row(self) -> tuple[str, str, str, str]:
-        """The figure as a line of the table."""
+        """Return the figure as a line of the table."""
         return self.case, f"{self.wall_s * 1000:.0f} ms", f"{self.cpu_s * 1000:.0f} ms", f"{self.peak_mib:.0f} MiB"
 
 
 def measured(case: str, command: Sequence[str], folder: Path, before: Callable[[], object], runs: int) -> Figure:
-    """The medians of several runs of a command, each after `before`, and one run more that does not count."""
+    """Return the medians of several runs of a command, each after `before`; one more run first does not count."""
     found = []
     for _ in range(runs + 1):
         before()
@@ -51,7 +51,7 @@ def measured(case: str, command: Sequence[str], folder: Path, before: Callable[[
 
 
 def cold(folder: Path) -> Callable[[], None]:
-    """Makes a project forget what it compiled."""
+    """Delete a project's cache and output."""
 
     def forget() -> None:
         for name in ("output", ".kae_cache"):
@@ -61,11 +61,11 @@ def cold(folder: Path) -> Callable[[], None]:
 
 
 def nothing() -> None:
-    """A run that needs no preparation."""
+    """Prepare nothing."""
 
 
 def small(top: Path) -> Iterator[Figure]:
-    """Eleven nodes, cold and unchanged."""
+    """Measure eleven nodes, cold and unchanged."""
     folder = fleets.project(top / "small")
     fleets.answer(folder / "inventory" / "small.json", 11)
     yield measured("11 nodes, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
@@ -84,7 +84,7 @@ def raw(top: Path, count: int, runs: int) -> Iterator[Figure]:
 
 
 def canonical(top: Path, count: int) -> Iterator[Figure]:
-    """The canonical inventory of many nodes."""
+    """Measure the canonical inventory of many nodes."""
     folder = fleets.project(top / f"canonical{count}")
     path = folder / "inventory" / "large.json"
     _reduce(count, path)
@@ -93,7 +93,7 @@ def canonical(top: Path, count: int) -> Iterator[Figure]:
 
 
 def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
-    """Many clusters, one of which has changed."""
+    """Measure many clusters, one of which has changed."""
     folder = fleets.project(top / "clusters")
     first = folder / "inventory" / "cluster-000.json"
     _reduce(size, first)
@@ -114,7 +114,7 @@ def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
 
 
 def _reduce(count: int, path: Path) -> None:
-    """Makes the canonical inventory of so many nodes, of the cluster that the file is named after."""
+    """Write the canonical inventory of `count` nodes of the cluster that the file is named after."""
     raw = path.with_name("answer")
     fleets.answer(raw, count)
     with raw.open() as answer, path.open("w") as inventory:
@@ -123,7 +123,7 @@ def _reduce(count: int, path: Path) -> None:
 
 
 def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:
-    """The same grouping by helm, and our output built by kustomize, where they are found."""
+    """Measure the same grouping by helm, and kustomize on the output of kae, where the tools are installed."""
     helm, kubectl = shutil.which("helm"), shutil.which("kubectl", path=str(Path(sys.executable).parent))
     if helm:
         command = (helm, "template", str(CHART), "--values", str(nodes))
@@ -133,7 +133,7 @@ def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:
 
 
 def main() -> None:
-    """Measures everything, in a folder of its own."""
+    """Measure everything, in a temporary folder."""
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as name:

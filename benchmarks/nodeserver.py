@@ -1,7 +1,7 @@
 """A stand-in API server in a process of its own: nodes as large as real ones, over real HTTP, that never rest.
 
-It answers what the watcher asks: pages of nodes, one node, and a watch of their metadata. What it is to do it is told
-through a pipe, in words of `Order`; each is answered with the moment at which it was done.
+It serves the requests of the watcher: pages of nodes, one node, and a watch of their metadata. A pipe carries each
+`Order` to it, and the time at which the order was done back.
 """
 
 import http.server
@@ -23,10 +23,10 @@ TURN = "example.com/turn"
 
 _FIRST = 1000
 _BEAT_S = 300
-"""A kubelet writes a node's status so often where nothing changes (nodeStatusReportFrequency)."""
+"""The seconds between two status reports of an unchanged node (the kubelet's nodeStatusReportFrequency)."""
 
 _IMAGES = 50
-"""A kubelet names so many images (nodeStatusMaxImages)."""
+"""The most images that a kubelet reports (nodeStatusMaxImages)."""
 
 _MANAGERS = ("kubelet", "kube-controller-manager", "nfd-master", "kubeadm", "cilium-operator")
 
@@ -39,21 +39,21 @@ class Order(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was served so far."""
+    """The counts of the requests and changes so far."""
 
     lists: int
     gets: int
     events: int
     changes: int
-    """Of labels, that were made."""
+    """The number of changed labels."""
     listing: bool
-    """Whether somebody is in the middle of a list."""
+    """True while a client reads a list."""
     longest_list_s: float
 
 
 class _Row(NamedTuple):
     head: bytes
-    """The metadata, without what changes."""
+    """The metadata, without the parts that change."""
     tail: bytes
     """Everything after the metadata."""
 
@@ -64,7 +64,7 @@ class _Fleet:
     turns: dict[str, int] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=dict)
     events: list[str] = field(default_factory=list)
-    """The names of nodes that something happened to; the first has the version after the first."""
+    """The names of changed nodes in order; the first change has the version after the first."""
     served: dict[str, int] = field(default_factory=lambda: {"lists": 0, "gets": 0, "events": 0})
     list_began_s: float | None = None
     longest_list_s: float = 0.0
@@ -160,18 +160,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(text)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes in the middle of an answer is no error here."""
+        """Ignore a client that leaves in the middle of an answer."""
 
 
 def serve(orders: "connection.Connection[Any, Any]", count: int) -> None:
-    """Serves so many nodes; tells its port and the size of a node in bytes first, and then does as it is told."""
+    """Serve `count` nodes: first send the port and the bytes of a node, then carry out orders until `end`."""
     fleet = _Fleet(rows=dict(map(_row, fleets.nodes(count))))
     names = list(fleet.rows)
     server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"fleet": fleet}))
@@ -193,7 +193,7 @@ def serve(orders: "connection.Connection[Any, Any]", count: int) -> None:
 
 
 def _change(fleet: _Fleet, names: list[str], rate: list[int], stop: threading.Event) -> None:
-    """Heartbeats of all nodes by turns, and changes of labels at the rate that is wanted."""
+    """Send heartbeats of random nodes, and change labels of random nodes at the requested rate."""
     chance = random.Random(0)  # noqa: S311 - which node it is
     tick_s = 0.05
     beats = changes = 0.0

@@ -35,12 +35,12 @@ HPRE = devices.KINDS[0].resource
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds, of many of the same."""
+    """The seconds that repeated measurements of one thing took."""
 
     seconds: Sequence[float]
 
     def __str__(self) -> str:
-        """The median, the 99th percentile and the worst."""
+        """Return the median, the 99th percentile and the worst."""
         ordered = sorted(self.seconds)
         high = ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]
         return f"median {_ms(statistics.median(ordered))}, p99 {_ms(high)}, worst {_ms(ordered[-1])}, n={len(ordered)}"
@@ -70,7 +70,7 @@ async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubel
 
 
 async def unplug_times(root: Path) -> Times:
-    """From the unplugging of a device to the list that lacks it."""
+    """Return the times from the unplugging of a device to the list without it."""
     seconds = []
     async with together(root) as (host, kubelet):
         for _ in range(SAMPLES):
@@ -84,7 +84,7 @@ async def unplug_times(root: Path) -> Times:
 
 
 async def isolation_times(root: Path) -> Times:
-    """From the isolation of a device, of which no event tells, to the list in which it is unhealthy."""
+    """Return the times from the isolation of a device, which sends no event, to the list in which it is unhealthy."""
     seconds = []
     async with together(root) as (host, kubelet):
         for left, address in ((1, "0000:79:00.0"), (0, "0000:b9:00.0")):
@@ -98,7 +98,7 @@ async def isolation_times(root: Path) -> Times:
 
 
 async def allocate_times(root: Path) -> Times:
-    """From the call to its answer."""
+    """Return the times from the call to its answer."""
     seconds = []
     async with together(root) as (_, kubelet):
         for turn in range(SAMPLES):
@@ -110,7 +110,7 @@ async def allocate_times(root: Path) -> Times:
 
 
 def largest_list() -> int:
-    """Bytes of the list of 64 devices with 128 replicas each, all on a NUMA node."""
+    """Return the bytes of the list of 64 devices with 128 replicas each, all on a NUMA node."""
     replicas = tuple(
         advertised.Replica(id=advertised.replica_id(f"0000:{bus:02x}:00.0", share), healthy=False, numa_node=1)
         for bus in range(64)
@@ -146,7 +146,7 @@ def process(root: Path, *, metrics: bool) -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def start_times(root: Path) -> Times:
-    """From the start of the process to the kubelet's first list of every resource."""
+    """Return the times from the start of the process to the kubelet's first list of every resource."""
     seconds = []
     for turn in range(10):
         with process(root / str(turn), metrics=False) as running:
@@ -158,7 +158,7 @@ async def start_times(root: Path) -> Times:
 
 
 def idle(root: Path, *, metrics: bool) -> tuple[float, float]:
-    """Resident MiB, and processor time as a share of one processor, of a plugin that has nothing to do."""
+    """Return the resident MiB, and the share of one processor, of an idle plugin."""
 
     async def watched() -> tuple[float, float]:
         with process(root, metrics=metrics) as running:

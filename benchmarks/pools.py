@@ -74,7 +74,7 @@ def project(folder: Path, count: int) -> Path:
 
 
 def main() -> None:
-    """Measures in a folder of its own."""
+    """Measure in a temporary folder."""
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[1])
     rows = []
     with tempfile.TemporaryDirectory() as name:

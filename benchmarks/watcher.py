@@ -53,22 +53,22 @@ class Api:
     """Bytes of a node."""
 
     def __call__(self, verb: str, number: int = 0) -> Any:
-        """Gives an order; the moment at which it was done, or the counts."""
+        """Give an order; return the time at which it was done, or the counts."""
         self.orders.send(nodeserver.Order(verb, number))
         return self.orders.recv()
 
 
 @dataclass
 class Memory:
-    """Resident MiB of the watcher, looked at again and again."""
+    """The resident MiB of the watcher, sampled repeatedly."""
 
     peak: float = 0.0
     with_children: float = 0.0
-    """The highest sum of it and the git programs that it had started."""
+    """The highest sum of the watcher's memory and that of its git processes."""
     steady: list[float] = field(default_factory=list)
 
     def look(self, pid: int) -> None:
-        """Looks once."""
+        """Take one sample."""
         own = _status(pid, "VmRSS")
         self.steady.append(own)
         self.peak = max(self.peak, _status(pid, "VmHWM"))
@@ -130,13 +130,13 @@ def watcher(root: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def commits(root: Path) -> list[int]:
-    """When the repository's commits were made, in seconds since 1970, the oldest first."""
+    """Return the times of the repository's commits in seconds since 1970, the oldest first."""
     command = (GIT, "-C", str(root / "git"), "log", "--reverse", "--format=%ct", "main")
     return [int(line) for line in subprocess.check_output(command, text=True).split()]
 
 
 def until_pushed(root: Path, old: str, within_s: float = _WAIT_S) -> float | None:
-    """When the branch left this commit; None where it stays there."""
+    """Return the time at which the branch left this commit; None where it stays there."""
     path = root / "git/refs/heads/main"
     deadline_s = time.monotonic() + within_s
     while time.monotonic() < deadline_s:
@@ -153,12 +153,12 @@ def complaints(root: Path) -> list[str]:
 
 
 def tip(root: Path) -> str:
-    """The branch's commit."""
+    """Return the branch's commit."""
     return (root / "git/refs/heads/main").read_text().strip()
 
 
 def lone(root: Path, server: Api, *, during_list: bool) -> list[float]:
-    """Seconds from changes of one node to their commits, each long after the one before; in or between full lists."""
+    """Return the seconds from single changes to their commits, during full lists or between them."""
     seconds = []
     for turn in range(SAMPLES):
         # Everything that came before is committed, and the next commit is not held up by the last one.
@@ -174,7 +174,7 @@ def lone(root: Path, server: Api, *, during_list: bool) -> list[float]:
 
 
 def measured(root: Path) -> list[tuple[str, str, str]]:
-    """The lines of the table: what, how much, and how much there may be."""
+    """Return the lines of the table: the name, the figure and its limit."""
     subprocess.run((GIT, "init", "--quiet", "--bare", "--initial-branch=main", str(root / "git")), check=True)
     memory, ended = Memory(), threading.Event()
     with api() as server:
@@ -225,7 +225,7 @@ def measured(root: Path) -> list[tuple[str, str, str]]:
 
 
 def main() -> None:
-    """Prints the table."""
+    """Print the table."""
     with tempfile.TemporaryDirectory(prefix="kae") as folder:
         rows = measured(Path(folder))
     print(tabulate.tabulate(rows, headers=("", "measured", "at most"), disable_numparse=True))
@@ -241,7 +241,7 @@ def _watched(look: Callable[[], None], ended: threading.Event) -> None:
 
 
 def _status(pid: int, name: str) -> float:
-    """MiB of one of the figures of proc(5); 0 where the process has gone."""
+    """Return one of the figures of proc(5) in MiB; 0 where the process has ended."""
     with contextlib.suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(f"{name}:"):
@@ -250,12 +250,12 @@ def _status(pid: int, name: str) -> float:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    """Children, and theirs, of a process: not every kernel lists them for us, so all processes are looked at."""
+    """Yield all descendants of a process: not every kernel lists children, so all processes are read."""
     parents: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
             name, _, facts = path.read_text().rpartition(")")
-            # Between its making and its exec a child still is what its parent is, memory included.
+            # Between fork and exec a child still has its parent's name and memory.
             if "python" not in name:
                 parents.setdefault(int(facts.split()[1]), []).append(int(path.parent.name))
     waiting = [pid]

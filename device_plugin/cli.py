@@ -15,7 +15,7 @@ from runtime import errors, logs, shapes, termination
 LOG = logging.getLogger(__name__)
 
 _MOUNTED_DEV = Path("/host/dev")
-"""Where the DaemonSet mounts the host's /dev; a container has its own at /dev."""
+"""The path at which the DaemonSet mounts the host's /dev; a container has its own at /dev."""
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -102,7 +102,7 @@ def _node_name(device: advertised.Device) -> str:
 
 
 def registry_of(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> registry.CollectorRegistry:
-    """A registry of these metrics alone, and of the process' own."""
+    """Return a registry of these metrics and of the process metrics."""
     made = registry.CollectorRegistry()
     made.register(Collector(node, registrations))
     prometheus_client.ProcessCollector(registry=made)

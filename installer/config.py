@@ -47,7 +47,7 @@ class Source(shapes.Shape, frozen=True, kw_only=True):
     in_tree: InTree | None = None
 
     def __post_init__(self) -> None:
-        """Refuses none and several."""
+        """Raise ValueError for none and for several."""
         if sum(part is not None for part in (self.build, self.packages, self.prebuilt, self.in_tree)) != 1:
             raise ValueError("Expected exactly one of `build`, `packages`, `prebuilt` and `inTree`")
 
@@ -91,7 +91,7 @@ class Kernels(shapes.Shape, frozen=True, kw_only=True):
 
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
-    """What the installer brings its host to."""
+    """The desired state of the host, and how the installer reaches it."""
 
     version: Literal[1] = 1
     """The config's own format."""

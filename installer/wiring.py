@@ -1,4 +1,4 @@
-"""Creates the parts that the commands work with from a config."""
+"""Create the parts that the commands work with, from a config."""
 
 import dataclasses
 import os

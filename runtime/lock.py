@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 RETRY_S = 0.1
-"""A good pause between two calls of `acquire`."""
+"""The recommended pause between two calls of `acquire`."""
 
 
 class Lock:

@@ -16,7 +16,7 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POLL_S = 0.1
 
 _DRAIN_S = 5
-"""How long the pipes of a killed group may stay open: a process that left the group may hold them."""
+"""The time that the pipes of a killed group may stay open: a process that left the group may hold them."""
 
 
 class TooSlow(errors.Failure):

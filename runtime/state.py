@@ -42,7 +42,7 @@ class ProgramDir:
         """Record that the program is alive; call it often enough for `runtime.probe`, best every ten seconds.
 
         The file holds time.monotonic() in seconds, which on Linux is one clock for all processes since boot
-        (clock_gettime(2)). Its mtime would not do: the wall clock jumps, back as well as forth.
+        (clock_gettime(2)). Its mtime is not used, because the wall clock can jump in both directions.
         """
         self._write(ALIVE, f"{time.monotonic():.3f}")
 

@@ -35,7 +35,7 @@ class _Snapshot:
     message: str
     """The commit message; empty when the repository has this content already."""
     objection: str
-    """Why a person must agree; empty when nobody must."""
+    """The reason why a person must agree; empty when no one has to."""
 
 
 class Loop:
@@ -216,7 +216,7 @@ class Loop:
         return commit is not None
 
     def _release(self) -> None:
-        """Delete the branch of held snapshots, so that nobody merges an old one later."""
+        """Delete the branch of held snapshots, so that an old one is not merged later."""
         # After a restart a held change must settle again, and somebody may be looking at the branch meanwhile.
         is_open = self._held is None and self._state.kept > 0
         if not self._clean and not is_open:

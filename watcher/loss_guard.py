@@ -7,7 +7,7 @@ from watcher import pending_changes
 
 
 def objection(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node], max_percent: int) -> str:
-    """Return why a person must agree before the new nodes replace the old ones; empty when nobody must."""
+    """Return why a person must agree before the new nodes replace the old ones; empty when no one has to."""
     if not old:
         return ""
     if not new:

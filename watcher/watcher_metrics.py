@@ -56,7 +56,7 @@ class Collector(registry.Collector):
 
 
 def registry_of(shown: watcher_state.State, interval_s: float) -> registry.CollectorRegistry:
-    """A registry of these metrics alone, and of the process' own."""
+    """Return a registry of these metrics and of the process metrics."""
     made = registry.CollectorRegistry()
     made.register(Collector(shown, interval_s))
     prometheus_client.ProcessCollector(registry=made)

@@ -18,7 +18,7 @@ class State:
     races: int = 0
     """The number of pushes refused because somebody else was faster."""
     held: str = ""
-    """Why a snapshot waits for a person; empty when none does."""
+    """The reason why a snapshot waits for a person; empty when none does."""
     success_s: float | None = None
     """The last time when the nodes were listed and the repository was reached, in seconds since 1970."""
     troubles: dict[str, str] = field(default_factory=dict)

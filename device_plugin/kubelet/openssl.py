@@ -16,10 +16,10 @@ from device_plugin.host import paths
 Generation = Literal["1.1", "3.0"]
 
 _DISTRIBUTIONS = ("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf")
-"""Debian, Ubuntu, Alpine, SUSE; openEuler, RHEL and their kin."""
+"""Debian, Ubuntu, Alpine, SUSE; openEuler, RHEL and their derivatives."""
 
 _MODULE_SECTIONS = ("openssl_init", "default_modules", "default_conf", "openssl_def")
-"""OpenSSL 3 as published and everybody's after it; RHEL 8 and openEuler with 1.1; Debian with 1.1; common in guides."""
+"""OpenSSL 3, upstream and in distributions; RHEL 8 and openEuler with 1.1; Debian with 1.1; common in guides."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

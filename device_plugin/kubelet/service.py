@@ -74,7 +74,7 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
     async def GetDevicePluginOptions(  # noqa: N802 - the service's name
         self, request: api.Empty, context: "Context"
     ) -> api.DevicePluginOptions:
-        """Return the optional calls that the kubelet shall use."""
+        """Return the optional calls that the kubelet should use."""
         return api.DevicePluginOptions(get_preferred_allocation_available=True)
 
     async def ListAndWatch(  # noqa: N802 - the service's name

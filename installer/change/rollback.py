@@ -15,7 +15,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Rollback:
-    """Restores the state that the record of a begun change holds."""
+    """The rollback to the state that the record of a begun change holds."""
 
     def __init__(self, host: chroot.Host, settings: config.Config, swapping: swap.Swap) -> None:
         """Take the parts."""

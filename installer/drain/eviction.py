@@ -95,7 +95,7 @@ class Drain:
             pause(max(0.0, min(POLL_S, end_s - self.clock())))
 
     def _nobody(self) -> bool:
-        """Return whether certainly no device is held."""
+        """Return whether it is certain that no device is held."""
         try:
             self._found = self.find()
             certain = True

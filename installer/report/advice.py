@@ -55,7 +55,7 @@ def last_try(current: host_state.HostState) -> str:
 def coming(
     settings: config.Config, decided: decision.Decision, steps: tuple[change_steps.Step, ...], held: int, wait_s: float
 ) -> Iterator[str]:
-    """Return what happens next and what people can do; `held` is the number of device holders."""
+    """Return sentences about the next steps of the installer and of people; `held` is the number of device holders."""
     if decided.kind is decision.Kind.RIGHT:
         yield "Nothing is to be done."
     elif decided.kind is decision.Kind.FOREIGN:

@@ -35,7 +35,7 @@ class Report:
     pause_s: float
     """Seconds until the next try."""
     coming: tuple[str, ...]
-    """What happens next and what people can do, in sentences."""
+    """Sentences about the next steps of the installer and of people."""
 
 
 def report(

@@ -38,7 +38,7 @@ _SSH_OPTIONS = (
     "ServerAliveCountMax=4",
 )
 
-# trust-model: the key is the watcher's own, whoever signed it.
+# trust-model: the key is the watcher's own, so no signature on it is needed.
 _GPG_OPTIONS = "batch\nno-tty\nno-greeting\npinentry-mode loopback\ntrust-model always\n"
 # Without s2k-count the agent first measures how often it can hash in a tenth of a second, to store a temporary key.
 _GPG_AGENT_OPTIONS = "s2k-count 65536\ndisable-scdaemon\n"
@@ -188,8 +188,8 @@ def _http(folder: Path, url: parse.SplitResult) -> git.Access:
         token = base64.b64encode(f"{user}:{password}".encode()).decode()
         hidden.append(token)
     if token:
-        # As a header from the first request on. git's own way, a program that it asks for the password, costs a
-        # refused request each time, and knows no bearer tokens before git 2.46.
+        # Sent from the first request on. git's own way, a program that it asks for the password, costs a refused
+        # request each time, and knows no bearer tokens before git 2.46.
         header = f"Authorization: {'Basic' if password else 'Bearer'} {token}"
         settings.append(("http.extraHeader", header))
     certificate, key = folder / "tls.crt", folder / "tls.key"

@@ -1,8 +1,8 @@
 """The git command line behind named verbs, on one bare repository that is a shallow, partial clone of another one.
 
-Objects are read and written by id; there is no index and no work tree. Nothing of the caller's environment or of the
-machine's configuration has a say. Everything that tells git what to do travels in its environment: arguments can be
-read by every process of a machine. Commands raise the errors of `git_errors`.
+Objects are read and written by id; there is no index and no work tree. The caller's git variables and
+the machine's configuration are ignored. All settings are passed in git's own environment, because every process of a
+machine can read arguments. Commands raise the errors of `git_errors`.
 """
 
 import functools
@@ -17,7 +17,7 @@ from watcher.git import commands, git_errors
 _REMOTE = "origin"
 
 _FETCHED = "refs/fetched/tip"
-"""Where the tip that was fetched last is kept."""
+"""The ref of the tip that was fetched last."""
 
 _NO_NETWORK = "none"
 """No protocol has this name: git would fetch a missing object in the middle of a local verb."""
@@ -31,7 +31,7 @@ _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.askPass", ""),
     ("credential.helper", ""),
-    # Such work would go on after its command, in a session of its own. Clones are thrown away instead.
+    # Maintenance would outlive its command, in a session of its own. Clones are discarded instead.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
     ("protocol.version", "2"),
@@ -52,7 +52,7 @@ TREE, FILE, LINK = "040000", "100644", "120000"
 """Modes of entries."""
 
 SHA1_DIGITS = 40
-"""Of an object's id; one of the other format has more."""
+"""Digits of an object's SHA-1 id; a SHA-256 id has more."""
 
 _ROLES = ("AUTHOR", "COMMITTER")
 

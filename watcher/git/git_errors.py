@@ -57,7 +57,7 @@ class Broken(Failed):
 
 _OURS: tuple[tuple[type[Failed], str], ...] = (
     (DiskFull, r"No space left on device|Disk quota exceeded"),
-    # The server's half of git is asked for a commit, or a branch, that went between its list and the fetch.
+    # The commit or branch vanished between the server's list and the fetch.
     (LostRace, r"not our ref|couldn't find remote ref|remote ref does not exist"),
     (NotFound, r"does not appear to be a git repository|repository '.*' not found|not exported"),
     (NotFound, r"(Repository|Project) not found|returned error: (404|410)|no such repository"),
@@ -95,7 +95,7 @@ _RACES = re.compile(
     r"fetch first|non-fast-forward|stale info|remote ref updated|cannot lock ref|incorrect old value"
     r"|reference already exists|failed to (update|lock)|unable to (lock|resolve)|missing necessary objects"
 )
-# A branch that is the folder of another one is no race: it stays.
+# No race: a branch whose name is a folder in the name of another one blocks it for good.
 _NO_RACE = re.compile(r"cannot create")
 _READ_ONLY = re.compile(r"insufficient permission|unable to create temporary|[Rr]ead-only file system")
 
@@ -121,20 +121,20 @@ def judged(url: str, said: str) -> Failed:
         ours = ["the Secret's user, password or token is refused (Authentication failed), or it has none"]
     kind, line = _match(_OURS, ours) or (Failed, (ours or theirs or ["it said nothing"])[-1])
     if kind in (Failed, Unreachable):
-        # A closed connection is the end of many stories; what the server said before is the story.
+        # A closed connection has many causes; the server's words before it name the cause.
         kind, line = _match(_THEIRS, theirs) or (kind, line)
     return worded(kind, url, [line, *(theirs if kind in (Denied, NotFound) else ())])
 
 
 def judged_local(url: str, said: str, unknown: type[Failed]) -> Failed:
-    """The same of a git that worked on the clone alone; unknown is what it is unless the disk is full."""
+    """Return the error for the words of a failed local git command: DiskFull, or else one of class `unknown`."""
     lines = [line for line in said.splitlines() if line.strip()]
     found = _match([row for row in _OURS if row[0] is DiskFull], lines)
     return worded(found[0], url, [found[1]]) if found else worded(unknown, url, lines or ["it said nothing"])
 
 
 def rejection(url: str, reason: str, said: str) -> Failed:
-    """Why one ref was not pushed: the reason out of git's table, and all that was said beside it."""
+    """Return why one ref was not pushed: the reason from git's table, and the words around it."""
     theirs = [line.removeprefix("remote:") for line in said.splitlines() if line.startswith("remote:")]
     unpacking = [line for line in said.splitlines() if "unpack failed" in line]
     everything = "\n".join((reason, *unpacking))

@@ -43,7 +43,7 @@ class Target:
     url: str
     branch: str
     path: str
-    """The file's, from the root of the repository."""
+    """The path of the file from the root of the repository."""
     cluster: str
     author: git.Author
 
@@ -78,7 +78,7 @@ class Timing:
     pause_s: float = 0.2
     """The longest pause after the first lost race; it doubles with each further one."""
     longest_pause_s: float = 5
-    """The limit of that. Pauses are random, so that two watchers do not collide again."""
+    """The limit of the doubled pauses. Pauses are random, so that two watchers do not collide again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
