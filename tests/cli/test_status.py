@@ -36,7 +36,7 @@ def server(compiled: Path, tmp_path: Path) -> Iterator[apiserver.ApiServer]:
 
 
 def status(folder: Path, server: apiserver.ApiServer, *more: str) -> project.Answer:
-    """What the command says of cluster east."""
+    """Return the answer of the command for cluster east."""
     return project.kae(folder, "status", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), *more)
 
 

@@ -1,4 +1,4 @@
-"""What a cluster can be called, and what a file's name says."""
+"""Valid names of clusters, and the stem of a file's name."""
 
 import pytest
 

@@ -23,7 +23,7 @@ def cluster(name: str = "east", file: str = "", **spec: Any) -> documents.Docume
 
 
 def nodes(*items: dict[str, Any], file: str = "inventory/east.json") -> documents.Document:
-    """What kubectl prints for these nodes."""
+    """Return the output of kubectl for these nodes."""
     return builders.document({"apiVersion": "v1", "kind": "List", "items": list(items)}, file)
 
 

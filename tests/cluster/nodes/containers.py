@@ -10,7 +10,7 @@ PAUSE = "localhost/pause:1"
 """The image of every sandbox."""
 
 HOST_FOLDERS = {"/run": "run", "/var/lib/cni": "cni-results", "/var/lib/kubelet": "kubelet", "/var/log": "log"}
-"""What the node sees in folders of the state, so that it writes nowhere else: each of them holds paths that are fixed,
+"""The node's folders that lie in the state, so that it writes nowhere else: each of them holds paths that are fixed,
 as of the sockets of containerd's shims, of what the network plugins said, and of the kubelet's device-plugins."""
 
 _ENTER = (

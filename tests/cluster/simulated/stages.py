@@ -27,7 +27,7 @@ CLUSTER = "test"
 NAMESPACE = "kae-operator"
 RULE = "NodeFeatureRule"
 APPLIED = ("Namespace", "ServiceAccount", RULE, "DaemonSet")
-"""What it takes for NFD to label nodes, and for the controller to make pods."""
+"""The kinds of objects that NFD needs to label nodes, and the controller to make pods."""
 
 _MANAGER = "kae"
 _MARK = "example.com/stage"

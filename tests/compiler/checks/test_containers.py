@@ -13,7 +13,7 @@ CARD = "example.com/card"
 
 
 def found(component: str = "driver", **resources: Mapping[str, Any]) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a policy of which a component has these resources."""
+    """Return the findings of a policy with these resources of a component."""
     spec = {**builders.PINNED, component: {**builders.PINNED[component], "resources": resources}}
     return list(policy.findings(builders.policy(**spec)))
 

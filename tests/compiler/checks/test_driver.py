@@ -12,7 +12,7 @@ SHA = f"sha256:{'0' * 64}"
 
 
 def found(**driver: Any) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a driver."""
+    """Return the findings of a driver."""
     return list(checks.findings(builders.policy(driver={"version": "2.2.0", **driver})))
 
 

@@ -12,7 +12,7 @@ SHA = f"sha256:{'0' * 64}"
 
 
 def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
-    """What is wrong with the image of a component that is pinned, unless it says otherwise."""
+    """Return the findings of a component's image, which is pinned unless the arguments change it."""
     item = builders.policy(**{name: builders.PINNED[name] | component})
     return list(diagnostics.merged(images.of_component(item, name)))
 

@@ -25,7 +25,7 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
 
 
 def found(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
-    """What is wrong with mappings, whichever nodes there are."""
+    """Return the findings of mappings that hold for any nodes."""
     return list(diagnostics.merged(checks.findings(policy(*mappings, **driver))))
 
 

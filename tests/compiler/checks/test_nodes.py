@@ -1,4 +1,4 @@
-"""What the nodes give reason to say: warnings that name them, and silence where all is well."""
+"""Findings about nodes: warnings that name them, and none where all is well."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ OS_LABELS = {"feature.node.kubernetes.io/cpu-model.id": "1"}
 
 
 def found(policy: definitions.Policy | None, *nodes: snapshot.Node, **cluster: Any) -> list[diagnostics.Diagnostic]:
-    """What is to be said of a cluster with one policy and these nodes."""
+    """Return the findings of a cluster with one policy and these nodes."""
     spec = {"kubernetesVersion": "1.31"} | cluster
     return list(builders.view([policy] if policy else [], nodes, builders.cluster(**spec))[1])
 

@@ -10,7 +10,7 @@ from tests import builders
 
 
 def found(**spec: Any) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a policy whose images are pinned, unless it says otherwise."""
+    """Return the findings of a policy with pinned images."""
     pinned = {name: builders.PINNED[name] | spec.get(name, {}) for name in builders.PINNED}
     return list(policy.findings(builders.policy(**{**spec, **pinned})))
 

@@ -34,7 +34,7 @@ def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
 
 
 def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a policy, whichever nodes there are."""
+    """Return the findings of a policy that hold for any nodes."""
     return list(checks.findings(policy(*groups, **more)))
 
 
@@ -44,7 +44,7 @@ def codes(*groups: Any, **more: Any) -> list[str]:
 
 
 def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -> list[diagnostics.Diagnostic]:
-    """What is to be said of a policy in a cluster of these nodes."""
+    """Return the findings of a policy in a cluster of these nodes."""
     view, _ = builders.view([item], nodes, builders.cluster(where))
     (division,) = view.divisions
     return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where)))

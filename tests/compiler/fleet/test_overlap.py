@@ -49,7 +49,7 @@ def matched(terms: Sequence[selectors.Term], labels: Labels) -> bool:
 
 
 def comparable(terms: Sequence[selectors.Term], labels: Labels) -> bool:
-    """Whether every label that the terms compare with Gt or Lt is an integer, or absent."""
+    """Return whether every label that the terms compare with Gt or Lt is an integer, or absent."""
     compared = {one.key for term in terms for one in term if one.operator in ("Gt", "Lt")}
     return all(selectors.comparable(labels[key]) for key in compared)
 

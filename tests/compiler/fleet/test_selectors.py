@@ -1,4 +1,4 @@
-"""What selectors match is what Kubernetes would match, and a witness is a real set of labels."""
+"""Selectors match the labels that Kubernetes would match, and a witness is a real set of labels."""
 
 import itertools
 import re
@@ -17,7 +17,7 @@ LABELS = (
 )
 """A small world of what one label of a node can be."""
 NO_LABELS = ("-5", "+5", "-0", "-9223372036854775808", "-9223372036854775809", "1_0", " 5", "5\n", "٣", "0x5")
-"""What no node can have, but strconv.ParseInt still judges."""
+"""Values that no node can have, but strconv.ParseInt still judges."""
 LIMITS = ("0", "1", "4", "5", "05", "6", "9223372036854775806", "9223372036854775807")
 
 settings = hypothesis.settings(max_examples=200)

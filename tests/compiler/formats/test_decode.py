@@ -9,7 +9,7 @@ from compiler.formats import decode
 
 
 def findings(name: str, content: bytes) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a file."""
+    """Return the findings of a file."""
     return decode.decode(name, content)[1]
 
 

@@ -47,7 +47,7 @@ def differences(old: Any, new: Any, path: tuple[Any, ...] = ()) -> Iterator[tupl
 
 
 def changed(old: str, new: str) -> tuple[str, str]:
-    """What went out of a text, and what came in its place: all that is not alike at the two ends."""
+    """Return the removed and the inserted text: all between the common start and the common end."""
     begin = alike(old, new)
     end = alike(old[begin:][::-1], new[begin:][::-1])
     return old[begin : len(old) - end], new[begin : len(new) - end]

@@ -12,7 +12,7 @@ from compiler.formats import documents, json_text
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a text, which then is no document."""
+    """Return the findings of a text, which yields no document where there are any."""
     document, found = json_text.document(text, "a.json")
     assert (document is None) == bool(found)
     return found

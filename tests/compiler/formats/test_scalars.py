@@ -41,7 +41,7 @@ def manifest(accepted: dict[str, tuple[str, Any]]) -> str:
 
 
 def differences(accepted: dict[str, tuple[str, Any]], spec: dict[str, Any]) -> list[tuple[str, Any, Any]]:
-    """Where a reader took a scalar for something else; JSON has one kind of number, so 1.0 and 1 are equal."""
+    """Return the scalars that a reader took for something else; JSON has one kind of number, so 1.0 and 1 are equal."""
     return [
         (text, ours, spec.get(key))
         for key, (text, ours) in accepted.items()

@@ -17,7 +17,7 @@ def read(text: str) -> Any:
 
 
 def findings(text: str) -> list[diagnostics.Diagnostic]:
-    """What is wrong with a text."""
+    """Return the findings of a text."""
     return yaml_text.documents(text, "a.yaml")[1]
 
 

@@ -1,4 +1,4 @@
-"""What the KAE Operator was told becomes documents that hold here, and nothing of it is lost in silence."""
+"""Values of the KAE Operator become valid documents, and nothing is lost in silence."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ Found = list[diagnostics.Diagnostic]
 
 
 def translated(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
-    """What becomes of a file's text."""
+    """Return the documents and findings that a file's text is translated to."""
     read, found = decode.decode("values.yaml", text.encode())
     assert found == []
     return operator_values.translated(read, names, JUDGE)

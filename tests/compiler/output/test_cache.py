@@ -1,4 +1,4 @@
-"""What is remembered between compiles: quick, and never believed where it could be wrong."""
+"""The cache between compiles: quick, and never trusted where it could be wrong."""
 
 import dataclasses
 import json
@@ -98,7 +98,7 @@ def filled(root: Path) -> cache.Cache:
 
 
 def is_empty(found: cache.Cache) -> bool:
-    """Whether nothing at all is remembered."""
+    """Return whether the cache is empty."""
     return found.overall is None and not found.clusters and not found.digests.worth_keeping()
 
 

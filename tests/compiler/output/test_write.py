@@ -26,7 +26,7 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def shape(folder: Path) -> dict[str, tuple[int, int]]:
-    """What any write below a folder would change: inodes and times."""
+    """Return the inodes and times below a folder, which any write there would change."""
     return {path.as_posix(): (path.lstat().st_ino, path.lstat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
 
 

@@ -1,4 +1,4 @@
-"""What an image is called, where its mirror is, and whether its tag can move."""
+"""Names of images, their mirrors, and tags that can move."""
 
 from typing import Any
 

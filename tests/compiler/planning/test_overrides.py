@@ -1,4 +1,4 @@
-"""What of a driver is another one for some nodes, and where that is written."""
+"""Driver settings that differ for some nodes, and where they are written."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What lands on a node, why, and what it will offer."""
+"""Assignments of nodes, the reasons for them, and the resources that each node will advertise."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ PLUGIN_OUT = "openfuyao.com/kae.deploy.device-plugin"
 
 
 def decision(policy: definitions.Policy, node: snapshot.Node, **cluster: Any) -> plan.Decision:
-    """What happens to the node of a cluster with this policy alone."""
+    """Return the decision for the node of a cluster with this policy alone."""
     (found,) = builders.view([policy], [node], builders.cluster(**cluster))[0].decisions
     return found
 

@@ -25,7 +25,7 @@ SICK = {"name": "sick", "nodes": ["b"], "version": "2.1.0"}
 
 
 def hashed(kernel: str) -> str:
-    """What tells pools of single kernels apart."""
+    """Return the hash that tells pools of single kernels apart."""
     return hashlib.sha256(kernel.encode()).hexdigest()[:8]
 
 
@@ -274,7 +274,7 @@ def rules(item: definitions.Policy, *nodes: snapshot.Node) -> list[dict[str, Any
 
 
 def expressions(rule: dict[str, Any], feature: str) -> Any:
-    """What a rule asks of a feature; None where it asks nothing."""
+    """Return the expressions of a rule for a feature; None where it has none."""
     return next((term["matchExpressions"] for term in rule["matchFeatures"] if term["feature"] == feature), None)
 
 

@@ -28,7 +28,7 @@ def names(root: Path, *folders: str) -> list[str]:
 
 
 def refused(root: Path) -> list[diagnostics.Diagnostic]:
-    """What is wrong below policies/."""
+    """Return the findings below policies/."""
     return document_files.find(("policies",), root)[1]
 
 

@@ -1,4 +1,4 @@
-"""What the engines are told: nothing waits for hardware, nothing precious is pruned, nothing is substituted."""
+"""Objects for the GitOps engines: nothing waits for hardware, nothing precious is pruned, nothing is substituted."""
 
 import fnmatch
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ PACKAGES = {"source": {"packages": {"names": ["kae-${DRIVER_VERSION}"]}}, "versi
 
 
 def applied(engine: str, *policies: definitions.Policy, **cluster: Any) -> dict[str, Any]:
-    """What an engine applies of a cluster in which every component is there."""
+    """Return the files that an engine applies for a cluster with every component."""
     spec: dict[str, Any] = EVERYTHING | {"gitops": {"engine": engine}} | cluster
     chosen = policies or (builders.policy("tls", driver={"metrics": {"enabled": True}}),)
     found = builders.objects(chosen, (), builders.cluster(**spec))

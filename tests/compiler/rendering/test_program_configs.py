@@ -1,4 +1,4 @@
-"""What the programs are told: every config meets its schema, and says what the policy says."""
+"""Configs of the programs: each meets its schema, and agrees with the policy."""
 
 import json
 from functools import cache

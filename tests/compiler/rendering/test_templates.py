@@ -11,7 +11,7 @@ from tests import builders
 
 
 def rendered(template: str, value: object) -> object:
-    """What a template makes of a value."""
+    """Return the object that a template makes of a value."""
     make = templates.renderer({"test/x.yaml": template})
     return make(ir.Manifest(component="test", template="x.yaml", value=value))
 

@@ -1,4 +1,4 @@
-"""What is not as planned is shown in few lines, however many nodes there are."""
+"""Differences from the plan take few lines, however many nodes there are."""
 
 import dataclasses
 
