@@ -10,7 +10,7 @@ from tests.determinism import layouts, runs
 from tests.determinism.runs import Condition
 
 PLAIN = Condition(name="reference", environment={"PYTHONHASHSEED": "0", "LC_ALL": "C.UTF-8", "TZ": "UTC"})
-"""What all others are compared with."""
+"""The reference that all other conditions are compared with."""
 
 HASH_SEEDS = range(21)
 LOCALES = ("C", "POSIX", "C.UTF-8", "en_US.UTF-8", "de_DE.UTF-8", "tr_TR.UTF-8", "ja_JP.EUC-JP")
@@ -58,19 +58,19 @@ def _interpreters(pythons: Sequence[str]) -> Iterator[Condition]:
 
 
 def version(python: str) -> str:
-    """What an interpreter calls itself."""
+    """Return the name and version of an interpreter."""
     done = subprocess.run((python, "-VV"), capture_output=True, text=True, check=True, timeout=60)
     return done.stdout.partition("(")[0].strip()
 
 
 def _is_there(name: str) -> bool:
-    """Whether the C library knows a locale."""
+    """Return whether the C library knows a locale."""
     code = f"import locale; locale.setlocale(locale.LC_ALL, {name!r})"
     return subprocess.run((sys.executable, "-c", code), capture_output=True, check=False, timeout=60).returncode == 0
 
 
 def made_locale(folder: Path, name: str) -> bool:
-    """Whether a locale could be made in a folder, out of its source."""
+    """Make a locale in a folder from its source; return whether that worked."""
     tool = shutil.which("localedef")
     if tool is None:
         return False

@@ -17,7 +17,7 @@ TIMEOUT_S = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """What is unlike in a run."""
+    """The differences of a run from a plain one."""
 
     name: str
     python: tuple[str, ...] = (sys.executable,)
@@ -27,14 +27,14 @@ class Condition:
     umask: int = 0o022
     options: tuple[str, ...] = ()
     read_only: bool = False
-    """Whether nothing but output/ may be written."""
+    """True when nothing but output/ may be written."""
     same_places: bool = True
-    """Whether findings name the same lines."""
+    """True when findings name the same lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run gave: its exit code, the digest of all paths, modes and bytes below output/, its findings."""
+    """The result of a run: its exit code, the digest of all paths, modes and bytes below output/, its findings."""
 
     code: int
     digest: str
@@ -80,7 +80,7 @@ def _seal(folder: Path) -> None:
 
 
 def _without_privileges() -> tuple[str, ...]:
-    """What a command begins with so that permissions hold for root, too."""
+    """Return the start of a command line by which permissions hold for root, too."""
     if os.geteuid() != 0:
         return ()
     dropped = "-dac_override,-dac_read_search"
@@ -88,5 +88,5 @@ def _without_privileges() -> tuple[str, ...]:
 
 
 def can_seal() -> bool:
-    """Whether a folder can be read-only to the run."""
+    """Return whether a folder can be read-only to the run."""
     return os.geteuid() != 0 or shutil.which("setpriv") is not None

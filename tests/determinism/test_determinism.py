@@ -27,7 +27,7 @@ CONDITIONS = [
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> runs.Outcome:
-    """What a plain run gives."""
+    """The outcome of a plain run."""
     return runs.run(conditions.PLAIN, tmp_path_factory.mktemp("reference"))
 
 

@@ -40,7 +40,7 @@ GAP = "…"
 """Stands for what is filled in, on the page and here."""
 
 _FAILURES = ("Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Fault", "__init__")
-"""What is called so is given a sentence for people."""
+"""The names of calls that take a sentence for people."""
 
 _LEAST = 15
 """Letters that a sentence must have beside its gaps, to be one."""
@@ -85,13 +85,13 @@ def explained() -> list[str]:
 
 
 def says(text: str, sentence: str) -> bool:
-    """Whether a text of the program can become a sentence of the page."""
+    """Return whether a text of the program can become a sentence of the page."""
     pattern = ".*".join(map(re.escape, sentence.split(GAP)))
     return re.search(pattern, text, re.DOTALL) is not None
 
 
 def driver(policy: Path) -> dict[str, Any]:
-    """What an example says of the driver."""
+    """Return the driver of an example."""
     found: dict[str, Any] = yaml.safe_load(policy.read_text("utf-8"))["spec"]["driver"]
     return found
 

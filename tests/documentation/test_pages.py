@@ -33,7 +33,7 @@ def name(page: Path) -> str:
 
 
 def text_of(page: Path) -> str:
-    """What stands on a page."""
+    """Return the text of a page."""
     return page.read_text(encoding="utf-8")
 
 
@@ -45,7 +45,7 @@ def code(text: str) -> Iterator[str]:
 
 
 def kae_commands(text: str) -> Iterator[str]:
-    """What follows `kae` in each command line of a page, to the next pipe or redirection."""
+    """Yield the arguments of `kae` in each command line of a page, to the next pipe or redirection."""
     for line in code(text):
         for part in re.split(r" && | # ", line):
             for command in re.split(r" (?=\|)", part):

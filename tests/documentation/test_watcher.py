@@ -29,7 +29,7 @@ PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runti
 
 _KINDS = {kind.__name__ for kind in git_errors.Failed.__subclasses__()} - {"Cancelled"}
 _FAILURES = {"Failure", "ConfigError", "Failed", "Untrusted", *_KINDS}
-"""What is called so is given a sentence for people. What is cancelled is told to nobody."""
+"""The names of calls that take a sentence for people; the message of Cancelled is never shown."""
 
 _LEAST = 12
 """Letters that a sentence must have beside its gaps, to be one."""
@@ -51,7 +51,7 @@ def failures(path: Path) -> Iterator[str]:
 
 
 def section(heading: str, level: str = "##") -> str:
-    """What stands below a heading of the page."""
+    """Return the text below a heading of the page."""
     text = test_pages.text_of(PAGE).partition(f"\n{level} {heading}\n")[2]
     return re.split(rf"\n{level} ", text)[0]
 

@@ -14,7 +14,7 @@ HERE = Path(__file__).parent
 CASES = sorted({path.parent.name for path in HERE.glob("*/project")} | projects.MADE.keys())
 
 OF_IMPORT = {code for code in diagnostics.CODES if code.startswith("import-")}
-"""What only `kae import` says, which reads no project; IMPORT_TESTS earn these codes."""
+"""Codes of `kae import` alone, which reads no project; IMPORT_TESTS earn these codes."""
 IMPORT_TESTS = HERE.parent / "cli/test_import.py"
 
 

@@ -77,5 +77,5 @@ def _written(chance: random.Random, documents: list[Any], name: str) -> bytes:
 
 
 def _has_half_characters(documents: list[Any]) -> bool:
-    """Whether libyaml would refuse to write it."""
+    """Return whether documents hold an unpaired surrogate, which libyaml refuses to write."""
     return "\\ud800" in repr(documents)

@@ -71,7 +71,7 @@ _NEAR: Sequence[Callable[[random.Random, Any, languages.Language], None]] = (
 
 
 Slot = tuple[Any, Any]
-"""What holds a member, and its key or index."""
+"""The parent of a member, and its key or index."""
 
 
 def _slots(data: Any) -> list[Slot]:

@@ -144,7 +144,7 @@ def _misshown(answer: project.Answer, kind: str) -> str:
 
 
 def _reread(here: Path) -> str:
-    """What is wrong with output that was written; nothing is kept from earlier calls here."""
+    """Return the first fault of written output, compared with compiles that have no cache."""
     for name, content in project.tree(here / "output").items():
         if name.endswith(".yaml") and len(outside.documents(content.decode())) != 1:
             return f"output/{name} is not one document"
@@ -163,7 +163,7 @@ _PEOPLES = ("east/notes.txt",)
 
 
 def _refused(here: Path) -> str:
-    """What kubectl, or a schema of Kubernetes, says against the output."""
+    """Return the error of `kubectl kustomize` for the output; assert that its result meets Kubernetes' schemas."""
     for built_from in sorted(here.glob("output/*/kustomization.yaml")):
         command = [outside.kubectl(), "kustomize", str(built_from.parent)]
         built = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)

@@ -26,7 +26,7 @@ def debian() -> Path:
 
 @pytest.fixture(scope="session")
 def shelf(debian: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the layers of roots lie."""
+    """The folder for the layers of roots."""
     del debian  # Without it there are no roots, and no reason for this.
     folder = tmp_path_factory.mktemp("roots")
     with roots.watched(folder), roots.in_memory(folder):

@@ -38,7 +38,7 @@ KERNEL_DEVEL = rpms.kernel_devel(machines.KERNEL, _headers(machines.KERNEL))
 MISNAMED = dataclasses.replace(
     rpms.kernel_devel(machines.KERNEL, _headers(rpms.OTHER_KERNEL)), release=f"{KERNEL_DEVEL.release}.1"
 )
-"""What says in its name that it is for the running kernel, and holds the headers of another one."""
+"""A package named after the running kernel that holds the headers of another one."""
 
 BASE = (
     rpms.Package(
@@ -48,7 +48,7 @@ BASE = (
     ),
     rpms.Package(name="libnuma", version="1.0"),
 )
-"""What the host's own rpm database knows to be there: the shell of every scriptlet, and a library."""
+"""The packages of the host's own rpm database: the shell of every scriptlet, and a library."""
 
 _FIRST = (rpms.driver("2.0.1"), rpms.engine("2.0.1"), rpms.compression("2.0.1"))
 _SECOND = (rpms.driver("2.0.2"), rpms.engine("2.0.2"), rpms.compression("2.0.2"))
@@ -152,5 +152,5 @@ class _Mirror(http.server.SimpleHTTPRequestHandler):
 
 
 def file(name: str, shelf: str = "both") -> str:
-    """Where a package's file lies in the host, such as kae-driver-2.0.1-1."""
+    """Return the path in the host of a package's file, by a name such as kae-driver-2.0.1-1."""
     return f"/srv/{shelf}/{name}.noarch.rpm"

@@ -16,14 +16,14 @@ from tests.cluster.local import machine
 from tests.cluster.nodes import images
 
 PACKAGES = ("createrepo-c", "dnf", "gpg", "gpg-agent", "kmod", "python3", "rpm")
-"""What the roots hold beyond Debian's essential packages; gpg-agent only signs packages."""
+"""The packages of the roots beyond Debian's essential ones; gpg-agent only signs packages."""
 
 COMMANDS = {"chroot": "coreutils", "mmdebstrap": "mmdebstrap", "mount": "mount", "tar": "tar"}
-"""What this machine has to have, and which of Debian's packages brings each."""
+"""The commands that this machine must have, and the Debian package that brings each."""
 
 
 def obstacles() -> Iterator[str]:
-    """What keeps the roots from being made here: sentences, each of which says what to do."""
+    """Yield the reasons why roots cannot be made here: sentences, each of which names the fix."""
     if os.geteuid() != 0:
         yield "The host's tests need root: its root file system is real, and entered by chroot."
     packages = sorted({package for command, package in COMMANDS.items() if shutil.which(command) is None})
@@ -73,7 +73,7 @@ def opened(folder: Path, *below: Path) -> Iterator[Path]:
 
 
 def layer(folder: Path) -> Path:
-    """What was written in the root of this folder."""
+    """Return the folder of the files that were written in a root."""
     return folder / "layer"
 
 

@@ -21,7 +21,7 @@ _KINDS = modulefiles.DRIVER[2:]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Package:
-    """What one rpm says and holds. All are noarch, as they are installed on whatever machine tests run on."""
+    """The content of one rpm. All are noarch, so that they install on every machine that runs tests."""
 
     name: str
     version: str = "2.0.1"

@@ -26,7 +26,7 @@ def image(machine: machines.Machine, tmp_path: Path) -> Path:
 
 
 def refusal(machine: machines.Machine, image: Path, *repositories: str) -> str:
-    """What people are told; nothing is loaded then."""
+    """Return the reason of a failed installation; assert that nothing is loaded."""
     shown = settings.installer(machine, image, source=from_source(*repositories)).settle()
     assert (shown.state, machine.loaded()) == ("Failed", {})
     return shown.reason

@@ -71,7 +71,7 @@ def fill(folder: Path, leave: int = 0) -> None:
 
 
 def index(machine: machines.Machine) -> dict[str, bytes]:
-    """What modprobe knows of the kernel's modules."""
+    """Return modprobe's index of the kernel's modules, by file name."""
     files = machine.host.path(MODULES).iterdir()
     return {path.name: path.read_bytes() for path in files if path.is_file() and "modules." in path.name}
 

@@ -1,4 +1,4 @@
-"""What the installer downloads by the host's real dnf."""
+"""Downloads of the installer by the host's real dnf."""
 
 from collections.abc import Sequence
 

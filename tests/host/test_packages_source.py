@@ -39,7 +39,7 @@ def stage(host: chroot.Host, wanted: packages.Packages) -> list[str]:
 
 
 def refusal(host: chroot.Host, wanted: packages.Packages) -> str:
-    """What people are told."""
+    """Return the message of a failed staging."""
     with pytest.raises(errors.Failure) as caught:
         stage(host, wanted)
     return str(caught.value)

@@ -1,4 +1,4 @@
-"""What the installer puts in and removes by the host's real rpm."""
+"""Installation and removal by the host's real rpm."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What an image is built of: the sources, a base, and wheels. The last two are made once, then kept."""
+"""Inputs of an image: the sources, a base, and wheels. The last two are made once, then kept."""
 
 import functools
 import hashlib
@@ -18,7 +18,7 @@ _PACKAGES = (
     *("gcc", "git", "gpg", "gpg-agent", "libc6-dev", "libelf1", "libstdc++6", "make", "openssh-client"),
     *("python3", "python3-venv"),
 )
-"""What the Dockerfiles ask of their base, or would install upon it."""
+"""The packages that the Dockerfiles expect in their base, or would install upon it."""
 
 
 @functools.cache
@@ -89,7 +89,7 @@ def _python() -> str:
 
 
 def _tops() -> Iterator[str]:
-    """What the root's .dockerignore lets through, and what runs the builds."""
+    """Yield the paths that the root's .dockerignore admits, and those that run the builds."""
     yield from ("Makefile", ".dockerignore")
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if line.startswith("!"):

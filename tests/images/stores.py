@@ -17,7 +17,7 @@ REGISTRY = "localhost"
 """The first part of every name."""
 
 COMMANDS = ("make", "mmdebstrap", "podman", "runc")
-"""What a store is worked with. Each is the name of its Debian package, too."""
+"""The commands that a store needs. Each is the name of its Debian package, too."""
 
 _BASE = f"{REGISTRY}/kae-base:1"
 # Without CAP_SYS_RESOURCE no limit can be raised, which podman would do.
@@ -27,7 +27,7 @@ _CONFINED = ("--read-only", "--read-only-tmpfs=false", "--cap-drop=all", "--secu
 
 
 def named(name: str, tag: str = "1") -> str:
-    """What an image is called in a store."""
+    """Return the name of an image in a store."""
     return f"{REGISTRY}/{name}:{tag}"
 
 
@@ -59,7 +59,7 @@ class Store:
         self._work("podman", "import", "--quiet", str(inputs.base()), _BASE)
 
     def inspected(self, name: str) -> str:
-        """What podman knows of an image, as JSON: a list of one object."""
+        """Return podman's description of an image, as JSON: a list of one object."""
         return self._work("podman", "image", "inspect", name)
 
     def save(self, name: str, archive: Path) -> None:

@@ -1,4 +1,4 @@
-"""What holds for every image: it can be made again, and holds its program and nothing of where it was made."""
+"""Rules for every image: it can be made again, and holds its program and nothing of where it was made."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from tests.images import inputs, stores
 
 NAMES = tuple(inputs.folders())
 USERS = {"kae-watcher": "65532:65532"}
-"""Who an image runs as; root, where none is stated."""
+"""The users that images run as; root, where none is stated."""
 
 _UNCOMPILED = """
 import importlib.util, pathlib, sysconfig
@@ -45,7 +45,7 @@ def copied(store: stores.Store, tmp_path_factory: pytest.TempPathFactory) -> str
 
 
 def image(store: stores.Store, name: str, tag: str = "1") -> Mapping[str, Any]:
-    """What podman knows of an image."""
+    """Return podman's description of an image."""
     (found,) = json.loads(store.inspected(stores.named(name, tag)))
     return dict(found)
 

@@ -99,7 +99,7 @@ def child(act: Callable[[], object]) -> int:
 
 
 def is_killed(process: int) -> bool:
-    """Whether a child ended by SIGKILL rather than by itself."""
+    """Wait for a child; return whether it ended by SIGKILL rather than by itself."""
     _, status = os.waitpid(process, 0)
     return os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 

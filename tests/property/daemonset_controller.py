@@ -1,4 +1,4 @@
-"""What the DaemonSet controller of Kubernetes does with a manifest and a node, written down a second time.
+"""A second implementation of Kubernetes' DaemonSet controller, for a manifest and a node.
 
 It reads the objects as an API server would store them, and shares no code with the compiler. The rules are those of
 `nodeShouldRunDaemonPod` and `AddOrUpdateDaemonPodTolerations` in pkg/controller/daemon, of `nodeaffinity` in
@@ -20,7 +20,7 @@ ADDED = (
 
 
 def runs_on(daemonset: Mapping[str, Any], node: Mapping[str, Any]) -> bool:
-    """Whether the controller keeps a pod of the DaemonSet on the node."""
+    """Return whether the controller keeps a pod of the DaemonSet on the node."""
     pod = daemonset["spec"]["template"]["spec"]
     labels = node["metadata"].get("labels", {})
     if any(labels.get(key) != value for key, value in pod.get("nodeSelector", {}).items()):

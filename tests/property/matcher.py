@@ -23,14 +23,14 @@ _KINDS = {"hpre": ("enabledHPRE", True), "sec": ("enabledSEC", False), "zip": ("
 _IMAGE = {"repository": "cr.openfuyao.cn/openfuyao", "version": "latest"}
 _PLUGIN = {**_IMAGE, "image": "kae-device-plugin"}
 _DRIVER = {**_IMAGE, "image": "kae-driver-installer", "state": "Present", "source": {"build": {}}}
-"""What holds where a policy says nothing."""
+"""The defaults of a policy."""
 
 _FIELDS = ("version", "repository", "image", "source", "state")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a node gets; None is nothing."""
+    """The assignment of a node; None where there is nothing."""
 
     policy: str | None = None
     pool: str | None = None
@@ -38,9 +38,9 @@ class Answer:
     driver: str | None = None
     device_plugin: str | None = None
     state: str | None = None
-    """What the driver's installer is to bring about,"""
+    """The state that the driver's installer establishes."""
     source: str | None = None
-    """and from where."""
+    """The source of the driver, for the installer."""
 
 
 class Matcher:
@@ -72,7 +72,7 @@ class Matcher:
         return found
 
     def answer(self, node: Raw) -> Answer:
-        """What a node gets, be it one of those of the compile or another one."""
+        """Return the answer for a node, which may be one that the compile did not have."""
         name = next(iter(self.policies(node)), None)
         if name is None:
             return Answer()
@@ -172,7 +172,7 @@ class Matcher:
 
 
 def specs(cluster: Raw, policies: Iterable[Raw]) -> dict[str, Raw]:
-    """What the policies say that hold in a cluster, by their names."""
+    """Return the specs of the policies that hold in a cluster, by name."""
     name = cluster["metadata"]["name"]
     holding = (policy for policy in policies if _named(policy["spec"].get("clusters"), name))
     return {policy["metadata"]["name"]: policy["spec"] for policy in holding}
@@ -199,7 +199,7 @@ def clean(kernel: str) -> str:
 
 
 def _lands(spec: Raw, field: str, component: str, node: Raw) -> bool:
-    """Whether a component of a policy comes to a node of the policy."""
+    """Return whether a component of a policy comes to a node of the policy."""
     labels = _labels(node)
     return (
         spec.get(field, {}).get("enabled", True)
@@ -250,7 +250,7 @@ def _merged(layers: Iterable[Raw]) -> dict[str, Any]:
 
 
 def per_kernel(spec: Raw, mapping: Raw) -> bool:
-    """Whether images of a mapping are named after kernels."""
+    """Return whether images of a mapping are named after kernels."""
     drivers = [_merged([_driver(spec), mapping, layer]) for layer in ({}, *_declared(spec))]
     return any("${KERNEL_" in driver["image"] + driver["version"] for driver in drivers)
 

@@ -1,8 +1,8 @@
-"""What NFD's master makes of NodeFeatureRules on a node, written down a second time.
+"""A second implementation of NFD's master: the labels that NodeFeatureRules give a node.
 
 It reads the objects as an API server would store them, and shares no code with the compiler. The rules are those of
-`Rule.Execute` and `MatchExpression.Match` in NFD's pkg/apis/nfd/nodefeaturerule. It knows what our rules use, and
-refuses everything else rather than to pass it over.
+`Rule.Execute` and `MatchExpression.Match` in NFD's pkg/apis/nfd/nodefeaturerule. It knows what KAE's rules use, and
+refuses everything else instead of skipping it.
 """
 
 import re
@@ -20,7 +20,7 @@ _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Features:
-    """What a NodeFeature says: attributes by feature and name, instances by feature."""
+    """The features of a NodeFeature: attributes by feature and name, instances by feature."""
 
     attributes: Mapping[str, Mapping[str, str]]
     instances: Mapping[str, tuple[Mapping[str, str], ...]]
@@ -46,7 +46,7 @@ def labels(objects: Iterable[Mapping[str, Any]], features: Features) -> dict[str
 
 
 _NOTHING: Mapping[str, str] = {}
-"""What a rule gives that does not match; another object than no labels."""
+"""The result of a rule that does not match; another object than no labels."""
 
 
 def _given(rule: Mapping[str, Any], features: Features, known: Mapping[str, str]) -> Mapping[str, str]:
@@ -85,7 +85,7 @@ def _all(expressions: Mapping[str, Mapping[str, Any]], values: Mapping[str, str]
 
 
 def _matches(expression: Mapping[str, Any], value: str | None) -> bool:
-    """Whether an expression holds; unlike in a label selector, NotIn does not hold where there is no value."""
+    """Return whether an expression holds; unlike in a label selector, NotIn does not hold where there is no value."""
     operator: str = expression["op"]
     wanted: Sequence[str] = expression.get("value", ())
     if operator in ("Exists", "DoesNotExist"):

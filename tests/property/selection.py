@@ -1,4 +1,4 @@
-"""What selectors take and tolerations bear, written down once more, for documents as people write them."""
+"""A second implementation of selectors and tolerations, for documents as people write them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,12 +10,12 @@ _LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
 
 
 def selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
-    """Whether a node selector matches a node with these labels."""
+    """Return whether a node selector matches a node with these labels."""
     return all(_holds(one, labels.get(one["key"])) for one in _requirements(selector))
 
 
 def denies(selector: Raw | None, labels: Mapping[str, str]) -> bool:
-    """Whether the negation of the selector, as selectors can say it, matches a node with these labels.
+    """Return whether the negation of the selector, as selectors can say it, matches a node with these labels.
 
     Gt and Lt are false of what is no integer, and so are the Lt and Gt that negate them. What is no integer could be
     listed instead, and here and there the compiler does, where some other selector lists it: none here does.
@@ -29,7 +29,7 @@ def denies(selector: Raw | None, labels: Mapping[str, str]) -> bool:
 
 
 def witness(one: Raw | None, other: Raw | None) -> bool:
-    """Whether some labels meet two node selectors: no key depends on another, so each is tried by itself."""
+    """Return whether some labels meet two node selectors: no key depends on another, so each is tried by itself."""
     both = [*_requirements(one), *_requirements(other)]
     for key in {requirement["key"] for requirement in both}:
         own = [requirement for requirement in both if requirement["key"] == key]
@@ -43,7 +43,7 @@ def witness(one: Raw | None, other: Raw | None) -> bool:
 
 
 def bears(tolerations: Sequence[Raw], node: Raw) -> bool:
-    """Whether a DaemonSet's pod with these tolerations comes to a node in spite of its taints."""
+    """Return whether a DaemonSet's pod with these tolerations comes to a node in spite of its taints."""
     lasting = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith(_LIFECYCLE)]
     return all(
         taint["effect"] == "PreferNoSchedule" or any(_tolerates(item, taint) for item in tolerations)

@@ -93,7 +93,7 @@ def policies(draw: st.DrawFn) -> list[definitions.Policy]:
 
 @st.composite
 def machines(draw: st.DrawFn) -> tuple[dict[str, str], list[dict[str, str]]]:
-    """What nodes can share: the labels of a machine, mostly one with HPRE devices, and its taints."""
+    """Draw the part that nodes can share: the labels of a machine, mostly one with HPRE devices, and its taints."""
     labels = {f"{KIND}.hpre.present": draw(st.sampled_from(("true", "true", "true", "false")))}
     for kind in draw(st.sets(st.sampled_from(("sec", "zip")))):
         labels[f"{KIND}.{kind}.present"] = "true"

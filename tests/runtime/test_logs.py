@@ -35,7 +35,7 @@ def fail() -> None:
 
 @pytest.fixture
 def capture(capsys: pytest.CaptureFixture[str]) -> Any:
-    """What was logged so far, a dictionary for each line."""
+    """A function that returns the log so far, a dictionary for each line."""
     return lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines()]
 
 

@@ -25,7 +25,7 @@ def registry() -> prometheus_client.CollectorRegistry:
 
 @pytest.fixture
 def server(registry: prometheus_client.CollectorRegistry) -> Iterator[metrics.Server]:
-    """That registry on a free port."""
+    """A server of that registry on a free port."""
     found = metrics.serve(registry, 0)
     yield found
     found.close()
@@ -41,7 +41,7 @@ def loopbacks() -> list[str]:
 
 
 def scrape(address: str, port: int) -> str:
-    """What Prometheus gets from there."""
+    """Return the text that Prometheus scrapes there."""
     connection = http.client.HTTPConnection(address, port, timeout=10)
     connection.request("GET", "/metrics")
     response = connection.getresponse()

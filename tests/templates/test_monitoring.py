@@ -1,4 +1,4 @@
-"""What Prometheus and Grafana get: targets, alerts and a dashboard that speak of the same metrics."""
+"""Objects for Prometheus and Grafana: targets, alerts and a dashboard that refer to the same metrics."""
 
 import json
 import re

@@ -80,7 +80,7 @@ def workloads(found: Mapping[str, Any]) -> list[Any]:
 
 
 def probed(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Where each probe asks."""
+    """Return the endpoint of each probe."""
     probes = {name: probe for name, probe in container(found).items() if name.endswith("Probe")}
     return {name: probe.get("grpc") or probe.get("httpGet") for name, probe in probes.items()}
 
