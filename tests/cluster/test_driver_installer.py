@@ -126,7 +126,7 @@ def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> No
 
     assert deployed.versions() == {OLD}
     assert set(deployed.machine.nodes().values()) == {0o666}
-    assert f"Driver   {OLD} from prebuilt" in status
+    assert f"Driver    {OLD} from prebuilt" in status
     assert plan.endswith("Nothing is to be done.\n")
 
 
