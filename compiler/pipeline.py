@@ -57,13 +57,12 @@ def read(
 
 
 def _judged(document: documents.Document, judge: schema.Judge) -> _Judged:
-    if document.file.startswith(f"{names.POLICIES}/"):
-        kind, findings = judge.judge(document, lists=False)
-    else:
-        kind, findings = judge.judge(document, lists=True)
+    in_policies = document.file.startswith(f"{names.POLICIES}/")
+    kind, findings = judge.judge(document, lists=not in_policies)
+    if not in_policies:
         findings = [*findings, *inventory_checks.misplaced(document, kind)]
-        if not findings:
-            findings = [*inventory_checks.misnamed(document), *inventory_checks.findings(document)]
+    if not findings and kind not in ("KAEPolicy", "KAECluster"):
+        findings = [*inventory_checks.misnamed(document), *inventory_checks.findings(document)]
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 

@@ -205,7 +205,9 @@ def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Sequence[str
     except chroot.CommandFailed as error:
         output = error.said
         for number, url in enumerate(repositories, 1):
-            output = output.replace(f"'kae-{number}'", f"'{url}'").replace(f'"kae-{number}"', f"'{url}'")
+            # dnf names a repository in quotes, and alone at the start of a line of its progress.
+            name = rf"""(['"])kae-{number}\1|^kae-{number}(?=\s)"""
+            output = re.sub(name, repr(url).replace("\\", r"\\"), output, flags=re.MULTILINE)
         raise package_errors.refused(program, output) from error
 
 

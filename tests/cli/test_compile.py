@@ -64,6 +64,17 @@ def test_a_mistake_writes_nothing_and_ends_with_1(small: Path) -> None:
     assert project.tree(small / "output") == before
 
 
+def test_an_inventory_below_policies_is_checked_as_any_other(small: Path) -> None:
+    nodes = [{"name": "a", "profile": "0000abcd"}, {"name": "a", "profile": "0000abcd"}]
+    head = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "NodeInventory", "metadata": {"name": "south"}}
+    project.write(small, {"policies/north.yaml": json.dumps(head | {"spec": {"nodes": nodes, "profiles": {}}})})
+
+    answer = project.kae(small, "compile", "--format", "json")
+
+    codes = {finding["code"] for finding in json.loads(answer.out)["diagnostics"]}
+    assert (answer.code, codes) == (1, {"duplicate-node", "inventory-name", "unknown-profile"})
+
+
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -> None:
     folder = fleet.full(tmp_path)
 
