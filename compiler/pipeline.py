@@ -1,4 +1,4 @@
-"""The line: read all documents, check them, plan each cluster, check its nodes, render its files.
+"""The line: read all documents, check them, plan each cluster, check its nodes, and list its manifests.
 
 The stages return their findings beside their values: a mistake in a document stops none of them.
 """

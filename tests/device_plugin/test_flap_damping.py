@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from device_plugin.host import flap_damping
 
+# Whole seconds: with fractions, (now + CALM_S) - now may round to less than CALM_S.
 STEPS = st.lists(st.tuples(st.booleans(), st.integers(0, 400).map(float)), max_size=40)
 
 

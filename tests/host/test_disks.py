@@ -202,7 +202,7 @@ def test_modules_that_become_read_only_in_the_middle_of_a_change_leave_a_host_wi
         assert not machine.host.path(paths.CHANGING).exists()
         # Old files that are untouched need no writing to come back.
         assert incidents.works(machine) is (step == "unload-modules")
-        assert ("cannot be put back" in job.shown.reason) is (step == "place-modules")
+        assert ("cannot be restored" in job.shown.reason) is (step == "place-modules")
 
 
 def test_a_read_only_record_is_a_failure_that_touches_nothing(

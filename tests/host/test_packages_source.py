@@ -71,17 +71,17 @@ def test_its_steps_name_packages_and_repositories(host: chroot.Host) -> None:
     download, inspect = reasons(source(host, asked=(FIRST, ODD)).steps(NEW))
 
     assert download == (
-        "Has the host's dnf download kae-driver-2.0.1-1, kae-openssl-2.0.1-1, with what they need, from"
+        "Downloads kae-driver-2.0.1-1, kae-openssl-2.0.1-1 and dependencies with the host's dnf from"
         " 'file:///srv/first' and 'file:///srv/odd', and checks their signatures."
     )
-    assert inspect == f"Makes sure that they hold modules for {machines.KERNEL}, and replace nothing unasked."
+    assert inspect == f"Checks that they contain modules for {machines.KERNEL}, and replace no other package."
 
 
 def test_its_steps_say_where_nobody_checks_signatures(host: chroot.Host) -> None:
     (download, _) = reasons(source(host, "kae-driver", asked=(), gpg_check=False).steps(NEW))
 
     assert download == (
-        "Has the host's dnf download kae-driver, with what they need, from the node's own repositories, and does not"
+        "Downloads kae-driver and dependencies with the host's dnf from the node's own repositories, and does not"
         " check their signatures."
     )
 
@@ -103,14 +103,16 @@ def test_packages_without_modules_are_refused(host: chroot.Host) -> None:
 
 
 def test_unsigned_packages_are_refused_unless_the_policy_takes_them(host: chroot.Host) -> None:
-    assert "is not signed" in refusal(host, source(host, "kae-driver", asked=(UNSIGNED,)))
+    assert "has no valid signature of a key that the host trusts" in refusal(
+        host, source(host, "kae-driver", asked=(UNSIGNED,))
+    )
     host.remove_folder(NEW)
     assert stage(host, source(host, "kae-driver", asked=(UNSIGNED,), gpg_check=False)) == ["kae-driver-2.0.1-1"]
 
 
 def test_a_dependency_that_replaces_a_package_of_the_host_is_refused(host: chroot.Host) -> None:
     assert refusal(host, source(host, "kae-driver-3.7-1", asked=(ODD,))) == (
-        "Package libnuma-2.0-1.noarch would come along as a dependency and replace libnuma-1.0-1.noarch of the host:"
+        "The dependency libnuma-2.0-1.noarch would replace libnuma-1.0-1.noarch of the host:"
         " update the node first, or name it in source.packages.names."
     )
 
