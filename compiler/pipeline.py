@@ -1,6 +1,6 @@
-"""The line: read all documents, check them, plan each cluster, check its nodes, and list its manifests.
+"""The line: read all documents, check them, plan each cluster, check its nodes, and render its manifests.
 
-The stages return their findings beside their values: a mistake in a document stops none of them.
+The stages return their findings beside their values: a mistake in a document stops none of them but the last.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,9 @@ from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
+from compiler.output import tree
 from compiler.planning import plan
-from compiler.rendering import gitops, ir, manifests
+from compiler.rendering import gitops, ir, layout, manifests
 
 Findings = tuple[diagnostics.Diagnostic, ...]
 
@@ -31,11 +32,15 @@ class _Judged:
 
 
 def read(
-    found: Iterable[documents.Document], judge: schema.Judge, known: Mapping[str, str] | None = None
+    found: Iterable[documents.Document],
+    judge: schema.Judge,
+    known: Mapping[str, str] | None = None,
+    unread: Findings = (),
 ) -> tuple[definitions.Fleet, Findings]:
     """Return the fleet that documents make up, and the findings on them.
 
-    `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again.
+    `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again. `unread`
+    are findings on files that are no documents, and come first.
     """
     judged = [_judged(document, judge) for document in found]
     accepted = [item for item in judged if not item.findings]
@@ -46,6 +51,7 @@ def read(
     inventories = [(name, file) for file, name in (known or {}).items()]
     inventories.extend((parse.inventory_cluster(document), document.file) for document in nodes)
     findings = (
+        *unread,
         *(finding for item in judged for finding in item.findings),
         *(finding for policy in policies for finding in policy_checks.findings(policy)),
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster)),
@@ -67,16 +73,33 @@ def _judged(document: documents.Document, judge: schema.Judge) -> _Judged:
 
 
 def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, Findings]:
-    """Return the plan of a cluster, and the findings on its policies and nodes."""
+    """Return the plan of a cluster, and the findings on its policies and, if all documents are sound, its nodes."""
+    planned, on_policies = plan_policies(fleet, cluster)
+    return planned, (*on_policies, *check_nodes(planned)) if fleet.sound else on_policies
+
+
+def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, Findings]:
+    """Return the plan of a cluster, and the findings on its policies."""
     policies = assignment.in_cluster(fleet.policies, cluster.name)
     inventory = fleet.inventory(cluster)
     assigned = assignment.assign(policies)
     planned = plan.of_cluster(cluster, assigned.policies, inventory)
-    findings = tuple(assignment_checks.findings(policies, assigned, inventory))
-    return planned, (*findings, *node_checks.findings(planned)) if fleet.sound else findings
+    return planned, tuple(assignment_checks.findings(policies, assigned, inventory))
 
 
-def cluster_plan(planned: plan.Plan) -> ir.ClusterPlan:
+def check_nodes(planned: plan.Plan) -> Findings:
+    """Return the findings on the nodes of a planned cluster."""
+    return tuple(node_checks.findings(planned))
+
+
+def render_cluster(planned: plan.Plan, render: layout.Render) -> tuple[tree.Tree, tuple[layout.Object, ...]]:
+    """Return the files of a planned cluster, and the objects that they hold."""
+    made = manifests_of(planned)
+    objects = layout.objects(made, render)
+    return layout.tree(made, objects), objects
+
+
+def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
     return ir.ClusterPlan(

@@ -162,8 +162,7 @@ def files(
 
 def compiled(planned: plan.Plan) -> tree.Tree:
     """Return the tree that the plan of a cluster compiles to."""
-    made = pipeline.cluster_plan(planned)
-    return layout.tree(made, layout.objects(made, renderer()))
+    return pipeline.render_cluster(planned, renderer())[0]
 
 
 def objects(

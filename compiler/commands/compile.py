@@ -135,7 +135,7 @@ def _compiled(call: _Call) -> int:
 
     current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
     fleet, on_documents = _read(call, current)
-    outcomes = _outcomes(call, fleet, set(current.values()), sound=not diagnostics.has_errors(on_documents))
+    outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
     removed = [output_checks.removed_cluster(call.arguments.output, name) for name in stale]
@@ -162,8 +162,8 @@ def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet",
     return fleet, found
 
 
-def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str], *, sound: bool) -> list[Outcome]:
-    """Return the result for each selected cluster; nothing is rendered unless the documents are `sound`."""
+def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> list[Outcome]:
+    """Return the result for each selected cluster; nothing is rendered unless the documents are sound."""
     from compiler.rendering import templates  # noqa: PLC0415 - only where something has to be compiled
 
     render = templates.renderer(package_data.templates(), package_data.bytecode())
@@ -176,7 +176,7 @@ def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str], *, sou
             record = call.cache.clusters[cluster.name]
             outcome = Outcome(name=cluster.name, key=key, tree=None, digest=record.tree, findings=_recorded(record))
         else:
-            outcome = _outcome(fleet, cluster, key, render if sound else None)
+            outcome = _outcome(fleet, cluster, key, render if fleet.sound else None)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes
@@ -187,13 +187,11 @@ def _outcome(
 ) -> Outcome:
     """Plan a cluster, and render it if `render` is given and there are no errors."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
-    from compiler.rendering import layout  # noqa: PLC0415
 
     planned, found = pipeline.plan_cluster(fleet, cluster)
     if render is None or diagnostics.has_errors(found):
         return Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
-    plan = pipeline.cluster_plan(planned)
-    compiled = layout.tree(plan, layout.objects(plan, render))
+    compiled, _ = pipeline.render_cluster(planned, render)
     return Outcome(name=cluster.name, key=key, tree=compiled, digest=cache.tree_digest(compiled), findings=found)
 
 

@@ -66,10 +66,10 @@ def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Clust
 
 
 def _wanted(fleet: definitions.Fleet, view: plan.Plan) -> _Wanted:
-    compiled = pipeline.cluster_plan(view)
-    objects = layout.objects(compiled, templates.renderer(package_data.templates(), package_data.bytecode()))
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    compiled, objects = pipeline.render_cluster(view, render)
     applied = tuple(item for item in objects if item.component != layout.BOOTSTRAP)
-    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=layout.tree(compiled, objects), objects=applied)
+    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=applied)
 
 
 def _age_s(time: str) -> int | None:

@@ -1,6 +1,5 @@
 """Reading the documents of a project from disk into a fleet."""
 
-import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from compiler import diagnostics, errors, pipeline, schema, wording
@@ -27,9 +26,7 @@ def fleet_of(
     readings = [decode.decode(item.name, document_files.read(item)) for item in files]
     unread = (*on_files, *(finding for _, findings in readings for finding in findings))
     documents = (document for documents, _ in readings for document in documents)
-    fleet, findings = pipeline.read(documents, schema.Judge(package_data.schemas()), known)
-    sound = fleet.sound and not diagnostics.has_errors(unread)
-    return dataclasses.replace(fleet, sound=sound), (*unread, *findings)
+    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread)
 
 
 def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]) -> None:

@@ -98,7 +98,7 @@ def without(fleet: fleets.Fleet, names: set[str]) -> fleets.Fleet:
 def compiled(view: plan.Plan) -> Compiled:
     """Return the objects of a view that decide what runs where."""
     found: dict[str, list[Object]] = {"node-feature-rule": [], "driver": [], "device-plugin": []}
-    for manifest in pipeline.cluster_plan(view).manifests:
+    for manifest in pipeline.manifests_of(view).manifests:
         if manifest.component in found:
             found[manifest.component].append(builders.renderer()(manifest))
     daemonsets = {name: tuple(item for item in items if item["kind"] == "DaemonSet") for name, items in found.items()}
