@@ -11,9 +11,8 @@ from installer import config, paths
 from installer.change import prepare, transaction
 from installer.decide import change_steps, decision, desired
 from installer.drain import device_users
-from installer.host import chroot, host_state
+from installer.host import chroot, host_state, record
 from installer.report import driver_state
-from installer.store import record
 from runtime import errors, process, state
 from runtime import lock as locks
 

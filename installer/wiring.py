@@ -6,14 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from installer import config, loop, sources
+from installer import config, loop, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_users, leases
-from installer.host import chroot, host_state
+from installer.host import chroot, digests, host_state, record
 from installer.report import report
 from installer.sources import build, intree, packages, prebuilt
-from installer.store import digests, record, store
 from runtime import errors
 
 NODE = "NODE_NAME"

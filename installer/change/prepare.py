@@ -10,11 +10,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from installer import config, paths
+from installer import config, paths, store
 from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
-from installer.host import chroot, host_state, pci
-from installer.store import record, store
+from installer.host import chroot, host_state, pci, record
 from runtime import errors, process, readings
 
 LOG = logging.getLogger(__name__)

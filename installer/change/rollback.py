@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from installer import config, paths
 from installer.change import swap
 from installer.decide import change_steps, verification
-from installer.host import chroot, host_state, pci
-from installer.store import record
+from installer.host import chroot, host_state, pci, record
 from runtime import errors
 
 LOG = logging.getLogger(__name__)

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import msgspec
 
-from installer import config, paths
+from installer import config, paths, store
 from installer.decide import change_steps
-from installer.host import chroot, host_state, kmod, pci, rpm
-from installer.store import digests, record, store
+from installer.host import chroot, digests, host_state, kmod, pci, record, rpm
 from runtime import errors
 
 

@@ -10,12 +10,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from installer import config, paths
+from installer import config, paths, store
 from installer.change import prepare, rollback, swap
 from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
-from installer.host import chroot, disk_space, host_state
-from installer.store import record, store
+from installer.host import chroot, disk_space, host_state, record
 from runtime import errors, process
 
 Progress = Callable[[change_steps.Step, str, float], None]
@@ -138,7 +137,7 @@ class Changer:
         execute(self._staging(decided, digest), progress, self._host.stop)
         attempt.target = self._target(attempt.current, decided, digest)
         if decided.replace:
-            disk_space.check(self._host, attempt.target, self._drivers)
+            disk_space.check(self._host, self._drivers.folder(attempt.target) if attempt.target else None)
         if decided.disturbs:
             execute(self._preparation.steps(attempt, decided.reasons[0]), progress, self._host.stop)
 

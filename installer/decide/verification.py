@@ -9,8 +9,7 @@ from enum import Enum
 
 from installer import config, paths
 from installer.decide import desired
-from installer.host import host_state, kmod
-from installer.store import record
+from installer.host import host_state, kmod, record
 
 
 class Sort(Enum):

@@ -1,1 +1,1 @@
-"""The host as it is: its files, kernel modules, packages and PCI functions."""
+"""The host as it is: its files, kernel modules, packages and PCI functions, and the record of changes."""

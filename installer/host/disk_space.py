@@ -5,41 +5,39 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from installer import paths
-from installer.host import chroot, host_state
-from installer.store import digests, record, store
+from installer.host import chroot, digests, host_state
 from runtime import errors
 
 _MARGIN_BYTES = 16 << 20
 """The space that must stay free beyond the driver's files, for the index of modules and other writers."""
 
 
-def check(host: chroot.Host, driver: record.Driver | None, drivers: store.Store) -> None:
-    """Check that the files of a driver of the store can be installed; with None, that files can be removed.
+def check(host: chroot.Host, driver: Path | None) -> None:
+    """Check that the files of a driver's folder in the store can be installed; with None, that files can be removed.
 
     Raises:
         errors.Failure: A folder is read-only, or its disk is too full.
     """
     needed: dict[int, int] = {}
-    for folder, size in _folders(host, driver, drivers):
+    for folder, size in _folders(host, driver):
         here = _nearest(host.path(folder))
         try:
-            found, device = os.statvfs(here), here.stat().st_dev
+            disk, device = os.statvfs(here), here.stat().st_dev
         except OSError as error:
             raise chroot.failure(folder, error) from error
-        if found.f_flag & os.ST_RDONLY:
+        if disk.f_flag & os.ST_RDONLY:
             raise errors.Failure(f"'{folder}' on the host cannot be changed: its file system is read-only.")
         needed[device] = needed.get(device, _MARGIN_BYTES if driver else 0) + size
-        free = found.f_bavail * found.f_frsize
+        free = disk.f_bavail * disk.f_frsize
         if driver and free < needed[device]:
             wanted = needed[device] >> 20
             raise errors.Failure(f"The disk of '{folder}' on the host has {free >> 20} MiB free; {wanted} are needed.")
 
 
-def _folders(host: chroot.Host, driver: record.Driver | None, drivers: store.Store) -> Iterator[tuple[str, int]]:
+def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]]:
     """Return the folders that change, and the bytes that are added to each."""
-    folder = drivers.folder(driver) if driver else None
-    yield paths.modules(host_state.kernel(host)), _size(folder / "modules") if folder else 0
-    yield paths.LIBRARIES, _size(folder / "libraries") if folder else 0
+    yield paths.modules(host_state.kernel(host)), _size(driver / "modules") if driver else 0
+    yield paths.LIBRARIES, _size(driver / "libraries") if driver else 0
     yield "/etc/modprobe.d", 0
     yield paths.RULE, 0
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from installer import config, paths
-from installer.host import chroot, kmod, pci
-from installer.store import record
+from installer.host import chroot, kmod, pci, record
 from runtime import errors, readings
 
 RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'

@@ -11,9 +11,8 @@ from pathlib import Path
 
 from installer import paths
 from installer.decide import change_steps
-from installer.host import chroot, rpm
+from installer.host import chroot, digests, rpm
 from installer.sources import Context
-from installer.store import digests
 from runtime import errors, process, readings
 
 _COMPILE_S = 1800

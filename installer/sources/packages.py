@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from installer.decide import change_steps, desired
-from installer.host import package_errors, pci, rpm
+from installer.host import package_errors, pci, record, rpm
 from installer.sources import Context
-from installer.store import record
 from runtime import errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")

@@ -1,8 +1,8 @@
 """Modules in the image, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
 
 from installer.decide import change_steps
+from installer.host import digests
 from installer.sources import Context
-from installer.store import digests
 from runtime import errors
 
 

@@ -20,7 +20,7 @@ import yaml
 
 from compiler import devices
 from installer import paths as host_places
-from installer.store import record
+from installer.host import record
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import pods
 from tests.cluster.local import waiting

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from installer import paths as host_places
-from installer.store import record
+from installer.host import record
 from tests.cluster.control import pods
 from tests.cluster.local import waiting
 from tests.cluster.nodes import containers, driver_node

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from installer import cli, config, sources
-from installer.store import digests, record
+from installer.host import digests, record
 from runtime import shapes
 from tests import project
 from tests.documentation import test_pages

@@ -7,9 +7,8 @@ import pytest
 
 from installer import config, sources
 from installer.decide import change_steps
-from installer.host import chroot, rpm
+from installer.host import chroot, record, rpm
 from installer.sources import packages
-from installer.store import record
 from runtime import errors
 from tests.host import repositories, rpms
 from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED

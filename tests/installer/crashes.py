@@ -23,9 +23,8 @@ from typing import Any
 from installer import config as shape
 from installer import loop, paths
 from installer.decide import change_steps, decision
-from installer.host import host_state
+from installer.host import host_state, record
 from installer.report import driver_state
-from installer.store import record
 from runtime import errors
 from tests.installer import layouts, machines, modulefiles, settings, sourcetrees
 

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any
 
 from installer import loop, paths
+from installer.host import record
 from installer.report import driver_state
-from installer.store import record
 from tests.installer import layouts, machines, podresources, settings
 from tests.kube import apiserver
 

@@ -12,9 +12,8 @@ from compiler import devices
 from installer import config as shape
 from installer import loop, paths, wiring
 from installer.decide import desired
-from installer.host import host_state, kmod, pci
+from installer.host import host_state, kmod, pci, record
 from installer.report import driver_state
-from installer.store import record
 from runtime import shapes
 from tests.installer import machines, modulefiles
 

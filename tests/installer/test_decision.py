@@ -9,8 +9,7 @@ import pytest
 
 from installer import config, loop
 from installer.decide import decision, verification
-from installer.host import host_state
-from installer.store import record
+from installer.host import host_state, record
 from tests.installer import machines, modulefiles, settings
 
 RIGHT, FOREIGN, WAIT, CHANGE = decision.Kind.RIGHT, decision.Kind.FOREIGN, decision.Kind.WAIT, decision.Kind.CHANGE

@@ -7,9 +7,8 @@ import prometheus_client
 import pytest
 from prometheus_client import registry
 
-from installer.host import host_state
+from installer.host import host_state, record
 from installer.report import driver_metrics, driver_state
-from installer.store import record
 from tests.installer import machines, settings
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from installer import config, loop, paths
-from installer.store import record
+from installer.host import record
 from runtime import errors, state
 from tests.installer import kernel as behind
 from tests.installer import machines, settings

@@ -6,7 +6,7 @@ import pytest
 
 from installer import paths
 from installer.drain import leases
-from installer.store import record
+from installer.host import record
 from tests.installer import incidents, machines, settings
 from tests.kube import apiserver
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
-from installer.store import record
+from installer.host import record
 from tests.installer import incidents, machines, modulefiles, settings
 
 BACK = "The host is back in its previous state."

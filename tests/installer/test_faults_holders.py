@@ -11,7 +11,7 @@ import pytest
 from installer import config, paths
 from installer.change import prepare
 from installer.drain import device_holders
-from installer.store import record
+from installer.host import record
 from tests.installer import incidents, machines, modulefiles, settings
 from tests.kube import apiserver
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
-from installer.store import record
+from installer.host import record
 from runtime import errors
 from tests.installer import incidents, machines, settings
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from installer import config, loop, paths
+from installer.host import record
 from installer.report import driver_state
-from installer.store import record
 from runtime import errors
 from tests.installer import kernel, machines, modulefiles, settings
 

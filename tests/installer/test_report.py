@@ -13,9 +13,8 @@ import pytest
 
 from installer import config
 from installer.decide import change_steps, decision, desired, verification
-from installer.host import host_state, kmod, pci
+from installer.host import host_state, kmod, pci, record
 from installer.report import report
-from installer.store import record
 from tests import project
 from tests.installer import machines, podresources, settings
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from installer.change import prepare
-from installer.store import record
+from installer.host import record
 from tests.installer import machines, settings
 from tests.kube import apiserver
 

@@ -6,7 +6,7 @@ import pytest
 
 from installer import config, paths
 from installer.drain import eviction
-from installer.store import record
+from installer.host import record
 from tests.installer import machines, podresources, settings
 from tests.kube import apiserver
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from installer.decide import desired, verification
-from installer.host import host_state, pci
-from installer.store import record
+from installer.host import host_state, pci, record
 from tests.installer import machines, modulefiles, settings
 
 HPRE, SEC, ZIP = "0000:79:00.0", "0000:76:00.0", "0000:75:00.0"

@@ -11,8 +11,7 @@ import msgspec
 
 from installer import paths, sources
 from installer.decide import change_steps, desired
-from installer.host import chroot, host_state, kmod
-from installer.store import digests, record
+from installer.host import chroot, digests, host_state, kmod, record
 from runtime import errors
 
 _STAGING = f"{paths.DRIVERS}/.new"
