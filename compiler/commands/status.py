@@ -11,7 +11,7 @@ from compiler import cli, diagnostics, errors, pipeline, wording
 from compiler.commands import findings
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
-from compiler.kube import reader
+from compiler.kube import lease_objects, reader
 from compiler.output import scan, tree
 from compiler.planning import plan
 from compiler.project import load, package_data
@@ -154,7 +154,7 @@ class _Look:
 
     def _leases(self) -> Iterator[cluster_status.Held]:
         for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
-            lease = live_objects.lease(raw)
+            lease = lease_objects.parse(raw)
             if lease.name.startswith(cluster_status.LEASES) and lease.holder:
                 yield cluster_status.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
 

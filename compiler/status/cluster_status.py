@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
+from compiler.kube import lease_objects
 from compiler.model import base
 from compiler.output import diff
 from compiler.planning import plan
@@ -78,7 +79,7 @@ class Workload:
 class Held:
     """A Lease that a host holds, with ages in seconds; None where the Lease does not say."""
 
-    lease: live_objects.Lease
+    lease: lease_objects.Lease
     held_s: int | None
     renewed_s: int | None
 

@@ -1,4 +1,4 @@
-"""The live DaemonSets, Deployments, pods, Leases and nodes of a cluster: raw objects to values.
+"""The live DaemonSets, Deployments, pods and nodes of a cluster: raw objects to values.
 
 Times stay texts as the API server prints them.
 """
@@ -60,17 +60,6 @@ class Deployment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A Lease, which admits one host at a time to a driver swap."""
-
-    name: str
-    holder: str
-    acquired: str
-    renewed: str
-    duration_s: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NodeState:
     """The facts of a node that can hold up a rollout."""
 
@@ -123,18 +112,6 @@ def deployment(raw: Mapping[str, Any]) -> Deployment:
         replicas=(raw.get("spec") or {}).get("replicas", 1),
         available=status.get("availableReplicas") or 0,
         reason=reason,
-    )
-
-
-def lease(raw: Mapping[str, Any]) -> Lease:
-    """Return a Lease; without a holder it is free."""
-    spec = raw.get("spec") or {}
-    return Lease(
-        name=raw["metadata"]["name"],
-        holder=spec.get("holderIdentity") or "",
-        acquired=spec.get("acquireTime") or "",
-        renewed=spec.get("renewTime") or "",
-        duration_s=spec.get("leaseDurationSeconds") or 0,
     )
 
 

@@ -3,12 +3,12 @@
 import enum
 import http
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from compiler import errors as compiler_errors
-from compiler.kube import client, credentials
+from compiler.kube import client, credentials, lease_objects
 from runtime import errors
 
 TIMEOUT_S = 10
@@ -54,23 +54,6 @@ class Answer:
     """A sentence in its own words, which names the budget; empty for ACCEPTED and GONE."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """A Lease of coordination.k8s.io/v1; its times are RFC 3339 texts for people only."""
-
-    name: str
-    holder: str = ""
-    """Empty for a free Lease."""
-    acquired: str = ""
-    renewed: str = ""
-    duration_s: int = 0
-    transitions: int = 0
-    version: str = ""
-    """The resourceVersion: an update succeeds only while the object still has it. Empty for a new Lease."""
-    rest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-    """The whole object as it was read; an update keeps the fields of other writers."""
-
-
 class Cluster:
     """The cluster of a kubeconfig: the given one, else that of KUBECONFIG, else the pod's own cluster.
 
@@ -113,7 +96,7 @@ class Cluster:
             return Answer(outcome=Outcome.FORBIDDEN, reason=answer.message)
         raise Refused(self._refusal(request, answer))
 
-    def lease(self, namespace: str, name: str) -> Lease | None:
+    def lease(self, namespace: str, name: str) -> lease_objects.Lease | None:
         """Return a Lease; None where it does not exist."""
         names = {"namespace": namespace, "name": name}
         request = client.Request(action=f"show the Lease {namespace}/{name}", path=_LEASE, names=names)
@@ -122,13 +105,13 @@ class Cluster:
             return None
         if not answer.ok:
             raise Refused(self._refusal(request, answer))
-        return _lease(answer.body)
+        return lease_objects.parse(answer.body)
 
-    def create_lease(self, namespace: str, lease: Lease) -> Lease:
+    def create_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
         """Create a Lease and return it as it is now; raise `Conflict` where one of that name exists."""
         return self._written("POST", _LEASES, namespace, lease)
 
-    def update_lease(self, namespace: str, lease: Lease) -> Lease:
+    def update_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
         """Update a Lease and return it as it is now; raise `Conflict` where it changed since it was read."""
         return self._written("PUT", _LEASE, namespace, lease)
 
@@ -148,13 +131,13 @@ class Cluster:
             return None
         return "deletionTimestamp" in answer.body.get("metadata", {})
 
-    def _written(self, method: str, path: str, namespace: str, lease: Lease) -> Lease:
+    def _written(self, method: str, path: str, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
         request = client.Request(
             method=method,
             action=f"write the Lease {namespace}/{lease.name}",
             path=path,
             names={"namespace": namespace, "name": lease.name},
-            body=_object(lease),
+            body=lease_objects.body(lease),
         )
         answer = self._ask(request)
         # Without a version that was read, a 404 means that the namespace does not exist.
@@ -162,7 +145,7 @@ class Cluster:
             raise Conflict(self._refusal(request, answer))
         if not answer.ok:
             raise Refused(self._refusal(request, answer))
-        return _lease(answer.body)
+        return lease_objects.parse(answer.body)
 
     def _ask(self, request: client.Request) -> client.Answer:
         try:
@@ -183,34 +166,3 @@ def _budget(body: Mapping[str, Any]) -> str | None:
     causes = (body.get("details") or {}).get("causes") or ()
     messages = [str(cause.get("message", "")) for cause in causes if cause.get("reason") == "DisruptionBudget"]
     return f"{messages[0].rstrip('.')}." if messages else None
-
-
-def _lease(body: Mapping[str, Any]) -> Lease:
-    spec = body.get("spec") or {}
-    return Lease(
-        name=body["metadata"]["name"],
-        holder=spec.get("holderIdentity") or "",
-        acquired=spec.get("acquireTime") or "",
-        renewed=spec.get("renewTime") or "",
-        duration_s=spec.get("leaseDurationSeconds") or 0,
-        transitions=spec.get("leaseTransitions") or 0,
-        version=body["metadata"].get("resourceVersion", ""),
-        rest=body,
-    )
-
-
-def _object(lease: Lease) -> dict[str, Any]:
-    own = {
-        "holderIdentity": lease.holder,
-        "acquireTime": lease.acquired,
-        "renewTime": lease.renewed,
-        "leaseDurationSeconds": lease.duration_s,
-        "leaseTransitions": lease.transitions,
-    }
-    # The API server leaves out empty fields too.
-    others = {key: value for key, value in (lease.rest.get("spec") or {}).items() if key not in own}
-    spec = others | {key: value for key, value in own.items() if value}
-    metadata = {**lease.rest.get("metadata", {}), "name": lease.name}
-    if lease.version:
-        metadata["resourceVersion"] = lease.version
-    return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

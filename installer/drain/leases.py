@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster
 from runtime import errors
@@ -36,7 +37,7 @@ No host can renew while the API server is down, and all would seem dead when it 
 class _Watched:
     """Another host's Lease, and the first and last time it was seen unchanged."""
 
-    lease: cluster.Lease
+    lease: lease_objects.Lease
     first_s: float
     last_s: float
 
@@ -47,7 +48,7 @@ class _Held:
 
     name: str
     since_s: float
-    lease: cluster.Lease | None = None
+    lease: lease_objects.Lease | None = None
     """The Lease as it was last read or written; None for one that an earlier process took."""
     renewed_s: float | None = None
     """The start of the last successful renewal, which is before others saw it."""
@@ -161,7 +162,7 @@ class Right:
             thread.join(1)  # Not longer: it may be waiting for an unreachable API server.
 
     def _take_one(self) -> None:
-        present: dict[str, cluster.Lease | None] = {}
+        present: dict[str, lease_objects.Lease | None] = {}
         refusals = []
         for name in self._names:
             try:
@@ -180,7 +181,7 @@ class Right:
             for name in own:
                 self._vacate(name, present[name])
 
-    def _claim(self, name: str, lease: cluster.Lease | None) -> bool:
+    def _claim(self, name: str, lease: lease_objects.Lease | None) -> bool:
         began_s = self._clock()
         try:
             written = self._write(name, lease)
@@ -216,7 +217,7 @@ class Right:
                     raise
                 lease = None
 
-    def _settle(self, held: _Held, lease: cluster.Lease | None, began_s: float) -> None:
+    def _settle(self, held: _Held, lease: lease_objects.Lease | None, began_s: float) -> None:
         if not held.leaving:
             self._held = replace(held, lease=self._write(held.name, lease), renewed_s=began_s)
             return
@@ -233,10 +234,10 @@ class Right:
         self.stolen = f"The Lease {held.name} {taken}."
         LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": holder})
 
-    def _write(self, name: str, lease: cluster.Lease | None) -> cluster.Lease:
+    def _write(self, name: str, lease: lease_objects.Lease | None) -> lease_objects.Lease:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # metav1.MicroTime
         if lease is None:
-            fresh = cluster.Lease(
+            fresh = lease_objects.Lease(
                 name=name, holder=self._node, acquired=now, renewed=now, duration_s=DURATION_S, transitions=0
             )
             return self._api.create_lease(self._namespace, fresh)
@@ -244,12 +245,12 @@ class Right:
             lease = replace(lease, holder=self._node, acquired=now, transitions=lease.transitions + 1)
         return self._api.update_lease(self._namespace, replace(lease, renewed=now, duration_s=DURATION_S))
 
-    def _vacate(self, name: str, lease: cluster.Lease | None) -> None:
+    def _vacate(self, name: str, lease: lease_objects.Lease | None) -> None:
         """Give back a second Lease that another client put in this host's name."""
         if lease is not None and name != self.name:
             self._attempt(lambda: self._api.update_lease(self._namespace, replace(lease, holder="", acquired="")))
 
-    def _is_free(self, name: str, lease: cluster.Lease | None) -> bool:
+    def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:
             return True
         now_s = self._clock()

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from compiler.kube import lease_objects
 from installer.drain import cluster
 from tests.kube import apiserver
 
 NAMESPACE = "kae-operator"
-LEASE = cluster.Lease(name="kae-driver-tls-1", holder="node-1", renewed="2026-01-02T03:04:05.000006Z", duration_s=900)
+LEASE = lease_objects.Lease(
+    name="kae-driver-tls-1", holder="node-1", renewed="2026-01-02T03:04:05.000006Z", duration_s=900
+)
 
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="needs the command openssl")
 

@@ -149,12 +149,6 @@ def test_a_deployment_says_why_it_is_not_available(conditions: list[dict[str, st
     assert found == live_objects.Deployment(replicas=2, available=1, reason=reason)
 
 
-def test_a_lease_without_a_spec_is_free() -> None:
-    found = live_objects.lease({"metadata": {"name": "kae-driver-tls-1"}})
-
-    assert (found.holder, found.duration_s) == ("", 0)
-
-
 @pytest.mark.parametrize("status", ["True", "False", "Unknown", None])
 def test_a_node_is_ready_when_its_kubelet_says_so(status: str | None) -> None:
     conditions = [{"type": "Ready", "status": status, "reason": "KubeletReady"}] if status else []
