@@ -19,11 +19,17 @@ DOMAIN = "openfuyao.com"
 BASE_MODULES = ("uacce", "hisi_qm")
 """The modules that the module of every kind depends on, in the order of loading."""
 
+POOL_PREFIX = f"{DOMAIN}/kae.pool."
+"""Prefix of the node labels that NFD sets for the pools of policies; the name of the policy follows."""
+
 MAX_VFS = 63
 """The most virtual functions of one device."""
 
 DEVICE_QUEUES = 1024
 """Queues of one device, divided between the physical function (pf_q_num) and its virtual functions."""
+
+PF_QUEUES = 256
+"""The queues that a physical function keeps unless the policy sets pf_q_num."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +63,16 @@ class Kind:
     def present(self) -> str:
         """The label of a node that has a device of this kind."""
         return f"{self.resource}.present"
+
+    @property
+    def pf_count(self) -> str:
+        """The label with the number of a node's physical functions."""
+        return f"{self.resource}.pf"
+
+    @property
+    def vf_count(self) -> str:
+        """The label with the number of a node's virtual functions, which is an effect of `driver.sriov`."""
+        return f"{self.resource}.vf"
 
 
 def _parameters(**more: Parameter) -> Mapping[str, Parameter]:

@@ -1,4 +1,4 @@
-"""The names of folders, files and clusters."""
+"""The names of folders, files, clusters and programs."""
 
 import fnmatch
 import re
@@ -11,6 +11,16 @@ CLUSTER_LENGTH = 50
 POLICIES = "policies"
 INVENTORY = "inventory"
 """The folders of a project that hold its documents."""
+
+DRIVER = "kae-driver"
+DEVICE_PLUGIN = "kae-device-plugin"
+"""The names of the programs: the app label of their pods, and the stems of the names of DaemonSets and Leases."""
+
+APP_LABEL = "app.kubernetes.io/name"
+POLICY_LABEL = "device.openfuyao.com/policy"
+POOL_LABEL = "device.openfuyao.com/pool"
+RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL)
+"""The labels by which DaemonSets select their pods; templates/ sets them."""
 
 _CLUSTER = re.compile(CLUSTER_PATTERN)
 

@@ -106,7 +106,7 @@ def virtual_functions(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 hint="Remove driver.sriov, or set driver.enabled: true.",
             )
             continue
-        kept = driver.moduleParameters.get(kind.module, {}).get("pf_q_num", 256)
+        kept = driver.moduleParameters.get(kind.module, {}).get("pf_q_num", devices.PF_QUEUES)
         if count and devices.DEVICE_QUEUES - kept < count:
             yield Diagnostic(
                 code="sriov-over-hardware",

@@ -2,17 +2,14 @@
 
 from collections.abc import Iterator
 
-from compiler import devices, diagnostics
+from compiler import devices, diagnostics, names
 from compiler.checks import containers, driver, images, pools
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions, overlap, selectors
 from compiler.formats import documents
 from compiler.model import base
 
-_OWN_LABELS = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
-_EFFECTS = f"{devices.DOMAIN}/kae.pool."
-_COUNTS = frozenset(f"{kind.resource}.vf" for kind in devices.KINDS)
-"""Labels with the number of virtual functions, which is an effect of `driver.sriov`."""
+_COUNTS = frozenset(kind.vf_count for kind in devices.KINDS)
 _COMPONENTS = ("driver", "devicePlugin")
 
 
@@ -68,7 +65,7 @@ def _selector(
     if selector is None:
         return
     for requirement in selectors.of(selector):
-        if requirement.key.startswith(_EFFECTS) or requirement.key in _COUNTS:
+        if requirement.key.startswith(devices.POOL_PREFIX) or requirement.key in _COUNTS:
             yield Diagnostic(
                 code="selector-on-effect",
                 span=_key_span(policy.source, path, selector, requirement.key),
@@ -130,7 +127,7 @@ def tolerations(
 def reserved_labels(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The labels for pods replace none that the compiler sets."""
     for key in sorted(policy.spec.daemonSets.labels):
-        if key in _OWN_LABELS:
+        if key in names.RESERVED_LABELS:
             yield Diagnostic(
                 code="reserved-label",
                 span=policy.source.key_span("spec", "daemonSets", "labels", key),

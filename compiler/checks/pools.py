@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import repeats, wording
+from compiler import names, repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
@@ -134,7 +134,7 @@ def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 for mapping in policy.spec.driver.kernelMappings
             ]
         )
-    longest = "--".join([f"kae-driver-{policy.name}", *(max(names, key=len) for names in parts)])
+    longest = "--".join([f"{names.DRIVER}-{policy.name}", *(max(part, key=len) for part in parts)])
     if parts and len(longest) > _LONGEST:
         yield Diagnostic(
             code="name-too-long",
@@ -180,9 +180,9 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
         return
     known, own = {node.name for node in inventory.nodes}, {node.name for node in division.nodes}
     where = f"cluster '{inventory.cluster}'"
-    for group_path, group, names in named:
+    for group_path, group, listed in named:
         path, noun = (*group_path, "nodes"), f"{_noun(group)} '{group.name}'"
-        if len(names) > 1 and own.isdisjoint(names):
+        if len(listed) > 1 and own.isdisjoint(listed):
             yield Diagnostic(
                 code="group-stranger",
                 span=division.policy.source.setting_span(*path),
@@ -190,7 +190,7 @@ def strangers(division: pools.Division, inventory: snapshot.Inventory) -> Iterat
                 hint="Limit the group to its `clusters`, or correct the names.",
             )
             continue
-        for index, name in enumerate(names):
+        for index, name in enumerate(listed):
             if name in own:
                 continue
             reason = f"{where} has no such node"

@@ -22,9 +22,6 @@ _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kuber
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
 _DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
 
-_POOLS = f"{devices.DOMAIN}/kae.pool."
-"""Labels that the compiler's NodeFeatureRules set; they follow from the rules, so the inventory drops them."""
-
 _KEYS = 10_000
 """The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
 
@@ -91,7 +88,8 @@ class Reducer:
     def _group(self, key: str) -> str:
         if key == snapshot.HOSTNAME:
             return "hostname"
-        if key.startswith(_POOLS) or any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
+        # NodeFeatureRules of the compiler set the labels of pools: they follow from the policies.
+        if key.startswith(devices.POOL_PREFIX) or any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 

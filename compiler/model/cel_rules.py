@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from compiler import devices
+from compiler import devices, names
 from compiler.model import policy
 
 
@@ -81,10 +81,8 @@ def _one_of(*fields: str) -> Rule:
 
 _NAME = Rule("self.name != 'rest'", "The name 'rest' is that of all nodes that no wave and no frozen group takes.")
 _PARTS = ("kernelMappings", "rollout.waves", "rollout.frozen")
-_POOL = f"{devices.DOMAIN}/kae.pool."
-_COUNTS = ", ".join(f"'{kind.resource}.vf'" for kind in devices.KINDS)
+_COUNTS = ", ".join(f"'{kind.vf_count}'" for kind in devices.KINDS)
 _EFFECT = "A selector asks for no label that follows from what policies do."
-_RESERVED = ("app.kubernetes.io/name", "device.openfuyao.com/policy", "device.openfuyao.com/pool")
 
 RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
     {
@@ -102,7 +100,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "(has(self.values) && size(self.values) == 1 && int(self.values[0]) >= 0)",
                 "Operators Gt and Lt need exactly one integer that a label can have.",
             ),
-            Rule(f"!self.key.startsWith('{_POOL}') && !(self.key in [{_COUNTS}])", _EFFECT),
+            Rule(f"!self.key.startsWith('{devices.POOL_PREFIX}') && !(self.key in [{_COUNTS}])", _EFFECT),
         ),
         "Toleration": (
             Rule(
@@ -132,14 +130,15 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             ),
             Rule(
                 f"!({_has('nodeSelector.matchLabels')}) || "
-                f"!self.nodeSelector.matchLabels.exists(key, key.startsWith('{_POOL}') || key in [{_COUNTS}])",
+                f"!self.nodeSelector.matchLabels.exists("
+                f"key, key.startsWith('{devices.POOL_PREFIX}') || key in [{_COUNTS}])",
                 _EFFECT,
             ),
         ),
         "Operator": (Rule(_kinds(), "A policy serves at least one kind of device."),),
         "DaemonSets": tuple(
             Rule(f"!has(self.labels) || !('{key}' in self.labels)", f"The label '{key}' is set by the compiler.")
-            for key in _RESERVED
+            for key in names.RESERVED_LABELS
         ),
         "Driver": (
             _IMAGE,

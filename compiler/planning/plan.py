@@ -121,7 +121,7 @@ def relevant_labels() -> tuple[str, ...]:
     """Return the labels that decide over a node beside those that policies select by."""
     labels = {devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}
     for kind in devices.KINDS:
-        labels.update((kind.present, *_count_labels(kind)))
+        labels.update((kind.present, kind.pf_count, kind.vf_count))
     return tuple(sorted(labels))
 
 
@@ -134,10 +134,6 @@ def _by_group(division: pools.Division, nodes: assignment.Alike) -> Iterator[ass
         group = division.group(node.name)
         by_group.setdefault(group.name if group else "", []).append(node)
     yield from map(tuple, by_group.values())
-
-
-def _count_labels(kind: devices.Kind) -> tuple[str, str]:
-    return f"{kind.resource}.pf", f"{kind.resource}.vf"
 
 
 def _unassigned(nodes: assignment.Alike) -> Decision:
@@ -223,8 +219,7 @@ def taint_text(taint: snapshot.Taint) -> str:
 
 def functions(kind: devices.Kind, node: snapshot.Node) -> tuple[int, int]:
     """Return the numbers of physical and of virtual functions of a kind that NFD counted on the node."""
-    pf, vf = (_count(node.label(key)) for key in _count_labels(kind))
-    return pf, vf
+    return _count(node.label(kind.pf_count)), _count(node.label(kind.vf_count))
 
 
 def _count(value: str | None) -> int:

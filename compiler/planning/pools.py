@@ -67,7 +67,7 @@ class Division(assignment.Assigned):
         """The key of the label that NFD gives a node for its pool; None for a policy with one pool or no driver."""
         if not self.policy.spec.driver.enabled or not (self.groups or self.policy.mappings):
             return None
-        return f"{devices.DOMAIN}/kae.pool.{self.policy.name}"
+        return f"{devices.POOL_PREFIX}{self.policy.name}"
 
     def group(self, node: str) -> grouping.Group | None:
         """Return the group of a node of the policy; None if it has no groups."""

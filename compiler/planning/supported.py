@@ -39,10 +39,8 @@ def newest_kubernetes(spec: cluster.KAEClusterSpec, nodes: Iterable[snapshot.Nod
     """Return the minor release that manifests may rely on: the one in the spec, or that of the newest kubelet."""
     if spec.kubernetesVersion is not None:
         return kubernetes_minor(spec.kubernetesVersion)
-    # Nodes share profiles: each one is looked at once.
-    profiles = {id(node.profile): node.profile for node in nodes}
-    minors = (kubernetes_minor(profile.kubelet_version) for profile in profiles.values())
-    return max((minor for minor in minors if minor), default=None)
+    minors = map(kubernetes_minor, {node.profile.kubelet_version for node in nodes})
+    return max(filter(None, minors), default=None)
 
 
 def is_system(os_image: str) -> bool:

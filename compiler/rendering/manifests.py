@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import devices
+from compiler import devices, names
 from compiler.fleet import assignment, definitions, selectors
 from compiler.model import base, config
 from compiler.planning import images, plan, pools, supported
@@ -35,13 +35,13 @@ def of_cluster(
 
 def driver_name(policy_name: str, pool: pools.Pool | None = None) -> str:
     """Return the name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
-    stem = f"kae-driver-{policy_name}"
+    stem = f"{names.DRIVER}-{policy_name}"
     return stem if pool is None or pool.is_whole else f"{stem}--{pool.name}"
 
 
 def device_plugin_name(policy_name: str) -> str:
     """Return the name of a policy's device-plugin DaemonSet."""
-    return f"kae-device-plugin-{policy_name}"
+    return f"{names.DEVICE_PLUGIN}-{policy_name}"
 
 
 def _namespace(item: definitions.Cluster) -> Iterator[ir.Manifest]:
@@ -101,8 +101,8 @@ def _drivers(item: definitions.Cluster, divisions: Sequence[pools.Division], *, 
         yield from _all("driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), access)
         if guarded:
             guard = ir.Guard(namespace=item.spec.namespace)
-            names = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
-            yield from _all("guard", names, guard)
+            templates = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
+            yield from _all("guard", templates, guard)
     for entry in served:
         for pool in entry.pools:
             yield ir.Manifest(component="driver", template="daemonset.yaml", value=_driver_pool(item, entry, pool))
@@ -225,8 +225,8 @@ def _monitoring(item: definitions.Cluster, policies: Sequence[definitions.Policy
         ir.MetricsPort(name=name, policy=chosen.name)
         for chosen in policies
         for name, part in (
-            ("kae-driver", chosen.spec.driver),
-            ("kae-device-plugin", chosen.spec.devicePlugin),
+            (names.DRIVER, chosen.spec.driver),
+            (names.DEVICE_PLUGIN, chosen.spec.devicePlugin),
         )
         if part.enabled and part.metrics.enabled
     )

@@ -98,7 +98,7 @@ def module_parameters(spec: drivers.Driver) -> dict[str, dict[str, int]]:
     uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
     """
     mode = 1 if spec.source.inTree is not None else 2
-    defaults = {"uacce_mode": mode, "pf_q_num": 256}
+    defaults = {"uacce_mode": mode, "pf_q_num": devices.PF_QUEUES}
     return {kind.module: defaults | spec.moduleParameters.get(kind.module, {}) for kind in devices.KINDS}
 
 

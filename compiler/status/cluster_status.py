@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from compiler import names
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
 from compiler.kube import lease_objects
@@ -35,7 +36,7 @@ KINDS: tuple[tuple[str, str], ...] = (
 OURS = "app.kubernetes.io/part-of=kae"
 """The label of every rendered object."""
 
-LEASES = "kae-driver-"
+LEASES = f"{names.DRIVER}-"
 """The prefix of the names of the driver's Leases."""
 
 State = Literal["missing", "changed", "extra", "kept", "ending"]
@@ -137,8 +138,8 @@ def wanted_daemon_sets(
             continue
         template = data["spec"]["template"]
         name, image = data["metadata"]["name"], template["spec"]["containers"][0]["image"]
-        app = template["metadata"]["labels"].get("app.kubernetes.io/name", "")
-        is_of_policy = "device.openfuyao.com/policy" in data["spec"]["selector"]["matchLabels"]
+        app = template["metadata"]["labels"].get(names.APP_LABEL, "")
+        is_of_policy = names.POLICY_LABEL in data["spec"]["selector"]["matchLabels"]
         served = planned.get(name, {}) if is_of_policy else dict.fromkeys(_served(template["spec"], nodes), image)
         namespace = data["metadata"].get("namespace", "")
         found.append(rollout.Wanted(namespace=namespace, name=name, app=app, image=image, planned=served))
