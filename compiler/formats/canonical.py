@@ -30,10 +30,7 @@ _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+")
 
 def dump_yaml(data: Any) -> str:
     """Return the YAML text of an object; raise TypeError for a value that no manifest holds, such as null."""
-    lines: list[str] = []
-    _block(data, "", lines)
-    lines.append("")
-    return "\n".join(lines)
+    return _block(data, "") + "\n"
 
 
 def dump_json(data: Any) -> str:
@@ -101,41 +98,35 @@ def _is_literal(text: str) -> bool:
     )
 
 
-def _block(value: Any, indent: str, lines: list[str]) -> None:
-    """Append the lines of a value, all of them indented."""
+def _block(value: Any, indent: str) -> str:
+    """Return the lines of a value, all of them indented."""
     if isinstance(value, dict) and value:
-        for key in sorted(value):
-            _entry(f"{indent}{_key(key)}:", value[key], indent, lines)
-    elif isinstance(value, list | tuple) and value:
-        for item in value:
-            _item(item, indent, lines)
-    else:
-        lines.append(indent + _flow(value))
+        return "\n".join([_member(f"{indent}{_key(key)}:", value[key], indent) for key in sorted(value)])
+    if isinstance(value, list | tuple) and value:
+        return "\n".join([_element(element, indent) for element in value])
+    return indent + _flow(value)
 
 
-def _entry(head: str, value: Any, indent: str, lines: list[str]) -> None:
-    """Append a key or dash and its value: scalars beside it, blocks below it."""
-    if isinstance(value, dict) and value:
-        lines.append(head)
-        _block(value, indent + "  ", lines)
-    elif isinstance(value, list | tuple) and value:
-        lines.append(head)
-        _block(value, indent, lines)
-    elif isinstance(value, str) and _is_literal(value):
-        lines.append(f"{head} |" if value.endswith("\n") else f"{head} |-")
-        text = value.removesuffix("\n")
-        lines.extend(f"{indent}  {line}" if line else "" for line in text.split("\n"))
-    else:
-        lines.append(f"{head} {_flow(value)}")
-
-
-def _item(value: Any, indent: str, lines: list[str]) -> None:
+def _member(head: str, value: Any, indent: str) -> str:
+    """Return the lines of a key or dash and its value: scalars beside it, blocks below it."""
+    if isinstance(value, str):
+        return f"{head} {_literal(value, indent) if _is_literal(value) else _string(value)}"
     if isinstance(value, dict | list | tuple) and value:
-        first = len(lines)
-        _block(value, indent + "  ", lines)
-        lines[first] = f"{indent}- {lines[first][len(indent) + 2 :]}"
-    else:
-        _entry(f"{indent}-", value, indent, lines)
+        return f"{head}\n{_block(value, indent + '  ' if isinstance(value, dict) else indent)}"
+    return f"{head} {_flow(value)}"
+
+
+def _literal(text: str, indent: str) -> str:
+    """Return a literal block with its indicator; one '-' there means that no line break ends the text."""
+    indicator = "|" if text.endswith("\n") else "|-"
+    return "\n".join([indicator, *(line and f"{indent}  {line}" for line in text.removesuffix("\n").split("\n"))])
+
+
+def _element(value: Any, indent: str) -> str:
+    """Return the lines of an element of a list; the dash stands in the indentation of the first one."""
+    if isinstance(value, dict | list | tuple) and value:
+        return f"{indent}- {_block(value, indent + '  ')[len(indent) + 2 :]}"
+    return _member(f"{indent}-", value, indent)
 
 
 def _flow(value: Any) -> str:

@@ -94,9 +94,9 @@ def _nested(path: documents.Path, value: str) -> tuple[str, str]:
     return f'"{path[0]}"', value
 
 
-def _json_addition(text: str, at: int, members: dict[Any, tuple[int, int]], entry: tuple[str, str]) -> Splice:
+def _json_addition(text: str, at: int, members: dict[Any, tuple[int, int]], member: tuple[str, str]) -> Splice:
     """Return a splice with a new member after `name` or before all others, with the white space of its neighbour."""
-    key, value = entry
+    key, value = member
     if not members:
         return at + 1, at + 1, f"{key}: {value}"
     key_at, value_at = members.get("name") or next(iter(members.values()))
@@ -143,7 +143,7 @@ class _Yaml:
                 if inner is None:
                     self._refuse_merged(path[: depth + 1])
                     return self._addition(node, head_before, path[depth:], value)
-            if id(inner) in self.shared:
+            if inner in self.shared:
                 message = f"{self.where} is shared by an anchor and its aliases."
                 raise RefusedError(message, hint="Write the value out at this position.")
             node = inner
@@ -174,7 +174,7 @@ class _Yaml:
         """Return the splice for a new key: after `name` if there is one, else first; new mappings come last."""
         name, named = _own(node, "name")
         if node.flow_style:
-            return self._flow_addition(node, None if id(named) in self.shared else named, path, value)
+            return self._flow_addition(node, None if named in self.shared else named, path, value)
         if name is not None:
             return self._lines(self._end(name, named), name.start_mark.column, path, value)
         column = node.value[0][0].start_mark.column
@@ -183,17 +183,17 @@ class _Yaml:
         return self._lines(self._last(node), column, path, value)
 
     def _flow_addition(self, node: Any, named: Any, path: documents.Path, value: str) -> Splice:
-        entry = _scalar(value, is_flow=True)
+        piece = _scalar(value, is_flow=True)
         for step in reversed(path[1:]):
-            entry = f"{{{step}: {entry}}}"
-        entry = f"{path[0]}: {entry}"
+            piece = f"{{{step}: {piece}}}"
+        piece = f"{path[0]}: {piece}"
         if named is not None:
-            at, entry = named.end_mark.index, f", {entry}"
+            at, piece = named.end_mark.index, f", {piece}"
         elif node.value:
-            at, entry = node.value[0][0].start_mark.index, f"{entry}, "
+            at, piece = node.value[0][0].start_mark.index, f"{piece}, "
         else:
             at = self.text.index("{", node.start_mark.index) + 1
-        return at, at, entry
+        return at, at, piece
 
     def _lines(self, after: int, column: int, path: documents.Path, value: str) -> Splice:
         """Return the splice with a line for each key of the path, below the line of a position."""
@@ -209,7 +209,7 @@ class _Yaml:
 
     def _end(self, key: Any, value: Any) -> int:
         """Return the end of a key's value, or of the key itself where the value is an alias."""
-        if id(value) in self.shared:
+        if value in self.shared:
             return int(key.end_mark.index)
         start, end = value.start_mark.index, value.end_mark.index
         return int(start) + len(self.text[start:end].rstrip())
@@ -220,7 +220,7 @@ class _Yaml:
         while isinstance(node, yaml.CollectionNode) and not node.flow_style:
             key, inner = node.value[-1] if isinstance(node, yaml.MappingNode) else (node, node.value[-1])
             end = self._end(key, inner)
-            if id(inner) in self.shared:
+            if inner in self.shared:
                 break
             node = inner
         return end
@@ -228,7 +228,7 @@ class _Yaml:
     def _step(self) -> int:
         """Return the indentation of mappings in the document."""
         for key, inner in self.root.value:
-            if isinstance(inner, yaml.MappingNode) and not inner.flow_style and id(inner) not in self.shared:
+            if isinstance(inner, yaml.MappingNode) and not inner.flow_style and inner not in self.shared:
                 step: int = inner.value[0][0].start_mark.column - key.start_mark.column
                 return max(1, step)
         return 2
@@ -239,15 +239,15 @@ def _is_empty(node: Any) -> bool:
     return isinstance(node, yaml.ScalarNode) and not node.value and not node.style
 
 
-def _shared(root: Any) -> Iterator[int]:
-    """Yield the ids of nodes that aliases repeat: those that are visited more than once."""
-    seen: set[int] = set()
+def _shared(root: Any) -> Iterator[Any]:
+    """Yield the nodes that aliases repeat: those that are visited more than once."""
+    seen: set[Any] = set()  # Nodes are equal only to themselves.
     pending = [root]
     for node in pending:  # The loop appends to it.
-        if id(node) in seen:
-            yield id(node)
+        if node in seen:
+            yield node
             continue
-        seen.add(id(node))
+        seen.add(node)
         if isinstance(node, yaml.MappingNode):
             pending += itertools.chain.from_iterable(node.value)
         elif isinstance(node, yaml.SequenceNode):

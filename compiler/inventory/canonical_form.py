@@ -49,11 +49,12 @@ def _profile_of(raw: Mapping[str, Any]) -> snapshot.Profile:
 
 def text(inventory: snapshot.Inventory) -> str:
     """Return the canonical NodeInventory: JSON with sorted keys, and a line for each node and each profile."""
-    bodies = {id(node.profile): node.profile for node in inventory.nodes}
-    lines = {key: canonical.dump_json(_profile_data(profile)) for key, profile in bodies.items()}
+    lines = {
+        profile: canonical.dump_json(_profile_data(profile)) for profile in {node.profile for node in inventory.nodes}
+    }
     names = _profile_names(sorted(set(lines.values())))
     nodes = [
-        canonical.dump_json(_node_data(node, names[lines[id(node.profile)]]))
+        canonical.dump_json(_node_data(node, names[lines[node.profile]]))
         for node in sorted(inventory.nodes, key=lambda node: node.name)
     ]
     profiles = sorted(f'"{name}":{line}' for line, name in names.items())

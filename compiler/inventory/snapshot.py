@@ -1,7 +1,7 @@
 """The nodes of a cluster as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NewType
 
 ClusterName = NewType("ClusterName", str)
@@ -30,6 +30,15 @@ class Profile:
     discovered: bool
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Computed once, because thousands of nodes look up the same profile."""
+
+    def __post_init__(self) -> None:
+        facts = (self.architecture, self.kernel_version, self.kubelet_version, self.os_image, self.taints)
+        object.__setattr__(self, "_hash", hash((facts, frozenset(self.labels.items()))))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

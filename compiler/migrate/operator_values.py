@@ -185,24 +185,23 @@ def _meant(path: documents.Path) -> str:
 
 
 def _made(source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]) -> _Made:
-    data: dict[str, Any] = {"apiVersion": API_VERSION, "kind": kind}
-    origins: dict[documents.Path, documents.Path] = {}
-    for item in carried:
-        if item.kind == kind:
-            if item.value is not None:
-                _put(data, item.target, item.value)
-            if item.origin:
-                origins[item.target] = item.origin
-    positions = _Origins(source.document.positions, origins)
+    own = [step for step in carried if step.kind == kind]
+    data = {"apiVersion": API_VERSION, "kind": kind, **_nested([(step.target, step.value) for step in own])}
+    positions = _Origins(source.document.positions, {step.target: step.origin for step in own if step.origin})
     return _Made(documents.Document(source.document.file, data, positions), positions)
 
 
-def _put(data: dict[str, Any], path: documents.Path, value: Any) -> None:
-    """Set a field of an unfinished document."""
-    *above, last = map(str, path)
-    for step in above:
-        data = data.setdefault(step, {})
-    data[last] = value
+def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
+    """Return the mapping that holds each value at its path, and nothing at the path of None."""
+    data: dict[str, Any] = {}
+    for path, value in values:
+        *above, last = map(str, path)
+        if value is not None:
+            inside = data
+            for step in above:
+                inside = inside.setdefault(step, {})
+            inside[last] = value
+    return data
 
 
 def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
