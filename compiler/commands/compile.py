@@ -18,6 +18,7 @@ from compiler.project import document_files, package_data
 
 if TYPE_CHECKING:
     from compiler.fleet import definitions
+    from compiler.output import write
     from compiler.rendering import layout
 
 Findings = tuple[diagnostics.Diagnostic, ...]
@@ -229,13 +230,15 @@ def _write(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Don
     rows = []
     for item in outcomes:
         change = changes.get(item.name)
-        if change is None or not (change.written or change.removed):
-            rows.append((item.name, "unchanged"))
-        else:
-            count = wording.counted(len(change.written), "file")
-            rows.append((item.name, f"{count} written, {len(change.removed)} removed"))
+        rows.append((item.name, _written(change) if change else "unchanged"))
     rows.extend((name, "removed") for name in stale)
     return _Done(rows, tuple(finding for item in written for finding in item.foreign))
+
+
+def _written(change: "write.Written") -> str:
+    if change.written or change.removed:
+        return f"{wording.counted(len(change.written), 'file')} written, {len(change.removed)} removed"
+    return "index.json rewritten" if change.new_index else "unchanged"
 
 
 def _check(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:

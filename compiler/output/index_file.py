@@ -6,7 +6,7 @@ digests: git has every content, and a compile compares files with the tree that 
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 NAME = "index.json"
@@ -64,10 +64,7 @@ def interim(old: Index | None, new: Index) -> Index:
 
 def text(index: Index) -> str:
     """Return the text of index.json: keys sorted, a file or a workload a line."""
-    workloads = (
-        {"component": item.component, "file": item.file, "policy": item.policy, "pool": item.pool, "state": item.state}
-        for item in _sorted(index.workloads)
-    )
+    workloads = map(asdict, _sorted(index.workloads))
     return (
         "{\n"
         f'  "complete": {_json(index.complete)},\n'
@@ -85,9 +82,9 @@ def parse(content: bytes) -> Index | None:
         data = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or type(data.get("version")) is not int:  # Python takes true and 1.0 for 1.
         return None
-    return _v1(data) if data.get("version") == 1 else _v2(data)
+    return _v1(data) if data["version"] == 1 else _v2(data)
 
 
 def _v1(data: Mapping[str, Any]) -> Index | None:
@@ -107,17 +104,18 @@ def _v2(data: Mapping[str, Any]) -> Index | None:
         return None
     if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
         return None
-    if not isinstance(workloads, list) or not all(_is_workload(item, files) for item in workloads):
+    if not isinstance(workloads, list) or not all(is_workload(fields, files) for fields in workloads):
         return None
     return Index(
         files=tuple(sorted(files)),
-        workloads=_sorted(Workload(**item) for item in workloads),
+        workloads=_sorted(Workload(**fields) for fields in workloads),
         has_nodes=flags[1],
         complete=flags[0],
     )
 
 
-def _is_workload(data: Any, files: Collection[str]) -> bool:
+def is_workload(data: Any, files: Collection[str]) -> bool:
+    """Return whether data holds the fields of a workload whose file is recorded."""
     return (
         isinstance(data, dict)
         and data.keys() == {"file", "component", "policy", "pool", "state"}
@@ -130,8 +128,12 @@ def _is_workload(data: Any, files: Collection[str]) -> bool:
 
 
 def _sorted(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
+    return tuple(sorted(workloads, key=_order))
+
+
+def _order(workload: Workload) -> tuple[str, ...]:
     # An interim index may hold a file twice, with the old and with the new state.
-    return tuple(sorted(workloads, key=lambda item: (item.file, item.policy, item.pool or "", item.state or "")))
+    return workload.file, workload.policy, workload.pool or "", workload.state or ""
 
 
 def _lines(values: Iterable[Any]) -> str:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -162,15 +163,30 @@ def _index(folder: Path) -> bytes | None:
     return _content(path)
 
 
-def _recorded(folder: Path, index: bytes | None) -> index_file.Index | None:
-    found = index_file.parse(index) if index is not None else None
-    for path in found.files if found else ():
+def _recorded(folder: Path, content: bytes | None) -> index_file.Index | None:
+    index = index_file.parse(content) if content is not None else None
+    for path in index.files if index else ():
         if not tree.is_path(path):
             raise errors.WorldError(
                 f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
                 hint="Restore it from git.",
             )
-    return found
+    return _with_drivers(folder, index) if index and index.version == 1 else index
+
+
+def _with_drivers(folder: Path, index: index_file.Index) -> index_file.Index:
+    """Return an index of version 1 with the drivers that the files on disk deploy."""
+    from compiler.output import version_1  # noqa: PLC0415 - only the first compile after an upgrade finds version 1
+
+    paths = [path for path in index.files if version_1.is_driver(path) and _is_file(folder / path)]
+    return replace(index, workloads=tuple(version_1.drivers({path: _content(folder / path) for path in paths})))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
 
 
 def _is_ours(folder: Path) -> bool:

@@ -59,6 +59,8 @@ class Written:
     written: tuple[str, ...]
     removed: tuple[str, ...]
     foreign: tuple[diagnostics.Diagnostic, ...]
+    new_index: bool
+    """True when index.json was written."""
 
 
 def write_trees(
@@ -135,7 +137,9 @@ def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
         disk.remove(index)
         _remove_if_empty(folder, disk)
     written = tuple(path for path, _ in todo.writes)
-    return Written(plan.cluster, written, todo.removals, scan.foreign_files(folder, plan.foreign))
+    foreign = scan.foreign_files(folder, plan.foreign)
+    new_index = todo.ends and todo.final is not None
+    return Written(plan.cluster, written, todo.removals, foreign, new_index)
 
 
 def _put(path: Path, content: bytes, disk: Disk) -> None:

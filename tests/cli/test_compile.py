@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from compiler.output import cache
+from compiler.output import cache, tree
 from tests import project
 from tests.cli import fleet
 
@@ -45,6 +45,36 @@ def test_a_change_writes_what_it_concerns(small: Path) -> None:
     changed = {path for path in after if after[path] != before.get(path)}
     assert answer.out == "east: 2 files written, 0 removed\nwest: unchanged\n"
     assert changed == {"east/device-plugin/daemonset-kae-device-plugin-tls.yaml", "east/images.txt"}
+
+
+def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
+    _take_back_to_version_1(small / "output/east")
+
+    answers = [project.kae(small, "compile") for _ in range(2)]
+
+    assert answers[0].out == "east: index.json rewritten\nwest: unchanged\n"
+    assert answers[1].out == "east: unchanged\nwest: unchanged\n"
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_the_compile_that_replaces_version_1_warns_of_a_driver_left_behind(state: str, small: Path) -> None:
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("2.2.0", f"2.2.0\n    state: {state}")})
+    project.kae(small, "compile")
+    _take_back_to_version_1(small / "output/east")
+    (small / "policies/tls.yaml").unlink()
+
+    answer = project.kae(small, "compile")
+
+    assert answer.code == 0
+    assert ("output/east/driver/daemonset-kae-driver-tls.yaml: warning[driver-left-behind]" in answer.err) is (
+        state == "Present"
+    )
+
+
+def _take_back_to_version_1(folder: Path) -> None:
+    paths = json.loads((folder / "index.json").read_text())["files"]
+    digests = {path: tree.digest((folder / path).read_bytes()) for path in paths}
+    (folder / "index.json").write_text(json.dumps({"version": 1, "files": digests}))
 
 
 def test_other_nodes_of_the_same_kinds_change_no_output(small: Path) -> None:

@@ -125,6 +125,8 @@ def test_version_1_is_read_as_an_index_without_workloads(complete: bool) -> None
         b"\xff",
         b"[" * 100_000,
         b'{"version": 3, "files": {}}',
+        b'{"version": true, "files": {}}',
+        b'{"version": 1.0, "files": {}}',
         b'{"version": 1}',
         b'{"version": 1, "files": []}',
         b'{"version": 1, "files": {"a": 1}}',
@@ -147,6 +149,8 @@ WORKLOAD = {"file": "d.yaml", "component": "driver", "policy": "tls", "pool": "r
     [
         {"version": 3},
         {"version": "2"},
+        {"version": True},
+        {"version": 2.0},
         {"complete": "yes"},
         {"hasNodes": 1},
         {"files": {}},
