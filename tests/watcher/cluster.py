@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 from compiler import devices
-from tests.watcher import api, fleet, nursery
+from tests.watcher import api, fleet, forkserver
 
 _LEAST, _MOST = 8, 12
 """Nodes: never so few that a loss would wait for a person."""
@@ -44,15 +44,15 @@ class Cluster:
         old = self._api.nodes[self._random.choice(sorted(self._api.nodes))]
         name = old["metadata"]["name"]
         # Not for so long that a node which never keeps still is committed all the same.
-        end_s = time.monotonic() + 5 * nursery.QUIET_S
+        end_s = time.monotonic() + 5 * forkserver.QUIET_S
         told_s = []
         while time.monotonic() < end_s:
             told_s.append(self._tell(self._node(name)))
-            time.sleep(nursery.QUIET_S / 5)
+            time.sleep(forkserver.QUIET_S / 5)
         told_s.append(self._tell(old))
         for (version, since_s), (_, until_s) in itertools.pairwise(told_s):
             # On a busy machine a moment may be long enough.
-            if until_s - since_s < nursery.QUIET_S / 2:
+            if until_s - since_s < forkserver.QUIET_S / 2:
                 self.fleeting.add(version)
 
     def vanish(self) -> None:

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.watcher import harms, nursery
+from tests.watcher import fault_injection, forkserver
 
 PATIENCE_S = 10.0
-"""So soon at the latest everything is right again."""
+"""The longest time for a recovery."""
 
 
-class Faults(harms.Harms):
-    """The faults, one after the other."""
+class Faults(fault_injection.FaultInjection):
+    """A run of faults, one after the other."""
 
     def __init__(self, folder: Path, seed: int, patience_s: float = PATIENCE_S) -> None:
         super().__init__(folder, seed, patience_s)
@@ -29,7 +29,7 @@ class Faults(harms.Harms):
         """The longest recovery from each fault, in seconds."""
 
     def run(self, count: int) -> None:
-        """Inflicts so many faults, each as often as the others; raises AssertionError with what came before."""
+        """Inflict `count` faults, each as often as the others; raise AssertionError with the last ones."""
         history = []
         with self.running():
             for fault, _ in zip(self._drawn(), range(count), strict=False):
@@ -44,21 +44,21 @@ class Faults(harms.Harms):
                 self.counts[name] += 1
                 self.slowest[name] = max(self.slowest.get(name, 0), time.monotonic() - began_s)
 
-    def _drawn(self) -> Iterator[Callable[[harms.Harms], None]]:
+    def _drawn(self) -> Iterator[Callable[[fault_injection.FaultInjection], None]]:
         while True:
-            yield from self.random.sample(harms.HARMS, len(harms.HARMS))
+            yield from self.random.sample(fault_injection.FAULTS, len(fault_injection.FAULTS))
 
 
-def table(rig: Faults) -> Iterator[str]:
+def table(testbed: Faults) -> Iterator[str]:
     """Yield a table of the faults and their recovery, line by line."""
     yield "fault                 count  slowest recovery"
-    for name, count in sorted(rig.counts.items()):
-        yield f"{name:20} {count:6}  {rig.slowest[name]:8.2f} s"
-    verbs = ", ".join(f"{verb} {count}" for verb, count in sorted(rig.interrupted.items()))
-    seen = rig.sizes
+    for name, count in sorted(testbed.counts.items()):
+        yield f"{name:20} {count:6}  {testbed.slowest[name]:8.2f} s"
+    verbs = ", ".join(f"{verb} {count}" for verb, count in sorted(testbed.interrupted.items()))
+    seen = testbed.sizes
     yield f"ended in git: {verbs}"
-    yield f"{rig.chronicle.count} commits of the watcher, {rig.chronicle.seen} of others"
-    yield f"{len(rig.cluster.fleeting)} states too short to be seen, of which none was committed"
+    yield f"{testbed.branch.count} commits of the watcher, {testbed.branch.seen} of others"
+    yield f"{len(testbed.cluster.fleeting)} states too short to be seen, of which none was committed"
     yield (
         f"at most {seen.memory >> 20} MiB of memory (in one life {seen.growth / 2**20:.1f} MiB more), "
         f"{seen.scratch >> 10} KiB of scratch, {seen.files} open files"
@@ -66,21 +66,21 @@ def table(rig: Faults) -> Iterator[str]:
 
 
 def main() -> None:
-    """Inflicts faults, and prints how many of which."""
+    """Inflict faults, and print the number of each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kae-") as folder:
-        rig = Faults(Path(folder), options.seed)
-        rig.run(options.count)
-    for line in table(rig):
+        testbed = Faults(Path(folder), options.seed)
+        testbed.run(options.count)
+    for line in table(testbed):
         sys.stdout.write(f"{line}\n")
     lasted_s = time.monotonic() - began_s
     sys.stdout.write(
-        f"{rig.counts.total()} faults in {lasted_s:.0f} s, all right after each; the slowest took "
-        f"{max(rig.slowest.values()):.2f} s; a quiet time is {nursery.QUIET_S:g} s\n"
+        f"{testbed.counts.total()} faults in {lasted_s:.0f} s, all right after each; the slowest took "
+        f"{max(testbed.slowest.values()):.2f} s; a quiet time is {forkserver.QUIET_S:g} s\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""A watcher between a stand-in API server and a real repository behind a web server, and what must hold of it."""
+"""A testbed: a watcher between a stand-in API server and a real repository behind a web server, and its checks."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.watcher import api, chronicle, cluster, nursery, processes, remotes, servers
+from tests.watcher import api, branch_check, cluster, forkserver, processes, remotes, servers
 
 _LOOK_S = 0.02
 _LARGEST_SCRATCH = 3 << 20
@@ -29,27 +29,27 @@ if [ -e date ]; then
 fi
 cd / && exec {git} "$@"
 """
-"""The watcher's git: it waits at a verb where it is told to, and its wall clock can be wrong."""
+"""The git of the watcher: it waits before the verb of a `stop-` file, and its wall clock can be wrong."""
 
 Condition = Callable[[], bool]
 
 
 @dataclass(slots=True)
 class Sizes:
-    """The largest that was seen, in bytes."""
+    """The largest sizes so far, in bytes, and the largest number of open files."""
 
     memory: int = 0
     growth: int = 0
-    """Of one process, since its repository was right for the first time."""
+    """The growth of one process since its repository was right for the first time."""
     scratch: int = 0
     files: int = 0
 
 
-class Rig:
-    """The cluster, the repository, the watcher, and the folders of all."""
+class Testbed:
+    """The cluster, the repository, the watcher, and their folders."""
 
     def __init__(self, folder: Path, seed: int, patience_s: float) -> None:
-        """Makes a repository with others' files; nothing runs yet."""
+        """Make a repository with files of others; start no process."""
         self.random = random.Random(seed)  # noqa: S311 - a test's choice
         self.sizes = Sizes()
         self.remote = remotes.Remote(folder / "git/remote.git")
@@ -58,13 +58,13 @@ class Rig:
         self.scratch = folder / "scratch"
         self.patience_s = patience_s
         self.watcher = 0
-        """Its process id."""
+        """The process id of the watcher."""
         self.ended = True
         self._first_memory: int | None = None
         self._serial = 0
         self._read = 0
         self._looked: tuple[str, bytes] | None = None
-        """A tip, and the inventory that it did not show."""
+        """A tip and an inventory that it does not hold."""
         for name in ("scratch", "program", "secrets", "bin"):
             (folder / name).mkdir()
         wrapper = folder / "bin/git"
@@ -73,15 +73,15 @@ class Rig:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """The servers run, and a watcher that began as `python -m watcher` does; at the end it is told to end."""
+        """Run the servers and a watcher; the first one starts as `python -m watcher` does."""
         with contextlib.ExitStack() as stack:
             self.has_disk = stack.enter_context(processes.small_disk(self.scratch))
             self.url = f"{stack.enter_context(servers.web(self.remote.path.parent)).url}/remote.git"
             self._write_config()
             self.api = stack.enter_context(api.serving(self.folder))
             self.cluster = cluster.Cluster(self.api, self.random)
-            self.chronicle = chronicle.Chronicle(self.remote, self.api, self.cluster.fleeting)
-            self.nursery = stack.enter_context(nursery.nursery(self.folder))
+            self.branch = branch_check.BranchCheck(self.remote, self.api, self.cluster.fleeting)
+            self.forkserver = stack.enter_context(forkserver.serving(self.folder))
             self._ours = {*processes.descendants(os.getpid())}
             self.start(plain=True)
             self.settle()
@@ -93,18 +93,18 @@ class Rig:
             self.until("everything has ended", lambda: not self._strangers())
 
     def start(self, *, plain: bool = False) -> None:
-        """Starts a watcher."""
+        """Start a watcher."""
         self.ended = False
         folders = ("scratch", "program-dir", "secrets", "signing")
         places = dict(zip(folders, ("scratch", "program", "secrets", "secrets"), strict=True))
         words = [word for name in folders for word in (f"--{name}", str(self.folder / places[name]))]
         words += ["--config", str(self.folder / "config.json"), "--kubeconfig", str(self.api.kubeconfig)]
         path = f"{self.folder / 'bin'}:{os.environ['PATH']}"
-        self.watcher = self.nursery.start(*words, path=path, plain=plain)
+        self.watcher = self.forkserver.start(*words, path=path, plain=plain)
         self._first_memory = None
 
     def kill(self, *, with_all: bool = False) -> None:
-        """Ends the watcher, if it runs, as the kernel does; with all: with what it started, as a container ends."""
+        """Kill the watcher if it runs; with `with_all` also its children, as at the end of a container."""
         if self.ended:
             return
         self.ended = True
@@ -113,46 +113,46 @@ class Rig:
             for pid in (self.watcher, *processes.descendants(self.watcher)):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-        assert self.nursery.status(self.watcher) == -signal.SIGKILL
+        assert self.forkserver.status(self.watcher) == -signal.SIGKILL
 
     def terminate(self) -> None:
-        """Ends the watcher as the kubelet does."""
+        """End the watcher as the kubelet does."""
         self.ended = True
         self.signal(signal.SIGTERM)
-        assert self.nursery.status(self.watcher) == 0
+        assert self.forkserver.status(self.watcher) == 0
         assert not (self.folder / "program/ready").exists()
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal to the watcher, and to nobody who may have its number after it."""
-        assert self.watcher in processes.descendants(self.nursery.pid), "the watcher has ended by itself"
+        """Send a signal to the watcher, but not to a process that reuses its id."""
+        assert self.watcher in processes.descendants(self.forkserver.pid), "the watcher has ended by itself"
         os.kill(self.watcher, number)
 
     def others_commit(self) -> None:
-        """Somebody else commits; in a race he may be the one who loses."""
+        """Commit as somebody else, who may lose a race."""
         self._serial += 1
         with contextlib.suppress(AssertionError):
             self.remote.commit("main", {f"others/{self._serial % 7}.txt": b"%d\n" % self._serial})
 
     def pause(self, longest_s: float) -> None:
-        """Time goes on, for as long as chance has it: what happens next, happens anywhere."""
+        """Wait for a random time, so that the next event falls on any step of the watcher."""
         time.sleep(self.random.uniform(0, longest_s))
 
     def until(self, what: str, condition: Condition) -> None:
-        """Waits for it; raises AssertionError."""
+        """Wait for a condition; raise AssertionError after the patience."""
         deadline_s = time.monotonic() + self.patience_s
         while not condition():
             assert time.monotonic() < deadline_s, f"never: {what}; {self._situation()}"
             time.sleep(_LOOK_S)
 
     def until_unready(self, word: str) -> None:
-        """Waits until the watcher says that something is wrong, with this word."""
+        """Wait until the reason why the watcher is not ready holds this word."""
         self.until(f"unready: {word}", lambda: word in self._told())
 
     @contextlib.contextmanager
     def held_at(self, verb: str) -> Iterator[None]:
-        """A change leads the watcher to this verb of git; until the context ends it is about to begin."""
+        """Change a node, and hold the watcher before this verb of git until the context ends."""
         if verb == "fetch":
-            self.others_commit()  # Its own commits it need not fetch.
+            self.others_commit()  # It need not fetch its own commits.
         stop, stopped = self.folder / f"bin/stop-{verb}", self.folder / "bin/stopped"
         stop.touch()
         self.cluster.change()
@@ -163,11 +163,11 @@ class Rig:
             stopped.unlink()
 
     def settle(self) -> None:
-        """Waits until all is right again, and looks at what came about meanwhile; raises AssertionError."""
+        """Wait for the recovery, and check the commits, sizes and log since the last call; raise AssertionError."""
         self._looked = None
         self.until("the branch shows the cluster", self._is_right)
         self.until("nothing is left over", lambda: not self._strangers() and not self._leftovers())
-        self.chronicle.judge()
+        self.branch.check()
         # Commits that a force dropped are meant to dangle.
         assert self.remote("fsck", "--full", "--strict", "--no-dangling") == ""
         self._measure()
@@ -182,7 +182,7 @@ class Rig:
             "removalQuietSeconds": 1,
             "minCommitSeconds": 0,
             "maxLossPercent": 60,
-            "author": {"name": chronicle.AUTHOR, "email": "kae@example.com"},
+            "author": {"name": branch_check.AUTHOR, "email": "kae@example.com"},
             "messageTemplate": "inventory({cluster}): {summary}",
         }
         (self.folder / "config.json").write_text(json.dumps(config))
@@ -190,7 +190,7 @@ class Rig:
     def _is_right(self) -> bool:
         if not (self.folder / "program/ready").exists() or self.tip("kae/held-east"):
             return False
-        wanted = self.chronicle.text()
+        wanted = self.branch.text()
         look = (self.tip("main"), wanted)
         if look == self._looked:
             return False
@@ -199,7 +199,7 @@ class Rig:
         return bool(found) and self.remote.read("main", remotes.PATH) == wanted
 
     def tip(self, branch: str) -> str:
-        """A branch's commit, read without git, which would take its time; empty where there is none."""
+        """Return the commit of a branch, or an empty text; it reads files, as a run of git takes longer."""
         ref = f"refs/heads/{branch}"
         with contextlib.suppress(FileNotFoundError):
             return (self.remote.path / ref).read_text().strip()
@@ -209,7 +209,7 @@ class Rig:
         return ""
 
     def _strangers(self) -> list[str]:
-        """Processes, also dead ones, that are nobody's: whoever runs git now has ended when this is asked again."""
+        """Return processes, also dead ones, beside the servers and the watcher; a git at work is gone soon."""
         found = processes.descendants(os.getpid())
         return [f"{pid} {name}" for pid, name in found.items() if pid not in {*self._ours, self.watcher}]
 
@@ -233,7 +233,7 @@ class Rig:
         assert seen.files < _MOST_FILES
 
     def _read_log(self) -> None:
-        with self.nursery.log.open() as file:
+        with self.forkserver.log.open() as file:
             file.seek(self._read)
             new = file.read()
             self._read = file.tell()
@@ -246,5 +246,5 @@ class Rig:
         return ""
 
     def _situation(self) -> str:
-        log = self.nursery.log.read_text()[-1500:]
+        log = self.forkserver.log.read_text()[-1500:]
         return f"unready: {self._told()!r}; strangers: {self._strangers()}; leftovers: {self._leftovers()}; log: {log}"

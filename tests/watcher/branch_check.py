@@ -1,4 +1,4 @@
-"""The history of a cluster, and the check that a branch holds only states of it."""
+"""The check that the commits of a branch hold only states that the cluster had."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -14,7 +14,7 @@ Nodes = Mapping[str, snapshot.Node]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """A commit of the branch, as far as it is judged."""
+    """The checked parts of a commit."""
 
     id: str
     parents: tuple[str, ...]
@@ -22,13 +22,13 @@ class Commit:
     changed: tuple[str, ...]
 
 
-class Chronicle:
-    """The judge of a branch: told of everything that the cluster was, it reads every commit once."""
+class BranchCheck:
+    """The check of a branch against the states of a cluster; it reads every commit once."""
 
     def __init__(self, remote: remotes.Remote, server: api.Api, fleeting: Collection[int]) -> None:
-        """Begins with what is on the branch now; the repository must write a log of its branches.
+        """Start at the current tip of the branch; the repository must keep a reflog.
 
-        `fleeting` are the versions of nodes that must be on no commit, also those that come to it later.
+        `fleeting` holds the versions of nodes that no commit may hold; the test adds to it.
         """
         self._fleeting = fleeting
         self._remote = remote
@@ -39,22 +39,22 @@ class Chronicle:
         self._known = {remote.tip()}
         self._held: dict[str, Nodes] = {remote.tip(): {}}
         self._version = min(server.states)
-        """Of the cluster, that the last commit of a watcher was of."""
+        """The version of the cluster in the last commit of a watcher."""
         self.others: set[str] = set()
-        """Commits of others that must be on the branch."""
+        """The commits of others that must be on the branch."""
         self.seen = 0
-        """Commits of others."""
+        """The number of commits of others."""
         self.count = 0
-        """Commits of the watcher."""
+        """The number of commits of the watcher."""
 
     def text(self) -> bytes:
-        """The inventory of the cluster as it is now."""
+        """Return the inventory of the cluster as it is now."""
         nodes = tuple(node for _, node in sorted(self._nodes(self._server.nodes).items()))
         made = snapshot.Inventory(cluster=snapshot.ClusterName("east"), file="", nodes=nodes)
         return canonical_form.text(made).encode()
 
-    def judge(self) -> None:
-        """Reads what has come to the branch, also what has gone from it since; raises AssertionError."""
+    def check(self) -> None:
+        """Read the new commits, also those that a force dropped; raise AssertionError for a wrong one."""
         lines = self._log()
         tips = [line.split()[1] for line in lines[self._lines :]]
         self._lines = len(lines)
@@ -63,7 +63,7 @@ class Chronicle:
         for commit in commits:
             assert len(commit.parents) == 1, f"{commit} does not stand on one other"
             if commit.author == AUTHOR:
-                self._judge(commit)
+                self._check(commit)
                 self.count += 1
             else:
                 assert self._held[commit.id] == self._held[commit.parents[0]]
@@ -73,10 +73,10 @@ class Chronicle:
         assert not missing, f"commits of others are lost: {missing}"
 
     def drop_others(self, tip: str) -> None:
-        """Somebody forced the branch back to this tip: what was not in it is meant to be lost."""
+        """Expect no commit of others that this tip, to which somebody forced the branch, lacks."""
         self.others &= set(self._remote.history(tip))
 
-    def _judge(self, commit: Commit) -> None:
+    def _check(self, commit: Commit) -> None:
         assert commit.changed == (remotes.PATH,), f"{commit} changes something else"
         before, after = self._held[commit.parents[0]], self._held[commit.id]
         for version in sorted(self._server.states):
@@ -89,7 +89,7 @@ class Chronicle:
         )
 
     def _could_be(self, version: int, before: Nodes, after: Nodes) -> bool:
-        """Each node is as it was at that moment, or as it was committed before: it may not have settled."""
+        """Return whether each node is as it was then, or unchanged, as a change may not have settled."""
         raw = self._server.states[version]
         now = self._nodes(raw)
         for name in {*before, *after, *now}:
@@ -126,7 +126,7 @@ class Chronicle:
         self._known |= set(tips)
 
     def _hold(self, commits: list[Commit]) -> None:
-        """Reads the inventory in each commit that has changed it."""
+        """Read the inventory of each commit that changed it."""
         for commit in commits:
             if remotes.PATH in commit.changed:
                 self._held[commit.id] = _parsed(self._remote.read(commit.id, remotes.PATH))

@@ -1,7 +1,7 @@
-"""Starts watchers quickly, and is to them what the first process of their pod is: it collects whoever is left behind.
+"""A server that forks watchers, and reaps orphans as the first process of a pod does.
 
-`Nursery` is the test's side. The other side is a process that has imported everything and forks for each watcher, as
-an import of the Kubernetes client takes a second. Its watchers are in a hurry: their pauses are parts of a second.
+`ForkServer` is the side of the test. The server is a process that has imported everything, because an import of the
+Kubernetes client takes a second. The pauses of its watchers are fractions of a second.
 """
 
 import contextlib
@@ -36,13 +36,13 @@ _HURRY: tuple[tuple[Any, str, object], ...] = (
     (node_watch, "MARGIN_S", 0.3),
     (reader, "PAGE", 3),
 )
-"""Pauses, and a page's size, for ten nodes that change all the time."""
+"""Pauses and a page size for ten nodes that change all the time."""
 
 _CLIENT = ("client", "client.exceptions", "config", "config.incluster_config", "config.kube_config", "utils.keepalive")
 """Parts of the Kubernetes client that a watcher imports when it needs them."""
 
 _LATE = (metrics, state)
-"""So is this."""
+"""Modules of this repository that a watcher imports late; the server holds them for all."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _CLOCK = struct.Struct("d")
@@ -51,28 +51,28 @@ _WAIT_S = 20
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-class Nursery:
-    """The process that starts watchers; by `nursery()`."""
+class ForkServer:
+    """A client of the fork server; `serving` makes one."""
 
     def __init__(self, folder: Path) -> None:
-        """Starts it; `folder` gets the watchers' log and their wall clock."""
+        """Start the server; `folder` gets the log and the wall clock of the watchers."""
         self.log = folder / "watcher.log"
         self._clock = folder / "clock"
         self._ended: dict[int, int] = {}
         self._rest = b""
         self.shift_clock(0)
-        command = [sys.executable, "-m", "tests.watcher.nursery", str(self.log), str(self._clock)]
+        command = [sys.executable, "-m", "tests.watcher.forkserver", str(self.log), str(self._clock)]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
         )
 
     @property
     def pid(self) -> int:
-        """Its own."""
+        """The process id of the server."""
         return self._process.pid
 
     def start(self, *arguments: str, path: str, plain: bool = False) -> int:
-        """Starts a watcher with this PATH, and answers with its process id; a plain one is in no hurry."""
+        """Start a watcher with this PATH and return its process id; a plain one has the normal pauses."""
         wish = {"arguments": arguments, "path": path, "plain": plain}
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(wish).encode() + b"\n")
@@ -82,19 +82,19 @@ class Nursery:
         return int(told["started"])
 
     def status(self, pid: int) -> int:
-        """How a watcher ended, as os.waitstatus_to_exitcode says it; waits for that."""
+        """Wait for the end of a watcher, and return its exit code as os.waitstatus_to_exitcode does."""
         while pid not in self._ended:
             told = self._told(_WAIT_S)
             self._ended[told["ended"]] = told["status"]
         return self._ended[pid]
 
     def shift_clock(self, seconds: float) -> None:
-        """Lets the wall clock of all watchers jump, to so far from the right time."""
+        """Set the wall clock of all watchers this far off the right time."""
         with self._clock.open("r+b" if self._clock.exists() else "wb") as file:
             file.write(_CLOCK.pack(seconds))
 
     def close(self) -> None:
-        """Ends it, and with it every watcher."""
+        """End the server and every watcher."""
         self._process.communicate(timeout=_WAIT_S)
 
     def _told(self, within_s: float) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Nursery:
         while b"\n" not in self._rest:
             ready, _, _ = select.select([self._process.stdout], [], [], max(0, end_s - time.monotonic()))
             part = os.read(self._process.stdout.fileno(), 4096) if ready else b""
-            assert part, "the nursery says nothing"
+            assert part, "the fork server does not answer"
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
         found: dict[str, Any] = json.loads(line)
@@ -111,9 +111,9 @@ class Nursery:
 
 
 @contextlib.contextmanager
-def nursery(folder: Path) -> Iterator[Nursery]:
-    """A nursery until the end of the test."""
-    made = Nursery(folder)
+def serving(folder: Path) -> Iterator[ForkServer]:
+    """Run a fork server until the context ends."""
+    made = ForkServer(folder)
     try:
         yield made
     finally:
@@ -121,7 +121,7 @@ def nursery(folder: Path) -> Iterator[Nursery]:
 
 
 def main(log: str, clock: str) -> None:
-    """Forks for each line of stdin, and says which children ended; ends with its input."""
+    """Fork a watcher for each line of stdin, and report which ones ended; end with the input."""
     list(map(credentials.library, _CLIENT))
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     heard, told = os.pipe()
@@ -167,7 +167,7 @@ def _say(**words: int) -> None:
 
 
 def _begin(wish: dict[str, Any], log: str, clock: str) -> None:
-    """The child: a watcher, to the end of the process."""
+    """Run a watcher in the child, to the end of the process."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.environ["PATH"] = wish["path"]
@@ -182,7 +182,7 @@ def _begin(wish: dict[str, Any], log: str, clock: str) -> None:
 
 
 def hurry(clock: Path) -> None:
-    """Makes this process's watcher one with short pauses, whose wall clock is as far off as a file says."""
+    """Give the watcher of this process short pauses, and a wall clock that is off by the seconds in a file."""
     for module, name, value in _HURRY:
         assert hasattr(module, name)
         setattr(module, name, value)

@@ -1,4 +1,4 @@
-"""Faults of a watcher, one per method: each ends when its cause has gone, and leaves the recovery to others."""
+"""Faults of a watcher, one per method; each removes its cause at the end, and does not wait for the recovery."""
 
 import contextlib
 import shutil
@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.watcher import remotes, rigs
+from tests.watcher import remotes, testbed
 
 _YEARS_S = 10 * 365 * 86400
 _VERBS = ("ls-remote", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push")
 
 
-class Harms(rigs.Rig):
-    """A rig to which things happen."""
+class FaultInjection(testbed.Testbed):
+    """A testbed with a method for each fault."""
 
     def __init__(self, folder: Path, seed: int, patience_s: float) -> None:
         super().__init__(folder, seed, patience_s)
         self.interrupted: Counter[str] = Counter()
-        """The verbs of git in which the watcher was ended."""
+        """The number of ends of the watcher within each verb of git."""
 
     # The API server.
 
@@ -134,13 +134,13 @@ class Harms(rigs.Rig):
         remotes.git(
             "--git-dir", str(self.remote.path), "push", "--quiet", "--force", self.url, f"{old}:refs/heads/main"
         )
-        self.chronicle.drop_others(old)
+        self.branch.drop_others(old)
         if self.random.random() < 0.5:
             self.cluster.change()
 
     def _replaced(self) -> None:
         old = self._old_tip()
-        self.chronicle.drop_others(old)
+        self.branch.drop_others(old)
         self.remote.commit("main", {"others/replaced.txt": b"%d\n" % time.monotonic_ns()}, onto=old)
         self.cluster.change()
 
@@ -190,10 +190,10 @@ class Harms(rigs.Rig):
         self.cluster.change()
 
     def _clock_jump(self) -> None:
-        """Of git too. The clock stays wrong until it jumps again."""
+        """Shift the wall clock of the watcher and of git; it stays wrong until the next shift."""
         off_s = self.random.choice((-1, 1)) * self.random.randint(0, _YEARS_S)
         self.cluster.change()
-        self.nursery.shift_clock(off_s)
+        self.forkserver.shift_clock(off_s)
         fresh = self.folder / "bin/date.new"
         fresh.write_text(f"@{int(time.time()) + off_s} +0000\n")
         fresh.rename(self.folder / "bin/date")
@@ -260,34 +260,34 @@ class Harms(rigs.Rig):
                 file.write(bytes(4096))
 
 
-HARMS: tuple[Callable[[Harms], None], ...] = (
-    Harms._api_gone,
-    Harms._connections_broken,
-    Harms._api_refuses,
-    Harms._list_forgotten,
-    Harms._watch_forgotten,
-    Harms._slow_list,
-    Harms._slow_list_beside_the_watch,
-    Harms._page_broken_off,
-    Harms._watch_hangs,
-    Harms._event_broken_off,
-    Harms._node_refused,
-    Harms._empty_list,
-    Harms._flicker,
-    Harms._race,
-    Harms._race_that_goes_on,
-    Harms._second_watcher,
-    Harms._push_rejected,
-    Harms._forced_back,
-    Harms._replaced,
-    Harms._repository_away,
-    Harms._repacked,
-    Harms._disk_full,
-    Harms._clone_damaged,
-    Harms._clock_jump,
-    Harms._killed,
-    Harms._killed_in_git,
-    Harms._killed_with_all,
-    Harms._terminated,
-    Harms._frozen,
+FAULTS: tuple[Callable[[FaultInjection], None], ...] = (
+    FaultInjection._api_gone,
+    FaultInjection._connections_broken,
+    FaultInjection._api_refuses,
+    FaultInjection._list_forgotten,
+    FaultInjection._watch_forgotten,
+    FaultInjection._slow_list,
+    FaultInjection._slow_list_beside_the_watch,
+    FaultInjection._page_broken_off,
+    FaultInjection._watch_hangs,
+    FaultInjection._event_broken_off,
+    FaultInjection._node_refused,
+    FaultInjection._empty_list,
+    FaultInjection._flicker,
+    FaultInjection._race,
+    FaultInjection._race_that_goes_on,
+    FaultInjection._second_watcher,
+    FaultInjection._push_rejected,
+    FaultInjection._forced_back,
+    FaultInjection._replaced,
+    FaultInjection._repository_away,
+    FaultInjection._repacked,
+    FaultInjection._disk_full,
+    FaultInjection._clone_damaged,
+    FaultInjection._clock_jump,
+    FaultInjection._killed,
+    FaultInjection._killed_in_git,
+    FaultInjection._killed_with_all,
+    FaultInjection._terminated,
+    FaultInjection._frozen,
 )
