@@ -98,6 +98,11 @@ def _kubeconfig(path: Path) -> Mapping[str, Any]:
     try:
         document = yaml.safe_load(path.read_bytes())
     except OSError as error:
+        if os.pathsep in str(path) and not path.exists():
+            # kubectl takes a list of files, separated by colons.
+            raise NoAccess(
+                f"'{path}' does not exist: KUBECONFIG and --kubeconfig name one file, not a list."
+            ) from error
         raise NoAccess(f"'{path}' cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise NoAccess(f"'{path}' is not a kubeconfig: it is not YAML.") from error

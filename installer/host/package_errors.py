@@ -53,6 +53,9 @@ def missing_program(*names: str) -> PackageFailure:
 
 
 def quoted(output: str) -> str:
-    """Return the end of a program's output as one line of bounded length."""
-    lines = dict.fromkeys(line.strip(" \t-.:;") for line in output.splitlines())
-    return "; ".join(list(filter(None, lines))[-_LINES:])[-_CHARACTERS:] or "it does not say why"
+    """Return the end of a program's output as one line of bounded length; "… " replaces the start of a longer one."""
+    lines = list(filter(None, dict.fromkeys(line.strip(" \t-.:;") for line in output.splitlines())))
+    end = "; ".join(lines[-_LINES:])
+    if len(lines) > _LINES or len(end) > _CHARACTERS:
+        return f"… {end[-_CHARACTERS:]}"
+    return end or "it does not say why"

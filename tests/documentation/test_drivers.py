@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from installer import cli, config, sources
-from installer.host import digests, record
+from installer.host import digests
 from runtime import shapes
 from tests import project
 from tests.documentation import test_pages
@@ -196,21 +196,7 @@ def test_every_command_of_the_installer_is_one(capsys: pytest.CaptureFixture[str
         with pytest.raises(SystemExit) as ended:
             cli.main([name, "--help"])
         assert ended.value.code == 0, name
-    assert {"plan", "status"} <= named
-
-
-def test_what_forgets_a_host_s_failures_does(tmp_path: Path) -> None:
-    machine, image = machines.Machine(tmp_path / "host"), tmp_path / "image"
-    image.mkdir()
-    waiting = settings.installer(machine, image)
-    waiting.settle()
-    (shown,) = re.findall(r"-- python -c '(.*?)'$", test_pages.text_of(PAGE), re.MULTILINE | re.DOTALL)
-    assert record.read(machine.host).attempt is not None
-
-    path = project.write(tmp_path, {"forget.py": textwrap.dedent(shown).replace('"/host"', repr(str(machine.root)))})
-    runpy.run_path(str(path / "forget.py"))
-
-    assert record.read(machine.host).attempt is None
+    assert {"plan", "retry", "status"} <= named
 
 
 def test_every_metric_of_the_installer_is_explained() -> None:

@@ -390,6 +390,18 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
     assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
+def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = f"{server.kubeconfig}:{server.kubeconfig}"
+    monkeypatch.setenv("KUBECONFIG", files)
+    api = cluster.Cluster()
+
+    sentence = failure(lambda: api.evict("default", "nginx-0"))
+
+    assert sentence == f"'{files}' does not exist: KUBECONFIG and --kubeconfig name one file, not a list."
+
+
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:
     program = (
         "import sys; from installer.drain import cluster, device_holders, eviction, leases; cluster.Cluster(); "
