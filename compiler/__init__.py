@@ -2,7 +2,7 @@
 
 One straight line, and no stage looks back:
 
-    project -> formats -> schema -> fleet -> checks -> planning -> rendering -> output
+    read all documents -> check them -> plan each cluster -> check its nodes -> render its manifests
 
 The core is pure: it touches no disk, clock, environment or network, and it neither logs nor prints. `project`, `output`
 and `kube` are the ends that touch disk and network; `commands` and `__main__` are the shell around it. The same input
