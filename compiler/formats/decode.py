@@ -44,20 +44,20 @@ def decode(name: str, content: bytes) -> Reading:
 def _json(text: str, name: str) -> Reading:
     if not text or text.isspace():
         return [], [_empty(name)]
-    document, found = json_text.document(text, name)
+    document, findings = json_text.document(text, name)
     # The JSON scanner refuses raw controls itself; this search only gives the better message.
-    forbidden = _CONTROL.search(text) if found else None
+    forbidden = _CONTROL.search(text) if findings else None
     if forbidden:
         return [], [_forbidden(lines.Lines(name, text), forbidden)]
-    return [document] if document else [], found
+    return [document] if document else [], findings
 
 
 def _yaml(text: str, name: str) -> Reading:
     forbidden = _NOT_YAML.search(text)
     if forbidden:
         return [], [_forbidden(lines.Lines(name, text), forbidden)]
-    read, found = yaml_text.documents(text, name)
-    return read, found if read or found else [_empty(name)]
+    read, findings = yaml_text.documents(text, name)
+    return read, findings if read or findings else [_empty(name)]
 
 
 def _refused(name: str, content: bytes, is_json: bool) -> diagnostics.Diagnostic | None:

@@ -65,9 +65,9 @@ class _Open:
     def closed(self) -> _Value:
         """Return the complete value; merged keys come last, those of earlier mappings first."""
         for data, inside in self.merged or ():
-            for key, item in data.items():
+            for key, value in data.items():
                 if key not in self.data:
-                    self.data[key] = item
+                    self.data[key] = value
                     self.inside[key] = inside[key]
         return _Value(self.data, yaml_positions.Branch(self.at, self.inside), self.size, self.height)
 

@@ -46,7 +46,7 @@ def of_kubernetes(
 ) -> snapshot.Inventory:
     """Return the inventory of Nodes of the API server, without labels whose keys match a glob of `ignored`."""
     reducer = Reducer(ignored)
-    nodes = sorted((reducer.node(item) for item in items), key=lambda node: node.name)
+    nodes = sorted((reducer.node(raw) for raw in items), key=lambda node: node.name)
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 
 
@@ -62,9 +62,9 @@ class Reducer:
         self._profiles: weakref.WeakValueDictionary[Any, snapshot.Profile] = weakref.WeakValueDictionary()
         self._known: dict[str, tuple[str, str]] = {}
 
-    def node(self, item: Mapping[str, Any]) -> snapshot.Node:
+    def node(self, raw: Mapping[str, Any]) -> snapshot.Node:
         """Return a node without its volatile state; it refers to nothing of the raw object."""
-        metadata = item["metadata"]
+        metadata = raw["metadata"]
         machine: dict[str, str] = {}
         own: dict[str, str] = {}
         groups = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
@@ -73,14 +73,14 @@ class Reducer:
             known.clear()
         labels = metadata.get("labels") or {}
         for key, value in labels.items():
-            entry = known.get(key)
-            if entry is None:
-                entry = known[key] = (self._group(key), key)
-            group, shared = entry  # All nodes share one string for a key.
+            classified = known.get(key)
+            if classified is None:
+                classified = known[key] = (self._group(key), key)
+            group, shared = classified  # All nodes share one string for a key.
             groups[group][shared] = value
         return snapshot.Node(
             name=metadata["name"],
-            profile=self._profile(item, machine),
+            profile=self._profile(raw, machine),
             hostname=labels.get(snapshot.HOSTNAME) or None,
             labels={key: sys.intern(value) for key, value in own.items()},
         )
@@ -93,12 +93,12 @@ class Reducer:
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 
-    def _profile(self, item: Mapping[str, Any], labels: dict[str, str]) -> snapshot.Profile:
-        info = (item.get("status") or {}).get("nodeInfo") or {}
-        taints = tuple(sorted(_lasting((item.get("spec") or {}).get("taints") or ())))
-        annotations = item["metadata"].get("annotations") or {}
+    def _profile(self, raw: Mapping[str, Any], labels: dict[str, str]) -> snapshot.Profile:
+        info = (raw.get("status") or {}).get("nodeInfo") or {}
+        taints = tuple(sorted(_lasting((raw.get("spec") or {}).get("taints") or ())))
+        annotations = raw["metadata"].get("annotations") or {}
         discovered = bool(annotations.get(NFD_ANNOTATION)) or any(
-            key.startswith(_DISCOVERED) and not is_opt_out(key) for key in item["metadata"].get("labels") or {}
+            key.startswith(_DISCOVERED) and not is_opt_out(key) for key in raw["metadata"].get("labels") or {}
         )
         facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
         key = (facts, discovered, taints, frozenset(labels.items()))

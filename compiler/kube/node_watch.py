@@ -105,15 +105,15 @@ class Watch:
 
     def _event(self, line: bytes) -> Event:
         body = client.parsed(line)
-        kind, item = body.get("type"), body.get("object")
-        if not isinstance(kind, str) or not isinstance(item, dict):
+        kind, node = body.get("type"), body.get("object")
+        if not isinstance(kind, str) or not isinstance(node, dict):
             raise client.Unreachable(f"the server at {self._connection.host} does not send watch events.")
         if kind == "ERROR":
-            refusal = client.Answer.of(_status(item), json.dumps(item).encode())
+            refusal = client.Answer.of(_status(node), json.dumps(node).encode())
             raise self._connection.refusal("continue to watch nodes", refusal)
-        return Event(kind, item)
+        return Event(kind, node)
 
 
-def _status(item: Mapping[str, Any]) -> int:
-    code = item.get("code")
+def _status(status: Mapping[str, Any]) -> int:
+    code = status.get("code")
     return code if isinstance(code, int) else http.HTTPStatus.INTERNAL_SERVER_ERROR

@@ -185,6 +185,6 @@ def _selectors(labels: str, fields: str) -> Mapping[str, str]:
     return {name: value for name, value in selectors.items() if value}
 
 
-def _is_named(item: object) -> bool:
-    metadata = item.get("metadata") if isinstance(item, dict) else None
+def _is_named(data: object) -> bool:
+    metadata = data.get("metadata") if isinstance(data, dict) else None
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)

@@ -93,12 +93,12 @@ def differs(source: Source, at: documents.Path, how: str) -> diagnostics.Diagnos
     )
 
 
-def not_a_mapping(document: documents.Document, at: documents.Path, found: Any) -> diagnostics.Diagnostic:
+def not_a_mapping(document: documents.Document, at: documents.Path, value: Any) -> diagnostics.Diagnostic:
     """A section is a mapping."""
     return diagnostics.Diagnostic(
         code="wrong-type",
         span=document.span(*at),
-        message=f"Expected a mapping in '{name(at)}', found {phrases.value(found)}.",
+        message=f"Expected a mapping in '{name(at)}', found {phrases.value(value)}.",
     )
 
 

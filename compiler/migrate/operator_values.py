@@ -63,13 +63,13 @@ class _Origins:
         """Return the position in the imported file."""
         return self.positions.span(self.origin(path), key=key)
 
-    def reworded(self, found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
+    def reworded(self, finding: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
         """Return a finding with the source's own names for its fields."""
         for target in sorted(self.of, key=len, reverse=True):
             ours, theirs = wording.dotted(target), operator_source.name(self.of[target])
-            if f"'{ours}" in found.message:
-                return replace(found, message=found.message.replace(f"'{ours}", f"'{theirs}"))
-        return found
+            if f"'{ours}" in finding.message:
+                return replace(finding, message=finding.message.replace(f"'{ours}", f"'{theirs}"))
+        return finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +111,16 @@ def text(objects: Iterable[Mapping[str, Any]]) -> str:
 def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
     """Yield the names of the two documents, and the namespace."""
 
-    def chosen(stated: str | None, field: str) -> tuple[documents.Path, Any]:
+    def with_origin(stated: str | None, field: str) -> tuple[documents.Path, Any]:
         if stated is None and field in source.metadata:
             return (*source.identity, field), source.metadata[field]
         return (), stated
 
-    origin, name = chosen(names.policy, "name")
+    origin, name = with_origin(names.policy, "name")
     yield _Carried("KAEPolicy", ("metadata", "name"), origin, "kae" if name is None else name)
     yield _Carried("KAEPolicy", ("spec", "clusters"), (), [names.cluster])
     yield _Carried("KAECluster", ("metadata", "name"), (), names.cluster)
-    origin, namespace = chosen(names.namespace, "namespace")
+    origin, namespace = with_origin(names.namespace, "namespace")
     if namespace is not None:
         yield _Carried("KAECluster", ("spec", "namespace"), origin, namespace)
 
@@ -164,7 +164,7 @@ def _environment(
     if value in ("IfNotPresent", "Always"):
         yield _Carried(kind, target, at, [{"name": "INSTALL_POLICY", "value": value}])
     elif isinstance(value, dict):
-        yield _Carried(kind, target, at, [{"name": name, "value": item} for name, item in value.items()])
+        yield _Carried(kind, target, at, [{"name": name, "value": content} for name, content in value.items()])
         for index, name in enumerate(value):
             for field in ("name", "value"):
                 yield _Carried(kind, (*target, index, field), (*at, name), None)
@@ -206,42 +206,42 @@ def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
 
 def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document, with the option names and positions of its source."""
-    kind, found = judge.judge(made.document)
-    if not found and kind == "KAEPolicy":
-        found = list(policy_checks.findings(parse.policy_of(made.document)))
-    elif not found:
-        found = list(cluster_checks.findings(parse.cluster_of(made.document)))
+    kind, findings = judge.judge(made.document)
+    if not findings and kind == "KAEPolicy":
+        findings = list(policy_checks.findings(parse.policy_of(made.document)))
+    elif not findings:
+        findings = list(cluster_checks.findings(parse.cluster_of(made.document)))
     # Warnings come again with every compile.
-    return [made.origins.reworded(fault) for fault in found if fault.severity == "error"]
+    return [made.origins.reworded(fault) for fault in findings if fault.severity == "error"]
 
 
-def _policy(item: definitions.Policy) -> dict[str, Any]:
+def _policy(parsed: definitions.Policy) -> dict[str, Any]:
     """Return the fields that differ from the defaults, the device kinds, and the versions, which should be pinned."""
-    data = _changed(item.spec, policy.KAEPolicySpec())
-    data["operator"] = item.spec.operator.model_dump(mode="json")
+    data = _changed(parsed.spec, policy.KAEPolicySpec())
+    data["operator"] = parsed.spec.operator.model_dump(mode="json")
     for name in ("driver", "devicePlugin"):
-        component: base.Component = getattr(item.spec, name)
+        component: base.Component = getattr(parsed.spec, name)
         if component.enabled:
             data[name] = {"version": component.version, **data.get(name, {})}
-    return _written("KAEPolicy", item.name, data)
+    return _written("KAEPolicy", parsed.name, data)
 
 
-def _cluster(item: definitions.Cluster) -> dict[str, Any]:
+def _cluster(parsed: definitions.Cluster) -> dict[str, Any]:
     """Return the fields that differ from the defaults, and nfd.enabled."""
-    data = _changed(item.spec, cluster.KAEClusterSpec())
-    data["nfd"] = {"enabled": item.spec.nfd.enabled, **data.get("nfd", {})}
-    return _written("KAECluster", item.name, data)
+    data = _changed(parsed.spec, cluster.KAEClusterSpec())
+    data["nfd"] = {"enabled": parsed.spec.nfd.enabled, **data.get("nfd", {})}
+    return _written("KAECluster", parsed.name, data)
 
 
 def _changed(spec: pydantic.BaseModel, defaults: pydantic.BaseModel) -> dict[str, Any]:
-    found, usual = (each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in (spec, defaults))
-    return _difference(found, usual)
+    stated, usual = (each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in (spec, defaults))
+    return _difference(stated, usual)
 
 
-def _difference(found: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+def _difference(stated: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries that differ from the usual ones, at any depth."""
     changed = {}
-    for key, value in found.items():
+    for key, value in stated.items():
         if isinstance(value, dict) and isinstance(usual.get(key), dict):
             value = _difference(value, usual[key])  # noqa: PLW2901 - the same value, less the usual
             if not value:
@@ -259,9 +259,9 @@ def _written(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Return a value without fractions, which quantities may have: Kubernetes writes them as strings."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _plain(element) for key, element in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [_plain(element) for element in value]
     if isinstance(value, float):
         return f"{value:.9f}".rstrip("0").rstrip(".")
     return value

@@ -75,14 +75,14 @@ class Digests:
         with full.open("rb") as file:
             now = self._now()
             before = _stamp(os.fstat(file.fileno()))
-            found = tree.digest(file.read())
+            digest = tree.digest(file.read())
             after = _stamp(os.fstat(file.fileno()))
         if before == after and _is_settled(before, now):
-            self._known[path] = (before, found)
+            self._known[path] = (before, digest)
             self.changed = True
         elif self._known.pop(path, None):
             self.changed = True
-        return found
+        return digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
     """Return the cache of the project in `root`; empty where there is none to trust."""
     try:
         data = _believed(root / FOLDER)
-        known = {path: ((size, mtime, ctime, inode), found) for path, size, mtime, ctime, inode, found in data["files"]}
+        known = {path: ((size, mtime, ctime, inode), digest) for path, size, mtime, ctime, inode, digest in data["files"]}
         return Cache(
             digests=Digests(root, known, now),
             overall=_record(data["overall"]) if data["overall"] else None,
@@ -165,10 +165,10 @@ def verify(digests: Digests, folder: Path, record: Record) -> bool:
     try:
         if folder.is_symlink():
             return False
-        found = {name: digests.of(str(folder / name)) for name in _files_below(folder)}
+        on_disk = {name: digests.of(str(folder / name)) for name in _files_below(folder)}
     except OSError:
         return False
-    return key(found) == record.tree
+    return key(on_disk) == record.tree
 
 
 def _stamp(status: os.stat_result) -> Stamp:
@@ -200,11 +200,11 @@ def _entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _distributions() -> set[str]:
     """Return the installed packages with versions from the folders of sys.path; importlib.metadata is much slower."""
-    found: set[str] = set()
+    distributions: set[str] = set()
     for folder in sys.path:
         with contextlib.suppress(OSError):
-            found.update(entry.name for entry in _entries(Path(folder)) if entry.name.endswith(".dist-info"))
-    return found
+            distributions.update(entry.name for entry in _entries(Path(folder)) if entry.name.endswith(".dist-info"))
+    return distributions
 
 
 def _believed(folder: Path) -> Any:
@@ -228,7 +228,7 @@ def _header(folder: Path, body: str) -> dict[str, Any]:
 
 def _data(cache: Cache) -> dict[str, Any]:
     return {
-        "files": [[path, *stamp, found] for path, (stamp, found) in cache.digests.worth_keeping().items()],
+        "files": [[path, *stamp, digest] for path, (stamp, digest) in cache.digests.worth_keeping().items()],
         "overall": _fields(cache.overall) if cache.overall else None,
         "clusters": {name: _fields(record) for name, record in cache.clusters.items()},
     }
@@ -239,8 +239,8 @@ def _fields(record: Record) -> list[Any]:
 
 
 def _record(fields: list[Any]) -> Record:
-    key_, found, digest = fields
-    return Record(key=key_, diagnostics=tuple(found), tree=digest)
+    key_, findings, digest = fields
+    return Record(key=key_, diagnostics=tuple(findings), tree=digest)
 
 
 def _write_once(path: Path, text: str) -> None:

@@ -123,7 +123,9 @@ def unified(folder: str, difference: Difference) -> str:
 
 
 def _steps(contents: Mapping[str, bytes], index: index_file.Index, seen: Observed, final: bytes | None) -> Steps:
-    writes = tuple(item for item in contents.items() if item[0] in seen.odd or seen.files.get(item[0]) != item[1])
+    writes = tuple(
+        (path, content) for path, content in contents.items() if path in seen.odd or seen.files.get(path) != content
+    )
     gone = [path for path in _recorded(seen) if path not in contents]
     needed = tree.folders_of([*contents, index_file.NAME] if final is not None else [])
     removals = tuple(sorted(path for path in gone if path in seen.files or path in seen.odd))

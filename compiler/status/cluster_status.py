@@ -111,9 +111,11 @@ class ClusterStatus:
     @property
     def as_planned(self) -> bool:
         """Return whether the cluster is as documents and output say. The inventory of the plan may be old."""
-        settled = all(found.found and found.observed and not found.problems for found in self.rollouts)
-        up = all(found.live and found.live.available >= found.live.replicas for found in self.deployments)
-        return self.output == "fine" and settled and up and all(found.state == "kept" for found in self.drifts)
+        settled = all(
+            daemon_set.exists and daemon_set.observed and not daemon_set.problems for daemon_set in self.rollouts
+        )
+        up = all(workload.live and workload.live.available >= workload.live.replicas for workload in self.deployments)
+        return self.output == "fine" and settled and up and all(deviation.state == "kept" for deviation in self.drifts)
 
 
 def ref_of(data: Mapping[str, Any]) -> Ref:
@@ -132,7 +134,7 @@ def wanted_daemon_sets(
 ) -> tuple[rollout.Wanted, ...]:
     """Return the DaemonSets of the output, with the nodes on which the plan expects a pod of each."""
     planned = _planned(decisions)
-    found = []
+    wanted = []
     for data in objects:
         if data["kind"] != "DaemonSet":
             continue
@@ -142,13 +144,13 @@ def wanted_daemon_sets(
         is_of_policy = names.POLICY_LABEL in data["spec"]["selector"]["matchLabels"]
         served = planned.get(name, {}) if is_of_policy else dict.fromkeys(_served(template["spec"], nodes), image)
         namespace = data["metadata"].get("namespace", "")
-        found.append(rollout.Wanted(namespace=namespace, name=name, app=app, image=image, planned=served))
-    return tuple(found)
+        wanted.append(rollout.Wanted(namespace=namespace, name=name, app=app, image=image, planned=served))
+    return tuple(wanted)
 
 
 def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
     """Return the image of each node that gets a pod, by the name of the policy's DaemonSet."""
-    found: dict[str, dict[str, str]] = {}
+    images: dict[str, dict[str, str]] = {}
     for decision in decisions:
         if decision.policy is None:
             continue
@@ -157,13 +159,13 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
             (manifests.device_plugin_name(decision.policy.name), decision.device_plugin),
         ):
             if landing.image is not None:
-                found.setdefault(name, {}).update(dict.fromkeys(decision.names, landing.image))
-    return found
+                images.setdefault(name, {}).update(dict.fromkeys(decision.names, landing.image))
+    return images
 
 
 def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[str, ...]:
     """Return the nodes of a DaemonSet without a policy: those that its nodeSelector and tolerations allow."""
-    tolerations = [base.Toleration.model_validate(found) for found in spec.get("tolerations", ())]
+    tolerations = [base.Toleration.model_validate(toleration) for toleration in spec.get("tolerations", ())]
     term = tuple(selectors.Requirement(key, "In", (value,)) for key, value in spec.get("nodeSelector", {}).items())
     return tuple(
         node.name
@@ -172,61 +174,61 @@ def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[st
     )
 
 
-def data(found: ClusterStatus) -> dict[str, Any]:
+def data(status: ClusterStatus) -> dict[str, Any]:
     """Return the status of a cluster for programs."""
     return {
-        "name": found.cluster,
-        "server": found.server,
-        "asPlanned": found.as_planned,
-        "output": found.output,
+        "name": status.cluster,
+        "server": status.server,
+        "asPlanned": status.as_planned,
+        "output": status.output,
         "nodes": {
-            "count": len(found.nodes),
+            "count": len(status.nodes),
             "notReady": [
                 {"name": node.name, "reason": node.reason, "since": node.since}
-                for node in found.nodes
+                for node in status.nodes
                 if not node.ready
             ],
-            "notInInventory": list(found.unknown),
-            "onlyInInventory": list(found.gone),
+            "notInInventory": list(status.unknown),
+            "onlyInInventory": list(status.gone),
         },
-        "daemonSets": [_rollout(item) for item in found.rollouts],
-        "deployments": [_workload(item) for item in found.deployments],
-        "leases": [_lease(item) for item in found.leases],
-        "objects": [_drift(item) for item in found.drifts],
+        "daemonSets": [_rollout(daemon_set) for daemon_set in status.rollouts],
+        "deployments": [_workload(workload) for workload in status.deployments],
+        "leases": [_lease(lease) for lease in status.leases],
+        "objects": [_drift(deviation) for deviation in status.drifts],
     }
 
 
-def _rollout(found: rollout.Rollout) -> dict[str, Any]:
+def _rollout(daemon_set: rollout.Rollout) -> dict[str, Any]:
     return {
-        "namespace": found.wanted.namespace,
-        "name": found.wanted.name,
-        "found": found.found,
-        "observed": found.observed,
-        "planned": len(found.wanted.planned),
-        "pods": found.pods,
-        "ready": found.ready,
-        "current": found.current,
-        "heldUpBy": list(found.held_up_by),
+        "namespace": daemon_set.wanted.namespace,
+        "name": daemon_set.wanted.name,
+        "found": daemon_set.exists,
+        "observed": daemon_set.observed,
+        "planned": len(daemon_set.wanted.planned),
+        "pods": daemon_set.pods,
+        "ready": daemon_set.ready,
+        "current": daemon_set.current,
+        "heldUpBy": list(daemon_set.held_up_by),
         "problems": [
             {
-                "kind": item.kind,
-                "node": item.node,
-                "pod": item.pod or None,
-                "reason": item.reason,
-                "since": item.since or None,
-                "image": item.image or None,
-                "plannedImage": found.wanted.planned.get(item.node),
+                "kind": problem.kind,
+                "node": problem.node,
+                "pod": problem.pod or None,
+                "reason": problem.reason,
+                "since": problem.since or None,
+                "image": problem.image or None,
+                "plannedImage": daemon_set.wanted.planned.get(problem.node),
             }
-            for item in found.problems
+            for problem in daemon_set.problems
         ],
     }
 
 
-def _workload(found: Workload) -> dict[str, Any]:
-    live = found.live
+def _workload(workload: Workload) -> dict[str, Any]:
+    live = workload.live
     return {
-        "namespace": found.ref.namespace,
-        "name": found.ref.name,
+        "namespace": workload.ref.namespace,
+        "name": workload.ref.name,
         "found": live is not None,
         "replicas": live.replicas if live else 0,
         "available": live.available if live else 0,
@@ -234,23 +236,25 @@ def _workload(found: Workload) -> dict[str, Any]:
     }
 
 
-def _lease(found: Held) -> dict[str, Any]:
+def _lease(lease: Held) -> dict[str, Any]:
     return {
-        "name": found.lease.name,
-        "holder": found.lease.holder,
-        "heldSeconds": found.held_s,
-        "renewedSecondsAgo": found.renewed_s,
-        "expired": found.expired,
+        "name": lease.lease.name,
+        "holder": lease.lease.holder,
+        "heldSeconds": lease.held_s,
+        "renewedSecondsAgo": lease.renewed_s,
+        "expired": lease.expired,
     }
 
 
-def _drift(found: Drift) -> dict[str, Any]:
+def _drift(deviation: Drift) -> dict[str, Any]:
     return {
-        "state": found.state,
-        "apiVersion": found.ref.api_version,
-        "kind": found.ref.kind,
-        "namespace": found.ref.namespace or None,
-        "name": found.ref.name,
-        "file": found.file or None,
-        "changes": [{"path": item.path, "wanted": item.wanted, "live": item.live} for item in found.changes],
+        "state": deviation.state,
+        "apiVersion": deviation.ref.api_version,
+        "kind": deviation.ref.kind,
+        "namespace": deviation.ref.namespace or None,
+        "name": deviation.ref.name,
+        "file": deviation.file or None,
+        "changes": [
+            {"path": change.path, "wanted": change.wanted, "live": change.live} for change in deviation.changes
+        ],
     }

@@ -107,7 +107,10 @@ def deployment(raw: Mapping[str, Any]) -> Deployment:
     status = raw.get("status") or {}
     failing = (_condition(status, kind) for kind in ("ReplicaFailure", "Available", "Progressing"))
     wrong = {"ReplicaFailure": "True", "Available": "False", "Progressing": "False"}
-    reason = next((_words(found) for found in failing if found and found["status"] == wrong[found["type"]]), "")
+    reason = next(
+        (_words(condition) for condition in failing if condition and condition["status"] == wrong[condition["type"]]),
+        "",
+    )
     return Deployment(
         replicas=(raw.get("spec") or {}).get("replicas", 1),
         available=status.get("availableReplicas") or 0,
@@ -133,8 +136,8 @@ def newest_revisions(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         metadata = raw["metadata"]
         mark = (metadata.get("labels") or {}).get(_REVISION, "")
         for owner in metadata.get("ownerReferences") or ():
-            found = (raw.get("revision") or 0, mark)
-            newest[owner["uid"]] = max(found, newest.get(owner["uid"], found))
+            revision = (raw.get("revision") or 0, mark)
+            newest[owner["uid"]] = max(revision, newest.get(owner["uid"], revision))
     return {uid: mark for uid, (_, mark) in newest.items()}
 
 
@@ -147,8 +150,8 @@ def probe_words(raws: Iterable[Mapping[str, Any]]) -> dict[str, str]:
             name = (raw.get("involvedObject") or {}).get("name", "")
             series = raw.get("series") or {}
             times = (series.get("lastObservedTime"), raw.get("lastTimestamp"), raw.get("eventTime"))
-            found = (next((time for time in times if time), ""), _line(message.partition(": ")[2] or message))
-            last[name] = max(found, last.get(name, found))
+            latest = (next((time for time in times if time), ""), _line(message.partition(": ")[2] or message))
+            last[name] = max(latest, last.get(name, latest))
     return {name: words for name, (_, words) in last.items()}
 
 
@@ -185,17 +188,17 @@ def _ended(terminated: Mapping[str, Any]) -> str:
 
 
 def _condition(status: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
-    return next((found for found in status.get("conditions") or () if found.get("type") == kind), {})
+    return next((condition for condition in status.get("conditions") or () if condition.get("type") == kind), {})
 
 
-def _words(found: Mapping[str, Any]) -> str:
-    return _line(": ".join(_said(found)))
+def _words(cause: Mapping[str, Any]) -> str:
+    return _line(": ".join(_said(cause)))
 
 
-def _said(found: Mapping[str, Any]) -> Iterator[str]:
+def _said(cause: Mapping[str, Any]) -> Iterator[str]:
     for name in ("reason", "message"):
-        if found.get(name):
-            yield str(found[name])
+        if cause.get(name):
+            yield str(cause[name])
 
 
 def _line(text: str) -> str:

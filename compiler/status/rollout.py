@@ -44,7 +44,7 @@ class Rollout:
     """The status of a DaemonSet."""
 
     wanted: Wanted
-    found: bool
+    exists: bool
     """True when the cluster has it."""
     observed: bool
     """True when its controller has observed the newest change."""
@@ -75,15 +75,15 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
     live = seen.live
     if live is None:
         return Rollout(
-            wanted=wanted, found=False, observed=False, pods=0, ready=0, current=0, problems=(), held_up_by=()
+            wanted=wanted, exists=False, observed=False, pods=0, ready=0, current=0, problems=(), held_up_by=()
         )
     staying = [pod for pod in seen.pods if not pod.ending]
     problems = sorted(
-        (*_on_planned_nodes(wanted, seen), *_elsewhere(wanted, seen)), key=lambda found: (found.node, found.pod)
+        (*_on_planned_nodes(wanted, seen), *_elsewhere(wanted, seen)), key=lambda problem: (problem.node, problem.pod)
     )
     return Rollout(
         wanted=wanted,
-        found=True,
+        exists=True,
         observed=live.observed,
         pods=len(staying),
         ready=sum(pod.ready for pod in staying),
@@ -152,7 +152,7 @@ def _holders_up(live: live_objects.DaemonSet, problems: Sequence[Problem]) -> tu
     The controller always replaces an old pod that is not available (Kubernetes' rollingUpdate of DaemonSets), so such
     a pod holds up no other.
     """
-    old = {found.node for found in problems if found.kind == "old"}
-    down = {found.node for found in problems if found.kind in ("not-ready", "missing")}
+    old = {problem.node for problem in problems if problem.kind == "old"}
+    down = {problem.node for problem in problems if problem.kind in ("not-ready", "missing")}
     waiting = old - down
     return tuple(sorted(down - old)) if waiting and len(down - old) >= live.max_unavailable else ()

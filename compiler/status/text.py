@@ -25,9 +25,9 @@ AgeS = Callable[[str], int | None]
 """The seconds since a time of Kubernetes; None where it is none."""
 
 
-def text(found: cluster_status.ClusterStatus, age_s: AgeS) -> str:
+def text(status: cluster_status.ClusterStatus, age_s: AgeS) -> str:
     """Return the status as text."""
-    return "".join(f"{wording.escaped(line)}\n" if line else "\n" for line in _lines(found, age_s))
+    return "".join(f"{wording.escaped(line)}\n" if line else "\n" for line in _lines(status, age_s))
 
 
 def age(seconds: int | None) -> str:
@@ -40,61 +40,61 @@ def age(seconds: int | None) -> str:
     return f"{seconds // 86_400}d"
 
 
-def _lines(found: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
-    stands = "as planned" if found.as_planned else "not as planned"
-    yield f"cluster {found.cluster} at {found.server}, {wording.counted(len(found.nodes), 'node')}: {stands}"
-    if found.output != "fine":
-        yield f"The output {_OUTPUT[found.output]}; this compares with what they compile to. Run `kae compile`."
+def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
+    stands = "as planned" if status.as_planned else "not as planned"
+    yield f"cluster {status.cluster} at {status.server}, {wording.counted(len(status.nodes), 'node')}: {stands}"
+    if status.output != "fine":
+        yield f"The output {_OUTPUT[status.output]}; this compares with what they compile to. Run `kae compile`."
     yield ""
-    yield from _table(found)
+    yield from _table(status)
     for title, lines in (
-        ("pods", _pods(found.rollouts, age_s)),
-        ("rollouts held up", _held_up(found.rollouts)),
-        ("leases", _leases(found.leases)),
-        ("deployments", _deployments(found.deployments)),
-        ("nodes not ready", _not_ready(found, age_s)),
-        ("objects", _objects(found.drifts)),
-        ("inventory", _inventory(found)),
+        ("pods", _pods(status.rollouts, age_s)),
+        ("rollouts held up", _held_up(status.rollouts)),
+        ("leases", _leases(status.leases)),
+        ("deployments", _deployments(status.deployments)),
+        ("nodes not ready", _not_ready(status, age_s)),
+        ("objects", _objects(status.drifts)),
+        ("inventory", _inventory(status)),
     ):
         shown = list(lines)
         if shown:
             yield from ("", f"{title}:", *(f"  {line}" for line in shown))
 
 
-def _table(found: cluster_status.ClusterStatus) -> Iterator[str]:
+def _table(status: cluster_status.ClusterStatus) -> Iterator[str]:
     import tabulate  # noqa: PLC0415 - only people's tables need it
 
     rows = [
         (
-            item.wanted.name,
-            str(len(item.wanted.planned)),
-            str(item.pods),
-            str(item.ready),
-            str(item.current),
-            _summary(item),
+            daemon_set.wanted.name,
+            str(len(daemon_set.wanted.planned)),
+            str(daemon_set.pods),
+            str(daemon_set.ready),
+            str(daemon_set.current),
+            _summary(daemon_set),
         )
-        for item in found.rollouts
+        for daemon_set in status.rollouts
     ]
     head = ("DAEMONSET", "PLANNED", "PODS", "READY", "CURRENT", "STATE")
     drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
     yield from (line.rstrip() for line in drawn.splitlines())
 
 
-def _summary(found: rollout.Rollout) -> str:
-    if not found.found:
+def _summary(daemon_set: rollout.Rollout) -> str:
+    if not daemon_set.exists:
         return "not there"
-    if not found.observed:
+    if not daemon_set.observed:
         return "its controller has not seen the last change"
-    counts = {kind: sum(item.kind == kind for item in found.problems) for kind in _KINDS}
+    counts = {kind: sum(problem.kind == kind for problem in daemon_set.problems) for kind in _KINDS}
     said = [f"{count} {_KINDS[kind]}" for kind, count in counts.items() if count]
     return ", ".join(said) or "as planned"
 
 
 def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
     """Yield a line for each problem and reason, with its nodes."""
-    for item in rollouts:
+    for daemon_set in rollouts:
         groups: dict[tuple[str, str], list[rollout.Problem]] = {}
-        for problem in item.problems:
+        for problem in daemon_set.problems:
             groups.setdefault((problem.kind, problem.reason), []).append(problem)
         for (kind, reason), problems in groups.items():
             since = [age_s(problem.since) for problem in problems if problem.since]
@@ -102,36 +102,36 @@ def _pods(rollouts: Sequence[rollout.Rollout], age_s: AgeS) -> Iterator[str]:
             longest = f" for {age(lasting)}" if lasting is not None else ""
             words = {"old": "an older template", "image": "another image"}.get(kind, _KINDS[kind])
             nodes = wording.listed((problem.node or "no node" for problem in problems), most=_NODES)
-            yield f"{item.wanted.name} on {nodes}: {words}{longest}{f': {reason}' if reason else ''}"
+            yield f"{daemon_set.wanted.name} on {nodes}: {words}{longest}{f': {reason}' if reason else ''}"
 
 
 def _held_up(rollouts: Sequence[rollout.Rollout]) -> Iterator[str]:
-    for item in rollouts:
-        if item.held_up_by:
-            nodes = wording.listed(item.held_up_by, most=_NODES)
-            yield f"{item.wanted.name} by {nodes}: as many as may be unavailable are"
+    for daemon_set in rollouts:
+        if daemon_set.held_up_by:
+            nodes = wording.listed(daemon_set.held_up_by, most=_NODES)
+            yield f"{daemon_set.wanted.name} by {nodes}: as many as may be unavailable are"
 
 
 def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:
-    for item in leases:
-        held, renewed = age(item.held_s), age(item.renewed_s)
-        end = ", and it has expired" if item.expired else ""
-        yield f"{item.lease.name} is held by {item.lease.holder} for {held}, renewed {renewed} ago{end}"
+    for lease in leases:
+        held, renewed = age(lease.held_s), age(lease.renewed_s)
+        end = ", and it has expired" if lease.expired else ""
+        yield f"{lease.lease.name} is held by {lease.lease.holder} for {held}, renewed {renewed} ago{end}"
 
 
 def _deployments(deployments: Sequence[cluster_status.Workload]) -> Iterator[str]:
-    for item in deployments:
-        live = item.live
+    for workload in deployments:
+        live = workload.live
         if live is None:
-            yield f"{item.ref.name}: not there"
+            yield f"{workload.ref.name}: not there"
         elif live.available < live.replicas:
             reason = f": {live.reason}" if live.reason else ""
-            yield f"{item.ref.name}: {live.available} of {live.replicas} available{reason}"
+            yield f"{workload.ref.name}: {live.available} of {live.replicas} available{reason}"
 
 
-def _not_ready(found: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
+def _not_ready(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     groups: dict[str, list[live_objects.NodeState]] = {}
-    for node in found.nodes:
+    for node in status.nodes:
         if not node.ready:
             groups.setdefault(node.reason, []).append(node)
     for reason, nodes in groups.items():
@@ -141,9 +141,9 @@ def _not_ready(found: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str
 
 
 def _objects(drifts: Sequence[cluster_status.Drift]) -> Iterator[str]:
-    for item in drifts:
-        yield f"{item.state:8} {item.ref}"
-        for change in item.changes:
+    for deviation in drifts:
+        yield f"{deviation.state:8} {deviation.ref}"
+        for change in deviation.changes:
             yield f"           {_change(change)}"
 
 
@@ -160,8 +160,8 @@ def _value(value: Any) -> str:
     return shown if len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
 
 
-def _inventory(found: cluster_status.ClusterStatus) -> Iterator[str]:
-    if found.unknown:
-        yield f"it does not know {wording.listed(found.unknown, most=_NODES)}"
-    if found.gone:
-        yield f"it still has {wording.listed(found.gone, most=_NODES)}"
+def _inventory(status: cluster_status.ClusterStatus) -> Iterator[str]:
+    if status.unknown:
+        yield f"it does not know {wording.listed(status.unknown, most=_NODES)}"
+    if status.gone:
+        yield f"it still has {wording.listed(status.gone, most=_NODES)}"

@@ -64,13 +64,13 @@ def test_pods_as_planned_are_no_problem() -> None:
     found = judged(wanted("a", "b"), [pod("a"), pod("b")])
 
     assert found.problems == ()
-    assert (found.found, found.observed, found.pods, found.ready, found.current) == (True, True, 2, 2, 2)
+    assert (found.exists, found.observed, found.pods, found.ready, found.current) == (True, True, 2, 2, 2)
 
 
 def test_a_daemonset_that_is_not_there_has_nothing_else_to_be_said_of() -> None:
     found = judged(wanted("a"), [], live=None)
 
-    assert (found.found, found.problems) == (False, ())
+    assert (found.exists, found.problems) == (False, ())
 
 
 @pytest.mark.parametrize(

@@ -26,15 +26,15 @@ def problem(node: str, reason: str = "", kind: rollout.Kind = "missing", since: 
     return rollout.Problem(kind=kind, node=node, pod="", reason=reason, since=since, image="")
 
 
-def rolled_out(*problems: rollout.Problem, found: bool = True, observed: bool = True) -> rollout.Rollout:
+def rolled_out(*problems: rollout.Problem, exists: bool = True, observed: bool = True) -> rollout.Rollout:
     return rollout.Rollout(
-        wanted=WANTED, found=found, observed=observed, pods=0, ready=0, current=0, problems=problems, held_up_by=()
+        wanted=WANTED, exists=exists, observed=observed, pods=0, ready=0, current=0, problems=problems, held_up_by=()
     )
 
 
 def shown(**fields: object) -> list[str]:
     """The lines of a standing; a time is the number of seconds since it."""
-    found = dataclasses.replace(EMPTY, **fields)  # type: ignore[arg-type]  # fields are of a standing
+    found = dataclasses.replace(EMPTY, **fields)  # type: ignore[arg-type]  # the fields are those of a ClusterStatus
     return status_text.text(found, lambda time: int(time) if time else None).splitlines()
 
 
@@ -82,7 +82,7 @@ def test_nodes_with_the_same_trouble_share_a_line() -> None:
     ("item", "state"),
     [
         (rolled_out(), "as planned"),
-        (rolled_out(found=False), "not there"),
+        (rolled_out(exists=False), "not there"),
         (rolled_out(observed=False), "its controller has not seen the last change"),
         (rolled_out(problem("a", kind="old"), problem("b"), problem("c")), "2 no pod, 1 old"),
     ],
