@@ -33,13 +33,13 @@ class Report:
 
 def report(where: paths.Paths, settings: config.Config) -> Report:
     """Scan the node; change nothing."""
-    found = sysfs.scan(where, settings.vendor, settings.kinds)
+    scan = sysfs.scan(where, settings.vendor, settings.kinds)
     changing = where.changing.exists()
-    rows = tuple(_row(function, changing=changing) for function in found.functions)
+    rows = tuple(_row(function, changing=changing) for function in scan.functions)
     return Report(
         rows=rows,
         offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
-        notes=tuple(_notes(where, settings, found)),
+        notes=tuple(_notes(where, settings, scan)),
     )
 
 
@@ -94,27 +94,27 @@ def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) ->
     return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
 
 
-def _notes(where: paths.Paths, settings: config.Config, found: sysfs.Scan) -> Iterator[str]:
-    if not found.functions:
+def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
+    if not scan.functions:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
             " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
         )
-    elif not found.uacce:
+    elif not scan.uacce:
         yield "/sys/class/uacce is not there: the module uacce is not loaded."
     if where.changing.exists():
         yield f"'{where.changing}' is there: the driver installer is changing the driver."
-    entries = [function.entry for function in found.functions if function.entry]
+    entries = [function.entry for function in scan.functions if function.entry]
     if any(entry.api and entry.api.endswith("_noiommu") for entry in entries):
         yield "The SMMU is off: devices work without it, and need contiguous memory (CMA) for their buffers."
-    for stranger in found.strangers:
+    for stranger in scan.strangers:
         yield (
             f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
             f" is of no kind that policy '{settings.policy}' serves."
         )
     for kind in settings.kinds:
-        ours = [each for each in found.functions if each.kind == kind and health.withheld(each) is None]
-        placeless = [each.address for each in ours if each.numa_node not in found.numa_nodes]
+        ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
+        placeless = [function.address for function in ours if function.numa_node not in scan.numa_nodes]
         if placeless:
             yield f"The kubelet is told no NUMA node for {kind.resource}, as {', '.join(placeless)} has none."
 

@@ -39,12 +39,12 @@ class Plugin:
 
     def look(self) -> None:
         """Scan the devices, and update lists, host paths and log."""
-        found = sysfs.scan(self.where, self.settings.vendor, self.settings.kinds)
+        scan = sysfs.scan(self.where, self.settings.vendor, self.settings.kinds)
         changing = self.where.changing.exists()
-        withheld = {function.address: why for function in found.functions if (why := health.withheld(function))}
+        withheld = {function.address: why for function in scan.functions if (why := health.withheld(function))}
         devices = tuple(
             advertised.Device(function=function, reasons=self._reasons(function, changing=changing))
-            for function in found.functions
+            for function in scan.functions
             if function.address not in withheld
         )
         self._log_changes(devices, withheld)
@@ -55,7 +55,7 @@ class Plugin:
         for kind in self.settings.kinds:
             self.device_lists[kind.resource].show(
                 advertised.replicas(
-                    offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), found.numa_nodes
+                    offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), scan.numa_nodes
                 )
             )
 
@@ -109,14 +109,14 @@ class Plugin:
         )
 
     def _reasons(self, function: sysfs.Function, *, changing: bool) -> tuple[health.Reason, ...]:
-        found = health.reasons(function, changing=changing)
+        reasons = health.reasons(function, changing=changing)
         history = flap_damping.step(
             self._histories.get(function.address, flap_damping.History()),
-            faulty=any(reason.fault for reason in found),
+            faulty=any(reason.fault for reason in reasons),
             now=self._clock(),
         )
         self._histories[function.address] = history
-        return (*found, health.DAMPED) if history.damped else found
+        return (*reasons, health.DAMPED) if history.damped else reasons
 
     def _log_changes(self, devices: Sequence[advertised.Device], withheld: Mapping[str, str]) -> None:
         before = {device.function.address: device for device in self.devices}

@@ -42,7 +42,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
     _check_name()
-    published = driver_state.State()
+    published = driver_state.DriverState()
     parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
     with contextlib.ExitStack() as stack:
         stack.callback(parts.close)
@@ -50,7 +50,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
             # The import takes five megabytes, which an installer without metrics saves.
             from installer.report import driver_metrics  # noqa: PLC0415 - see above
 
-            registry = driver_metrics.registry_of(published, lambda: parts.right.held_s)
+            registry = driver_metrics.registry_of(published, lambda: parts.claim.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
         running = loop.Loop(host, settings, parts.changer, parts.digest, published)
         running.turn_s = options.turn_seconds
@@ -68,7 +68,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
     host.stop.clear()  # The next signal interrupts the removal; the one after that kills.
     absent = msgspec.structs.replace(settings, state="Absent")
     parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
-    published = driver_state.State()
+    published = driver_state.DriverState()
     with contextlib.suppress(process.Cancelled), contextlib.closing(parts), loop.lock(host):
         parts.resume()
         running = loop.Loop(host, absent, parts.changer, parts.digest, published)
@@ -91,14 +91,14 @@ def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
             return 0
         parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
         with contextlib.closing(parts):
-            found = parts.report()
+            made = parts.report()
     except errors.Failure as failure:
         print(f"installer: {failure}", file=sys.stderr)
         return 1 if isinstance(failure, errors.ConfigError) else 3
     if options.output == "json":
-        print(report.as_json(found))
+        print(report.as_json(made))
     else:
-        print(report.as_plan(found) if options.command == "plan" else report.as_status(found))
+        print(report.as_plan(made) if options.command == "plan" else report.as_status(made))
     return 0
 
 
@@ -106,15 +106,15 @@ def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Con
     _check_name()
     absent = msgspec.structs.replace(settings, state="Absent")
     parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
-    published = driver_state.State()
+    published = driver_state.DriverState()
     with contextlib.closing(parts), loop.lock(host, wait=False):
         parts.resume()
         running = loop.Loop(host, absent, parts.changer, parts.digest, published)
         running.cycle()
         if published.state == "Changing":
             running.cycle()
-        found = parts.report()
-    print(report.as_json(found) if options.output == "json" else f"{published.state}: {published.reason}")
+        made = parts.report()
+    print(report.as_json(made) if options.output == "json" else f"{published.state}: {published.reason}")
     return 0 if published.ready else 3
 
 

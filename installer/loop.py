@@ -43,7 +43,7 @@ class Loop:
         settings: config.Config,
         changer: transaction.Changer,
         digest: str,
-        published: driver_state.State,
+        published: driver_state.DriverState,
     ) -> None:
         """Take the parts; `digest` is that of the desired driver."""
         self.turn_s = TURN_S
@@ -57,7 +57,7 @@ class Loop:
         self._mended_s: float | None = None
         self._reason = ""
         """The reason of the change in progress."""
-        self._last: record.Attempt | None = None
+        self._last: record.FailedTry | None = None
         """The last failed try, if it could not be written to the host's disk."""
         self._directory: state.ProgramDir | None = None
 
@@ -152,7 +152,7 @@ class Loop:
         failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
         # After months of failures the power alone would exceed a float.
         pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
-        attempt = record.Attempt(
+        attempt = record.FailedTry(
             digest=self._asked,
             state=name,
             reason=reason,

@@ -118,10 +118,10 @@ class Store:
         try:
             self._host.path(f"{_STAGING}/modules").mkdir(parents=True)
             self._host.path(f"{_STAGING}/packages").mkdir()
-            found = os.statvfs(self._host.path(_STAGING))
+            disk = os.statvfs(self._host.path(_STAGING))
         except OSError as error:
             raise errors.Failure(f"'{paths.DRIVERS}' on the host cannot be made: {error.strerror}.") from error
-        free = found.f_bavail * found.f_frsize
+        free = disk.f_bavail * disk.f_frsize
         if free < brought + _MARGIN_BYTES:
             wanted = (brought + _MARGIN_BYTES) >> 20
             raise errors.Failure(f"The disk of '{paths.DRIVERS}' has {free >> 20} MiB free; {wanted} are needed.")
@@ -159,12 +159,12 @@ class Store:
 
     def _store_libraries(self) -> dict[str, str]:
         source = self._context.image / "opt/kae"
-        found = {}
+        stored = {}
         for path in digests.files(source):
             name = str(path.relative_to(source))
             self._host.copy(path, f"{_STAGING}/libraries/{name}", mode=0o755 if os.access(path, os.X_OK) else 0o644)
-            found[name] = digests.of_file(path)
-        return found
+            stored[name] = digests.of_file(path)
+        return stored
 
     def _close(self, driver: record.Driver) -> record.Driver:
         """Turn the staged folder into a driver of the store: write its description last, then rename it."""

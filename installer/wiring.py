@@ -28,7 +28,7 @@ class Wiring:
     digest: str
     """The digest of the desired driver."""
     api: cluster.Cluster
-    right: leases.Right
+    claim: leases.Claim
     devices: device_users.DeviceUsers
     changer: transaction.Changer
 
@@ -36,7 +36,7 @@ class Wiring:
         """Continue to hold the Lease that a previous installer took, if there is one."""
         lease = record.read(self.host).lease
         if lease is not None:
-            self.right.resume(lease)
+            self.claim.resume(lease)
 
     def report(self) -> report.Report:
         """Return the state of the host, and the steps of a change."""
@@ -60,7 +60,7 @@ class Wiring:
 
     def close(self) -> None:
         """End the renewal of the Lease, and the connections."""
-        self.right.close()
+        self.claim.close()
         self.api.close()
 
 
@@ -75,16 +75,16 @@ def connect(host: chroot.Host, settings: config.Config, image: Path, kubeconfig:
     source = _source(context)
     drivers = store.Store(context, source)
     api = cluster.Cluster(kubeconfig)
-    right = leases.Right(api, settings.leases, os.environ.get(NODE, ""))
+    claim = leases.Claim(api, settings.leases, os.environ.get(NODE, ""))
     devices = device_users.DeviceUsers(host, settings, api)
-    preparation = prepare.Preparation(host, settings, drivers, devices, right)
+    preparation = prepare.Preparation(host, settings, drivers, devices, claim)
     brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
     return Wiring(
         host=host,
         settings=settings,
         digest=desired.digest(settings, kernel, brought),
         api=api,
-        right=right,
+        claim=claim,
         devices=devices,
         changer=transaction.Changer(host, settings, drivers, preparation),
     )

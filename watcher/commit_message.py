@@ -40,8 +40,8 @@ def _changes(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> Iter
     common = [(before[name], node) for name, node in after.items() if name in before and before[name] != node]
     sorts: dict[str, list[str]] = {}
     for was, now in common:
-        found = [word for word, of in _SORTS if of(was) != of(now)]
-        for word in found if found == ["labels"] else [word for word in found if word != "labels"]:
+        changed = [word for word, of in _SORTS if of(was) != of(now)]
+        for word in changed if changed == ["labels"] else [word for word in changed if word != "labels"]:
             sorts.setdefault(word, []).append(now.name)
     for word, names in sorts.items():
         yield f"{word} changed on {_nodes(names)}", names

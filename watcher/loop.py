@@ -177,10 +177,10 @@ class Loop:
 
     def _snapshot(self, fetched: repository.Fetched, *, all_of_it: bool) -> _Snapshot:
         is_known = fetched.content == self._known
-        found = () if is_known else self._nodes_of(fetched.content)
+        published = () if is_known else self._nodes_of(fetched.content)
         with self._lock:
             if not is_known:
-                self._pending.publish(found, self._clock())
+                self._pending.publish(published, self._clock())
                 self._known = fetched.content
             old = self._pending.published
             new = self._pending.settled(self._clock(), all_of_it=all_of_it)

@@ -183,9 +183,9 @@ class NodeFeed:
             with self._lock:
                 if listing.dropped:
                     return version
-                for item in page.items:
-                    nodes.append(self._reducer.node(item))
-                    marks[item["metadata"]["name"]] = _mark(item)
+                for raw in page.items:
+                    nodes.append(self._reducer.node(raw))
+                    marks[raw["metadata"]["name"]] = _mark(raw)
         with self._lock:
             if not listing.dropped:
                 listing.handed_on = True
@@ -202,11 +202,11 @@ class NodeFeed:
                 self._note(name, None)
                 self._sink.missed(name)
         elif name and self._marks.get(name) != _mark(event.object):
-            item = self._cluster.node(name)
-            if item is not None:  # Else the watch reports its deletion next.
+            raw = self._cluster.node(name)
+            if raw is not None:  # Else the watch reports its deletion next.
                 with self._lock:
-                    self._note(name, _mark(item))
-                    self._sink.seen(self._reducer.node(item))
+                    self._note(name, _mark(raw))
+                    self._sink.seen(self._reducer.node(raw))
 
     def _note(self, name: str, mark: int | None) -> None:
         """Store a node's mark, or its deletion as None; the caller holds the lock."""
@@ -222,9 +222,9 @@ class NodeFeed:
             self._watch.close()
 
 
-def _mark(item: Mapping[str, Any]) -> int:
+def _mark(raw: Mapping[str, Any]) -> int:
     """Return a hash of the labels and NFD's annotation, neither of which a heartbeat changes."""
-    metadata = item["metadata"]
+    metadata = raw["metadata"]
     annotations = metadata.get("annotations") or {}
     noted = annotations.get(reduction.NFD_ANNOTATION)
     return hash((frozenset((metadata.get("labels") or {}).items()), noted))

@@ -78,11 +78,11 @@ class PendingChanges:
     def settled(self, now_s: float, *, all_of_it: bool = False) -> tuple[snapshot.Node, ...]:
         """Return the nodes to commit now, by name; a node that has not settled is as in the repository."""
         names = sorted({*self._published, *self._current})
-        found = (
+        nodes = (
             self._current.get(name) if all_of_it or self._is_settled(name, now_s) else self._published.get(name)
             for name in names
         )
-        return tuple(node for node in found if node is not None)
+        return tuple(node for node in nodes if node is not None)
 
     def due_s(self) -> float | None:
         """Return when the next difference settles; None when there is none."""

@@ -36,9 +36,9 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 
     A device whose queues are all in use is busy, not broken.
     """
-    found = [_without_entry(function)] if function.entry is None else _of_entry(function.entry)
+    own = [_without_entry(function)] if function.entry is None else _of_entry(function.entry)
     # Last: all devices share it, and it must not hide a reason of one device.
-    return (*found, CHANGING) if changing else tuple(found)
+    return (*own, CHANGING) if changing else tuple(own)
 
 
 def usable(function: sysfs.Function) -> bool:
@@ -57,27 +57,29 @@ def _without_entry(function: sysfs.Function) -> Reason:
 
 
 def _of_entry(entry: sysfs.Entry) -> list[Reason]:
-    found = []
+    reasons = []
     if entry.missing:
         lacking = ", ".join(entry.missing)
-        found.append(
+        reasons.append(
             Reason(
                 code="EntryIncomplete",
                 text=f"Its entry {entry.name} lacks {lacking}: still being made, or its driver failed (dmesg).",
             )
         )
     if entry.node_state == "missing":
-        found.append(Reason(code="NoDeviceNode", text=f"/dev/{entry.node} is not there."))
+        reasons.append(Reason(code="NoDeviceNode", text=f"/dev/{entry.node} is not there."))
     elif entry.node_state == "other":
-        found.append(Reason(code="WrongDeviceNode", text=f"/dev/{entry.node} is not the device {entry.node_numbers}."))
+        reasons.append(
+            Reason(code="WrongDeviceNode", text=f"/dev/{entry.node} is not the device {entry.node_numbers}.")
+        )
     if entry.isolated == 1:
-        found.append(Reason(code="Isolated", text="The kernel has isolated it after hardware errors.", fault=True))
+        reasons.append(Reason(code="Isolated", text="The kernel has isolated it after hardware errors.", fault=True))
     elif entry.isolated is not None and entry.isolated != 0:
-        found.append(
+        reasons.append(
             Reason(
                 code="IsolationUnknown",
                 text="The driver cannot say whether it is isolated (dmesg may tell why).",
                 fault=True,
             )
         )
-    return found
+    return reasons

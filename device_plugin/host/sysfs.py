@@ -137,11 +137,11 @@ def _entry(where: paths.Paths, folder: Path) -> Entry:
 
 def _node_state(node: Path, numbers: str) -> str:
     try:
-        found = node.stat()
+        status = node.stat()
     except OSError:
         return "missing"
-    major_minor = f"{os.major(found.st_rdev)}:{os.minor(found.st_rdev)}"
-    return "there" if stat.S_ISCHR(found.st_mode) and major_minor == numbers else "other"
+    major_minor = f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}"
+    return "there" if stat.S_ISCHR(status.st_mode) and major_minor == numbers else "other"
 
 
 def _attribute(folder: Path, name: str) -> str | None:

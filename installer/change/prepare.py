@@ -55,14 +55,14 @@ class Preparation:
         settings: config.Config,
         drivers: store.Store,
         devices: device_users.DeviceUsers,
-        right: leases.Right,
+        claim: leases.Claim,
     ) -> None:
         """Take the parts."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
         self._device_users = devices
-        self._right = right
+        self._claim = claim
         self._evictions = 0
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
@@ -79,12 +79,12 @@ class Preparation:
 
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
-        modes = {found.address: found.entry.mode for found in current.functions if found.entry is not None}
+        modes = {function.address: function.entry.mode for function in current.functions if function.entry is not None}
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
-            served=tuple(found.address for found in current.entries()),
-            vfs={found.address: found.vfs for found in current.functions if found.vfs},
+            served=tuple(function.address for function in current.entries()),
+            vfs={function.address: function.vfs for function in current.functions if function.vfs},
             modes={address: mode for address, mode in modes.items() if mode is not None},
             rule=host_state.text(self._host, paths.RULE),
             packages=installed.packages if installed else (),
@@ -141,7 +141,7 @@ class Preparation:
             errors.Failure: The record cannot be written.
         """
         noted = record.read(self._host).lease
-        if (noted or self._right.name) and self._right.give_back() and noted:
+        if (noted or self._claim.name) and self._claim.give_back() and noted:
             record.update(self._host, lease=None)
 
     def _is_unasked(self, attempt: Attempt) -> bool:
@@ -193,12 +193,12 @@ class Preparation:
 
     def _take(self) -> None:
         try:
-            taken = self._right.take()
+            taken = self._claim.take()
         except errors.Failure as failure:
             raise Queued(f"No Lease can be taken, and devices are in use: {failure}") from failure
         if not taken:
-            raise Queued(f"It is not this host's turn: {' '.join(self._right.others)}")
-        record.update(self._host, lease=self._right.name)
+            raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
+        record.update(self._host, lease=self._claim.name)
 
     def _announce(self, reason: str) -> None:
         since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
@@ -229,8 +229,8 @@ class Preparation:
     def _begin(self, attempt: Attempt) -> None:
         with contextlib.suppress(errors.Failure):
             # Another host may have taken the Lease since the last renewal; not while the API server does not answer.
-            self._right.renew()
-        if attempt.held and not self._right.is_safe():
+            self._claim.renew()
+        if attempt.held and not self._claim.is_safe():
             raise Queued("The Lease was lost before anything was unloaded; the host is unchanged.")
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
         record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))

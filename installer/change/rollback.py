@@ -79,26 +79,27 @@ class Rollback:
             self._host.remove(paths.RULE)
         else:
             self._host.write(paths.RULE, before.rule)
-        for found in pci.found(self._host, self._settings.vendor, self._settings.kinds):
-            mode = before.modes.get(found.address)
-            if found.entry is not None and mode is not None and found.entry.mode not in (None, mode):
-                self._host.permit(f"/dev/{found.entry.name}", mode)
+        for function in pci.functions(self._host, self._settings.vendor, self._settings.kinds):
+            mode = before.modes.get(function.address)
+            if function.entry is not None and mode is not None and function.entry.mode not in (None, mode):
+                self._host.permit(f"/dev/{function.entry.name}", mode)
 
     def _verify(self, before: record.Change) -> None:
         current = host_state.read(self._host, self._settings)
         kept = before.kept
-        found = [f"Module {name} is not loaded." for name in before.loaded if name not in current.loaded]
+        faults = [f"Module {name} is not loaded." for name in before.loaded if name not in current.loaded]
         # A driver for the kernel of another boot is not loaded. The previous driver of this boot may not have worked,
         # or may have been loaded from elsewhere, so only its files and modules are checked.
-        if not found and kept is not None and kept.kernel == current.kernel and before.touched:
-            found += [fault.text for fault in verification.in_place(self._settings, current, kept)]
+        if not faults and kept is not None and kept.kernel == current.kernel and before.touched:
+            faults += [fault.text for fault in verification.in_place(self._settings, current, kept)]
         lost = sorted(
-            set(before.served) - {one.address for one in current.functions if one.entry is not None or one.lent}
+            set(before.served)
+            - {function.address for function in current.functions if function.entry is not None or function.lent}
         )
         if lost:
-            found.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
-        if found:
-            raise errors.Failure(" ".join(found))
+            faults.append(f"{', '.join(lost)} had an entry in /sys/class/uacce, and has none now.")
+        if faults:
+            raise errors.Failure(" ".join(faults))
 
     def _record(self, before: record.Change) -> None:
         kept = before.kept

@@ -40,7 +40,7 @@ class Swap:
 
         A physical function that another driver is bound to is left alone.
         """
-        losing = {found.address: found.vfs for found in current.functions if _loses(found, among)}
+        losing = {function.address: function.vfs for function in current.functions if _loses(function, among)}
         if not losing:
             return ()
         what = ", ".join(f"{count} of {address}" for address, count in losing.items())
@@ -146,11 +146,11 @@ class Swap:
         )
 
     def _functions(self) -> tuple[pci.Function, ...]:
-        return pci.found(self._host, self._settings.vendor, self._settings.kinds)
+        return pci.functions(self._host, self._settings.vendor, self._settings.kinds)
 
     def _refuse_guests(self) -> None:
         """Refuse if a virtual machine has started meanwhile: the kernel would wait for its end."""
-        lent = [found.address for found in pci.guests(self._functions())]
+        lent = [function.address for function in pci.guests(self._functions())]
         if lent:
             raise errors.Failure(
                 f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
@@ -173,17 +173,17 @@ class Swap:
 
     def _disable(self, among: Collection[str] | None) -> None:
         self._refuse_guests()
-        for found in self._functions():
-            if _loses(found, among):
-                self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
+        for function in self._functions():
+            if _loses(function, among):
+                self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
 
     def _enable(self, counts: Mapping[str, int]) -> None:
-        for found in self._functions():
-            wanted = counts.get(found.address, 0)
-            if wanted and found.vfs != wanted:
-                if found.vfs:
-                    self._host.write_attribute(f"{found.folder}/sriov_numvfs", "0")
-                self._host.write_attribute(f"{found.folder}/sriov_numvfs", str(wanted))
+        for function in self._functions():
+            wanted = counts.get(function.address, 0)
+            if wanted and function.vfs != wanted:
+                if function.vfs:
+                    self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
+                self._host.write_attribute(f"{function.folder}/sriov_numvfs", str(wanted))
 
     def _install_packages(self, driver: record.Driver) -> None:
         folder = f"{paths.DRIVERS}/{driver.id}/packages"
@@ -250,29 +250,29 @@ class Swap:
     def _permit(self) -> None:
         # udev reads a new rule at the next event (udev(7)).
         self._host.write(paths.RULE, host_state.RULE)
-        for found in self._functions():
-            if found.entry is not None and found.entry.mode is not None:
-                self._host.permit(f"/dev/{found.entry.name}", 0o666)
+        for function in self._functions():
+            if function.entry is not None and function.entry.mode is not None:
+                self._host.permit(f"/dev/{function.entry.name}", 0o666)
 
 
 def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777 if path.is_file() else 0o644
 
 
-def _loses(found: pci.Function, among: Collection[str] | None) -> bool:
-    return found.vfs > 0 and not found.lent and (among is None or found.address in among)
+def _loses(function: pci.Function, among: Collection[str] | None) -> bool:
+    return function.vfs > 0 and not function.lent and (among is None or function.address in among)
 
 
 def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
     """Return the number of virtual functions by physical function: that of the config, else the one before."""
     return {
-        found.address: settings.sriov.get(found.kind.name, before.get(found.address, 0))
-        for found in current.functions
-        if not found.virtual and not found.lent
+        function.address: settings.sriov.get(function.kind.name, before.get(function.address, 0))
+        for function in current.functions
+        if not function.virtual and not function.lent
     }
 
 
 def differing(wanted: Mapping[str, int], current: host_state.HostState) -> dict[str, int]:
     """Return the wanted numbers of virtual functions that differ from the current ones; 0 if none is wanted."""
-    numbers = {found.address: (found.vfs, wanted.get(found.address, 0)) for found in current.functions}
+    numbers = {function.address: (function.vfs, wanted.get(function.address, 0)) for function in current.functions}
     return {address: number for address, (has, number) in numbers.items() if has != number}

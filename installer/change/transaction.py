@@ -193,8 +193,8 @@ class Changer:
         if attempt.target is None:
             remaining = [f"module {name} is loaded" for name in current.loaded]
         else:
-            found = verification.faults(self._settings, current, attempt.target, attempt.before.served)
-            remaining = [fault.text.rstrip(".") for fault in found]
+            faults = verification.faults(self._settings, current, attempt.target, attempt.before.served)
+            remaining = [fault.text.rstrip(".") for fault in faults]
         if remaining:
             others = dict.fromkeys(
                 path for module in current.loaded for path in host_state.options_elsewhere(self._host, module)

@@ -58,11 +58,11 @@ def decide(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
     """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
-    found = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
-    if found.kind is not Kind.CHANGE or settings.state == "Absent":
-        return found
+    decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
+    if decided.kind is not Kind.CHANGE or settings.state == "Absent":
+        return decided
     impossible = verification.impossible(settings, current)
-    return dataclasses.replace(found, reasons=(*found.reasons, *impossible), impossible=impossible)
+    return dataclasses.replace(decided, reasons=(*decided.reasons, *impossible), impossible=impossible)
 
 
 def _decided(

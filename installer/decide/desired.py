@@ -19,10 +19,10 @@ def asked(settings: config.Config, wanted: str) -> str:
     return hashlib.sha256(f"{settings!r} {wanted}".encode()).hexdigest()
 
 
-def modules(settings: config.Config, found: Sequence[pci.Function]) -> tuple[str, ...]:
+def modules(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
     """Return the modules that the host needs, in the order of loading: the common ones and those of its devices."""
     kinds = {kind.module for kind in settings.kinds}
-    present = {function.kind.module for function in found}
+    present = {function.kind.module for function in functions}
     return tuple(name for name in settings.modules if name not in kinds or name in present)
 
 

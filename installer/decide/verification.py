@@ -64,11 +64,11 @@ def impossible(settings: config.Config, current: host_state.HostState) -> tuple[
     attribute (Documentation/ABI/testing/sysfs-bus-pci).
     """
     short: dict[tuple[str, int], list[str]] = {}
-    for found in current.functions:
+    for function in current.functions:
         # A guest has only virtual functions, which have none of their own.
-        wanted = 0 if found.virtual or found.lent else settings.sriov.get(found.kind.name, 0)
-        if wanted > found.total_vfs:
-            short.setdefault((found.kind.name, found.total_vfs), []).append(found.address)
+        wanted = 0 if function.virtual or function.lent else settings.sriov.get(function.kind.name, 0)
+        if wanted > function.total_vfs:
+            short.setdefault((function.kind.name, function.total_vfs), []).append(function.address)
     return tuple(_too_many(settings, kind, most, addresses) for (kind, most), addresses in short.items())
 
 
@@ -124,13 +124,13 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
 def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
     """Check that devices have entries: /sys/class/uacce may be empty although the modules are loaded."""
     for kind in settings.kinds:
-        mine = [found for found in current.functions if found.kind == kind and not found.lent]
+        mine = [function for function in current.functions if function.kind == kind and not function.lent]
         if not mine or kind.module not in current.loaded or not desired.has_entries(settings, kind.module):
             continue
-        if all(found.entry is None for found in mine):
+        if all(function.entry is None for function in mine):
             text = f"Module {kind.module} is loaded, but no {kind.name} device has an entry in /sys/class/uacce."
             yield Fault(sort=Sort.LOAD, text=text)
-        for lost in [found.address for found in mine if found.entry is None and found.address in served]:
+        for lost in [function.address for function in mine if function.entry is None and function.address in served]:
             yield Fault(sort=Sort.LOAD, text=f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
 
 
@@ -143,10 +143,11 @@ def _options(settings: config.Config, current: host_state.HostState) -> Iterator
 
 def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check the number of virtual functions of each kind in the config."""
-    for found in current.functions:
-        wanted = settings.sriov.get(found.kind.name)
-        if wanted is not None and not found.virtual and found.driver == found.kind.module and found.vfs != wanted:
-            text = f"Device {found.address} has {found.vfs} virtual functions, not {wanted}."
+    for function in current.functions:
+        wanted = settings.sriov.get(function.kind.name)
+        bound = function.driver == function.kind.module
+        if bound and not function.virtual and wanted not in (None, function.vfs):
+            text = f"Device {function.address} has {function.vfs} virtual functions, not {wanted}."
             yield Fault(sort=Sort.VFS, text=text)
 
 
@@ -154,9 +155,9 @@ def _nodes(current: host_state.HostState) -> Iterator[Fault]:
     """Check that users other than root can open the devices, also those that appear later."""
     if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
-    for found in current.entries():
-        mode = found.entry.mode if found.entry is not None else None
-        if found.entry is not None and mode is None:
-            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{found.entry.name} is missing.")
-        elif found.entry is not None and mode is not None and mode & 0o666 != 0o666:
-            yield Fault(sort=Sort.NODES, text=f"/dev/{found.entry.name} has mode {mode:04o}: only root can use it.")
+    for function in current.entries():
+        mode = function.entry.mode if function.entry is not None else None
+        if function.entry is not None and mode is None:
+            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{function.entry.name} is missing.")
+        elif function.entry is not None and mode is not None and mode & 0o666 != 0o666:
+            yield Fault(sort=Sort.NODES, text=f"/dev/{function.entry.name} has mode {mode:04o}: only root can use it.")

@@ -46,7 +46,7 @@ class Outcome(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class EvictionAnswer:
     """The API server's answer to an eviction."""
 
     outcome: Outcome
@@ -76,7 +76,7 @@ class Cluster:
         """Drop the connections; the next request opens new ones."""
         self._connection.close()
 
-    def evict(self, namespace: str, pod: str) -> Answer:
+    def evict(self, namespace: str, pod: str) -> EvictionAnswer:
         """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction")."""
         request = client.Request(
             method="POST",
@@ -87,13 +87,13 @@ class Cluster:
         )
         answer = self._ask(request)
         if answer.ok:
-            return Answer(outcome=Outcome.ACCEPTED)
+            return EvictionAnswer(outcome=Outcome.ACCEPTED)
         if answer.missing:
-            return Answer(outcome=Outcome.GONE)
+            return EvictionAnswer(outcome=Outcome.GONE)
         if answer.status == http.HTTPStatus.TOO_MANY_REQUESTS:
-            return Answer(outcome=Outcome.NOT_NOW, reason=_budget(answer.body) or answer.message)
+            return EvictionAnswer(outcome=Outcome.NOT_NOW, reason=_budget(answer.body) or answer.message)
         if answer.status == http.HTTPStatus.FORBIDDEN:
-            return Answer(outcome=Outcome.FORBIDDEN, reason=answer.message)
+            return EvictionAnswer(outcome=Outcome.FORBIDDEN, reason=answer.message)
         raise Refused(self._refusal(request, answer))
 
     def lease(self, namespace: str, name: str) -> lease_objects.Lease | None:

@@ -94,7 +94,7 @@ Holder = Pod | Process | Guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Holders:
     """The device holders: pods by namespace and name, processes of no known pod by number, then guests."""
 
     holders: tuple[Holder, ...] = ()
@@ -102,7 +102,7 @@ class Found:
     """Sentences about what could not be read."""
 
 
-def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Found:
+def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Holders:
     """Return the holders of a device of these resources, or of one of these entries.
 
     Without the kubelet's socket only processes are read, which a note says.
@@ -122,7 +122,7 @@ def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.En
         pod = known.setdefault("/".join(place), Pod(namespace=place[0], name=place[1]))
         if not pod.devices:
             known[pod.key] = Pod(namespace=pod.namespace, name=pod.name, processes=(*pod.processes, process))
-    return Found(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
+    return Holders(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
 
 
 def _pods(host: chroot.Host, resources: Collection[str]) -> tuple[list[Pod], tuple[str, ...]]:
@@ -171,9 +171,9 @@ def _devices(
     containers: "Iterable[pb.ContainerResources]", resources: Collection[str]
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     for container in containers:
-        given = [found for found in container.devices if found.resource_name in resources]
+        given = [device for device in container.devices if device.resource_name in resources]
         # A device that several containers share has one id for each, such as 0000:79:00.0::1.
-        addresses = sorted({name.partition("::")[0] for found in given for name in found.device_ids})
+        addresses = sorted({name.partition("::")[0] for device in given for name in device.device_ids})
         if addresses:
             yield container.name, tuple(addresses)
 
@@ -193,18 +193,18 @@ def _processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Iterator[Proc
 
 def _open_entries(folder: Path, names: Mapping[str, str]) -> set[str]:
     """Return the entries whose node a process has open under any path; `names` maps node numbers to entries."""
-    entries = set(names.values())
-    found = set()
+    known = set(names.values())
+    opened = set()
     for descriptor in _names(folder):
         path = f"{folder}/{descriptor}"
         with contextlib.suppress(OSError):
             target = os.readlink(path)  # noqa: PTH115 - a large host has a hundred thousand of them
             # Only possible devices are read: stat of a file on a dead server would hang.
-            if "/dev/" in target or target.rpartition("/")[2] in entries:
+            if "/dev/" in target or target.rpartition("/")[2] in known:
                 node = os.stat(path)  # noqa: PTH116 - see above
                 if stat.S_ISCHR(node.st_mode):
-                    found.add(names.get(f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}", ""))
-    return found - {""}
+                    opened.add(names.get(f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}", ""))
+    return opened - {""}
 
 
 def _pod_uid(cgroup: str) -> str:

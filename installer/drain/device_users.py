@@ -58,18 +58,20 @@ class DeviceUsers:
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
 
-    def _evict(self, namespace: str, pod: str) -> cluster.Answer:
+    def _evict(self, namespace: str, pod: str) -> cluster.EvictionAnswer:
         answer = self._api.evict(namespace, pod)
         self.evictions += answer.outcome is cluster.Outcome.ACCEPTED
         return answer
 
-    def _find(self, current: host_state.HostState) -> device_holders.Found:
+    def _find(self, current: host_state.HostState) -> device_holders.Holders:
         resources = {kind.resource for kind in self._settings.kinds}
-        entries = [found.entry for found in current.functions if found.entry is not None]
-        found = device_holders.find(self._host, resources, entries)
-        now = pci.found(self._host, self._settings.vendor, self._settings.kinds)
-        guests = (device_holders.Guest(address=one.address, driver=one.driver or "") for one in pci.guests(now))
-        return device_holders.Found(holders=(*found.holders, *guests), notes=found.notes)
+        entries = [function.entry for function in current.functions if function.entry is not None]
+        holders = device_holders.find(self._host, resources, entries)
+        now = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
+        guests = (
+            device_holders.Guest(address=function.address, driver=function.driver or "") for function in pci.guests(now)
+        )
+        return device_holders.Holders(holders=(*holders.holders, *guests), notes=holders.notes)
 
 
 def listed(texts: Sequence[str]) -> str:

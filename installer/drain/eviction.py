@@ -53,8 +53,8 @@ class Stayed:
 class Drain:
     """A drain, which runs once."""
 
-    find: Callable[[], device_holders.Found]
-    evict: Callable[[str, str], cluster.Answer]
+    find: Callable[[], device_holders.Holders]
+    evict: Callable[[str, str], cluster.EvictionAnswer]
     """As `cluster.Cluster.evict`."""
     deadline_s: float
     """Seconds from the beginning of the run."""
@@ -65,10 +65,10 @@ class Drain:
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] | None = None
     """Waits for these seconds, or until `stop` is set."""
-    told: Callable[[device_holders.Found], object] | None = None
+    told: Callable[[device_holders.Holders], object] | None = None
     """Called with the holders after each look."""
-    _found: device_holders.Found = field(default_factory=device_holders.Found, init=False)
-    _answers: dict[str, cluster.Answer] = field(default_factory=dict, init=False)
+    _found: device_holders.Holders = field(default_factory=device_holders.Holders, init=False)
+    _answers: dict[str, cluster.EvictionAnswer] = field(default_factory=dict, init=False)
     _next_s: dict[str, float] = field(default_factory=dict, init=False)
     """The times of the next eviction requests, by pod."""
     _api_note: str = field(default="", init=False)
@@ -125,7 +125,7 @@ class Drain:
             self._api_note, self._api_next_s = str(failure), self.clock() + AGAIN_S
             return
         except cluster.Refused as failure:
-            answer = cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=str(failure))
+            answer = cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=str(failure))
         self._api_note = ""
         if answer != self._answers.get(pod.key):
             fields = {"pod": pod.key, "answer": answer.outcome.value, "reason": answer.reason}

@@ -56,7 +56,7 @@ class _Held:
     """True when the Lease is to be given back."""
 
 
-class Right:
+class Claim:
     """One host's claim to a Lease, held or not; a thread renews it from `take` to `give_back`.
 
     Threads may share it. Methods raise `cluster.Unreachable` or `cluster.Refused`.
@@ -177,11 +177,11 @@ class Right:
         free = [name for name, lease in present.items() if name not in own and self._is_free(name, lease)]
         # A write whose answer got lost may still arrive; a second one to the same Lease makes it fail.
         free.sort(key=lambda name: name != self._doubtful)
-        if any(self._claim(name, present[name]) for name in own + free):
+        if any(self._take_named(name, present[name]) for name in own + free):
             for name in own:
                 self._vacate(name, present[name])
 
-    def _claim(self, name: str, lease: lease_objects.Lease | None) -> bool:
+    def _take_named(self, name: str, lease: lease_objects.Lease | None) -> bool:
         began_s = self._clock()
         try:
             written = self._write(name, lease)

@@ -61,7 +61,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         system=_system(host),
         secure_boot=_secure_boot(host),
         free_bytes=_free_bytes(host),
-        functions=pci.found(host, settings.vendor, settings.kinds),
+        functions=pci.functions(host, settings.vendor, settings.kinds),
         loaded=MappingProxyType(kmod.loaded(host, settings.modules)),
         files=MappingProxyType(kmod.chosen(host, running, settings.modules)),
         options=MappingProxyType(_options(host, settings)),
@@ -97,8 +97,8 @@ def _secure_boot(host: chroot.Host) -> bool:
 
 
 def _free_bytes(host: chroot.Host) -> int:
-    found = os.statvfs(host.path("/var/lib"))
-    return found.f_bavail * found.f_frsize
+    disk = os.statvfs(host.path("/var/lib"))
+    return disk.f_bavail * disk.f_frsize
 
 
 def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
@@ -109,13 +109,13 @@ def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
 def options_elsewhere(host: chroot.Host, module: str) -> tuple[str, ...]:
     """Return the other files that set a module's parameters (modprobe.d(5))."""
     line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
-    found = [
+    files = [
         path
         for folder in _OPTION_FOLDERS
         for name in sorted(readings.names(host.path(folder)))
         if (path := f"{folder}/{name}").endswith(".conf") and path != paths.options(module)
     ]
-    said = [path for path in found if line.search(text(host, path) or "")]
+    said = [path for path in files if line.search(text(host, path) or "")]
     if re.search(rf"(?:^|\s){module.replace('_', '[-_]')}\.", text(host, "/proc/cmdline") or ""):
         said.append("/proc/cmdline")
     return tuple(said)

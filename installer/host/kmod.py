@@ -60,7 +60,7 @@ class File:
 
 def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
     """Return the loaded ones of these modules."""
-    return {name: found for name in names if (found := _module(host, name)) is not None}
+    return {name: module for name in names if (module := _module(host, name)) is not None}
 
 
 def _module(host: chroot.Host, name: str) -> Module | None:

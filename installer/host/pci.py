@@ -46,19 +46,19 @@ class Function:
         return self.driver not in (None, self.kind.module)
 
 
-def found(host: chroot.Host, vendor: str, kinds: Sequence[shapes.Kind]) -> tuple[Function, ...]:
+def functions(host: chroot.Host, vendor: str, kinds: Sequence[shapes.Kind]) -> tuple[Function, ...]:
     """Return the functions of the vendor and of these kinds, by address."""
-    functions = pci.scan(host.path("/sys"), vendor, kinds)
-    return tuple(_function(host, function, function.kind) for function in functions if function.kind is not None)
+    scanned = pci.scan(host.path("/sys"), vendor, kinds)
+    return tuple(_function(host, function, function.kind) for function in scanned if function.kind is not None)
 
 
-def guests(functions: Sequence[Function]) -> tuple[Function, ...]:
+def guests(of: Sequence[Function]) -> tuple[Function, ...]:
     """Return the virtual functions of this host's physical ones that another driver is bound to.
 
     A virtual machine has no physical ones, so nothing removes its virtual functions.
     """
-    at_home = any(found.vfs and not found.lent for found in functions)
-    return tuple(found for found in functions if at_home and found.virtual and found.lent)
+    at_home = any(function.vfs and not function.lent for function in of)
+    return tuple(function for function in of if at_home and function.virtual and function.lent)
 
 
 def _function(host: chroot.Host, function: pci.Function, kind: shapes.Kind) -> Function:

@@ -35,7 +35,7 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """The texts of the options files, by module."""
 
 
-class Attempt(_Kept, frozen=True, kw_only=True):
+class FailedTry(_Kept, frozen=True, kw_only=True):
     """The last try that failed."""
 
     digest: str
@@ -88,7 +88,7 @@ class Record(_Kept, frozen=True, kw_only=True):
     """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None
     """The Lease that this host may still hold."""
-    attempt: Attempt | None = None
+    attempt: FailedTry | None = None
 
 
 def read(host: chroot.Host) -> Record:

@@ -108,11 +108,11 @@ def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
     Raises:
         errors.Failure: A file is no package.
     """
-    found = _pairs(_ask(host, "-qp", "--queryformat", _FIELDS, *paths)) if paths else []
-    if len(found) != len(paths):
+    packages = _pairs(_ask(host, "-qp", "--queryformat", _FIELDS, *paths)) if paths else []
+    if len(packages) != len(paths):
         names = ", ".join(PurePosixPath(path).name for path in paths)
         raise package_errors.PackageFailure(f"Not each of these files is an rpm package: {names}.")
-    return dict(found)
+    return dict(packages)
 
 
 def files_of(host: chroot.Host, path: str) -> tuple[str, ...]:
@@ -137,8 +137,8 @@ def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) 
         if failure.script != "%preun" or not old:
             raise
         _transact(host, ("-e", "--noscripts", *old), lock_s)
-    found = set(_instances(host, tuple(wanted)))
-    if missing := sorted(nvra for name, nvra in wanted.items() if (name, nvra) not in found):
+    present = set(_instances(host, tuple(wanted)))
+    if missing := sorted(nvra for name, nvra in wanted.items() if (name, nvra) not in present):
         names = ", ".join(missing)
         raise package_errors.PackageFailure(f"rpm reports success, but has not installed {names}: see 'rpm -Va'.")
 

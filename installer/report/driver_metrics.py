@@ -15,7 +15,7 @@ from installer.report import driver_state
 class Collector(registry.Collector):
     """Collects the metrics in the metrics server's thread; it only reads the state."""
 
-    def __init__(self, published: driver_state.State, held_s: Callable[[], float | None]) -> None:
+    def __init__(self, published: driver_state.DriverState, held_s: Callable[[], float | None]) -> None:
         """Take the state; `held_s` returns the seconds since a Lease was taken."""
         self._published = published
         self._held_s = held_s
@@ -73,7 +73,7 @@ class Collector(registry.Collector):
         yield changed
 
 
-def registry_of(published: driver_state.State, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
+def registry_of(published: driver_state.DriverState, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
     """Return a registry of these metrics and of the process metrics."""
     made = registry.CollectorRegistry()
     made.register(Collector(published, held_s))

@@ -10,7 +10,7 @@ STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Faile
 Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders stayed. Failed: a change failed."""
 
 
-class State:
+class DriverState:
     """The state that the loop's thread writes and the metrics server's thread reads."""
 
     def __init__(self) -> None:

@@ -85,12 +85,12 @@ class Build:
         except (OSError, shutil.Error) as error:
             raise errors.Failure(f"The driver's source cannot be copied to '{paths.BUILD}': {error}.") from error
         self._make(scratch)
-        found = {path.name: path for path in scratch.rglob("*.ko")}
-        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in found]
+        compiled = {path.name: path for path in scratch.rglob("*.ko")}
+        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in compiled]
         if missing:
             raise errors.Failure(f"The driver's source was compiled, and there is no {', '.join(missing)}.ko.")
         for name in self._context.settings.modules:
-            self._host.copy(found[f"{name}.ko"], f"{folder}/modules/{name}.ko")
+            self._host.copy(compiled[f"{name}.ko"], f"{folder}/modules/{name}.ko")
 
     def _make(self, scratch: Path) -> None:
         command = ("make", f"--jobs={os.cpu_count() or 1}", f"KERNEL_PATH={self._headers()}")

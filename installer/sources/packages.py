@@ -50,12 +50,12 @@ class Packages:
         rpm.download(self._host, self._names, self._repositories, self._gpg_check, f"{folder}/packages")
 
     def _inspect(self, folder: str) -> None:
-        found = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))
-        brought = rpm.described(self._host, [f"{folder}/packages/{path.name}" for path in found])
+        files = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))
+        brought = rpm.described(self._host, [f"{folder}/packages/{path.name}" for path in files])
         self._refuse_replacements(brought)
         modules = {nvra: self._modules(f"{folder}/packages/{nvra}.rpm") for nvra in brought.values()}
         settings, kernel = self._context.settings, self._context.kernel
-        needed = desired.modules(settings, pci.found(self._host, settings.vendor, settings.kinds))
+        needed = desired.modules(settings, pci.functions(self._host, settings.vendor, settings.kinds))
         held = set().union(*(kernels.get(kernel, set()) for kernels in modules.values()))
         missing = [name for name in needed if name not in held]
         if not missing:
@@ -86,10 +86,10 @@ class Packages:
 
     def _modules(self, path: str) -> dict[str, set[str]]:
         """Return the modules in a package, by kernel."""
-        found: dict[str, set[str]] = {}
+        by_kernel: dict[str, set[str]] = {}
         for match in filter(None, map(_MODULE.fullmatch, rpm.files_of(self._host, path))):
-            found.setdefault(match[1], set()).add(match[2].replace("-", "_"))
-        return found
+            by_kernel.setdefault(match[1], set()).add(match[2].replace("-", "_"))
+        return by_kernel
 
 
 def _is_named(name: str, nvra: str, names: Iterable[str]) -> bool:

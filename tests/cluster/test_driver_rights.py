@@ -118,7 +118,7 @@ def workload(namespace: pods.Namespace) -> Iterator[pods.Namespace]:
 def test_an_installer_evicts_a_pod_of_its_own_node(installers: Installers, workload: pods.Namespace) -> None:
     answer = installers.on_a.api.evict(workload.name, "on-a")
 
-    assert answer == cluster.Answer(outcome=cluster.Outcome.ACCEPTED)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
     assert _is_going(workload, "on-a")
     assert not _is_going(workload, "on-b")
 
@@ -147,7 +147,7 @@ def test_a_token_that_is_bound_to_no_pod_evicts_nobody(installers: Installers, w
 def test_a_pod_that_is_not_there_is_gone(installers: Installers, workload: pods.Namespace) -> None:
     answer = installers.on_a.api.evict(workload.name, "nobody")
 
-    assert answer == cluster.Answer(outcome=cluster.Outcome.GONE)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
 
 
 def test_a_budget_is_respected_and_named(installers: Installers, workload: pods.Namespace) -> None:
@@ -156,7 +156,7 @@ def test_a_budget_is_respected_and_named(installers: Installers, workload: pods.
     answer = installers.on_a.api.evict(workload.name, "on-a")
 
     reason = "The disruption budget web needs 1 healthy pods and has 1 currently."
-    assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
     assert not _is_going(workload, "on-a")
 
 
@@ -197,7 +197,7 @@ def test_a_drain_goes_on_when_the_budget_allows_it(installers: Installers, workl
 
 def test_a_right_is_taken_renewed_and_given_back(installers: Installers) -> None:
     settings = config.Leases(namespace=OWN, names=LEASES)
-    rights = [leases.Right(installers.on_a.api, settings, f"node-{number}") for number in range(3)]
+    rights = [leases.Claim(installers.on_a.api, settings, f"node-{number}") for number in range(3)]
     path = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases/{LEASES[0]}"
 
     taken = [right.take() for right in rights]
@@ -215,7 +215,7 @@ def test_a_right_is_taken_renewed_and_given_back(installers: Installers) -> None
 
 
 def test_a_lease_that_was_stolen_is_not_written_over(installers: Installers) -> None:
-    right = leases.Right(installers.on_a.api, config.Leases(namespace=OWN, names=LEASES[:1]), "node-a")
+    right = leases.Claim(installers.on_a.api, config.Leases(namespace=OWN, names=LEASES[:1]), "node-a")
     assert right.take()
     path = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases/{LEASES[0]}"
     installers.plane.api.request("PATCH", path, {"spec": {"holderIdentity": "thief"}})
@@ -438,7 +438,7 @@ def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) 
             when_waiting()
 
     return eviction.Drain(
-        find=lambda: device_holders.Found(holders=() if _is_going(namespace, "on-a") else (pod,)),
+        find=lambda: device_holders.Holders(holders=() if _is_going(namespace, "on-a") else (pod,)),
         evict=caller.api.evict,
         deadline_s=200,
         enabled=True,

@@ -87,7 +87,7 @@ class Bench:
         if case.operation != "install":
             self.finish(OLD)
 
-    def finish(self, version: str, **changes: Any) -> driver_state.State:
+    def finish(self, version: str, **changes: Any) -> driver_state.DriverState:
         """An installer works until it has nothing more to do; how the host stands then."""
         made = self._installer(version, **changes)
         with contextlib.closing(made.parts):
@@ -207,7 +207,7 @@ def _ended(bench: Bench) -> str:
     return "none" if bench.is_clean() else "half"
 
 
-def _wrongs(bench: Bench, shown: driver_state.State) -> Iterator[str]:
+def _wrongs(bench: Bench, shown: driver_state.DriverState) -> Iterator[str]:
     ended = _ended(bench)
     works = bench.case.luck == LUCKS[0]
     expected = {"install": "new" if works else "none", "upgrade": "new" if works else "old", "removal": "none"}

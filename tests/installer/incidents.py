@@ -20,7 +20,7 @@ PACE_S = 600
 """The least time between two tries that evict."""
 
 
-class Meanwhile(driver_state.State):
+class Meanwhile(driver_state.DriverState):
     """The state of a host, which runs planned functions when a step is begun, done or failed."""
 
     def __init__(self) -> None:

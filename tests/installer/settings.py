@@ -98,10 +98,10 @@ class Installer:
     """An installer of a host, as the program wires it."""
 
     parts: wiring.Wiring
-    shown: driver_state.State
+    shown: driver_state.DriverState
     loop: loop.Loop
 
-    def settle(self) -> driver_state.State:
+    def settle(self) -> driver_state.DriverState:
         """Run cycles until one ends with a pause; return the state."""
         for _ in range(_CYCLES):
             if self.loop.cycle() > 0:
@@ -117,12 +117,12 @@ def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:
     """Return an installer that has not run yet; a second one for the same machine stands for a restart."""
     parts = wired(machine, image, kubeconfig, **changes)
-    shown = driver_state.State()
+    shown = driver_state.DriverState()
     running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
     return Installer(parts=parts, shown=shown, loop=running)
 
 
-def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.State:
+def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.DriverState:
     """Bring a machine to the state that a config names; fail if that is impossible."""
     made = installer(machine, image, **changes)
     shown = made.settle()

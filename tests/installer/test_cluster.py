@@ -54,14 +54,14 @@ def test_an_eviction_is_accepted(server: apiserver.ApiServer, api: cluster.Clust
 
     answer = api.evict("default", "nginx-0")
 
-    assert answer == cluster.Answer(outcome=cluster.Outcome.ACCEPTED)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
     assert server.state.evicted == ["default/nginx-0"]
 
 
 def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
     answer = api.evict("default", "nginx-0")
 
-    assert answer == cluster.Answer(outcome=cluster.Outcome.GONE)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
 
 
 def test_a_budget_that_forbids_an_eviction_is_named(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
@@ -71,7 +71,7 @@ def test_a_budget_that_forbids_an_eviction_is_named(server: apiserver.ApiServer,
     answer = api.evict("default", "nginx-0")
 
     reason = "The disruption budget web needs 2 healthy pods and has 2 currently."
-    assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
 
 
 def test_an_api_server_under_load_says_not_now_in_its_own_words(
@@ -82,7 +82,7 @@ def test_an_api_server_under_load_says_not_now_in_its_own_words(
     answer = api.evict("default", "nginx-0")
 
     reason = "Too many requests, please try again later."
-    assert answer == cluster.Answer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=reason)
 
 
 def test_an_eviction_that_is_not_allowed_says_why(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
@@ -91,7 +91,7 @@ def test_an_eviction_that_is_not_allowed_says_why(server: apiserver.ApiServer, a
     answer = api.evict("default", "nginx-0")
 
     reason = 'pods "nginx-0" is forbidden: User "kae-driver" cannot do that.'
-    assert answer == cluster.Answer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason=reason)
 
 
 def test_a_created_answer_that_says_failure_is_no_eviction(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
@@ -325,7 +325,7 @@ def test_in_a_pod_its_service_account_is_used(pod: apiserver.ApiServer, tmp_path
     answers.append(api.evict("default", "nginx-0"))
     api.close()
 
-    assert answers == [cluster.Answer(outcome=cluster.Outcome.GONE)] * 2
+    assert answers == [cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)] * 2
 
 
 @needs_openssl

@@ -58,7 +58,7 @@ def opened(host: chroot.Host, pid: int, comm: str = "openssl", cgroup: str = "0:
     (process(host, pid, comm, cgroup) / "5").symlink_to("/dev/full")
 
 
-def texts(found: device_holders.Found) -> list[str]:
+def texts(found: device_holders.Holders) -> list[str]:
     return [holder.text for holder in found.holders]
 
 
@@ -87,7 +87,7 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
 def test_a_host_on_which_nobody_holds_anything(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     process(host, 1, "systemd")
 
-    assert device_holders.find(host, RESOURCES, (ENTRY,)) == device_holders.Found()
+    assert device_holders.find(host, RESOURCES, (ENTRY,)) == device_holders.Holders()
     assert kubelet.asked == 1
 
 

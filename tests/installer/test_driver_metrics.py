@@ -16,7 +16,7 @@ class Node:
     """A host's standing, and its metrics."""
 
     def __init__(self, host: host_state.HostState | None = None, held_s: float | None = None) -> None:
-        self.shown = driver_state.State()
+        self.shown = driver_state.DriverState()
         if host is not None:
             self.shown.observed(host)
         self.registry: registry.CollectorRegistry = driver_metrics.registry_of(self.shown, lambda: held_s)
@@ -89,7 +89,7 @@ def test_a_driver_of_others_has_a_kernel_and_no_version() -> None:
 
 
 def test_the_step_that_is_being_taken_is_known_until_it_ends() -> None:
-    shown = driver_state.State()
+    shown = driver_state.DriverState()
     shown.step("load-modules", "begun", 0)
     assert shown.step_name == "load-modules"
 
@@ -99,7 +99,7 @@ def test_the_step_that_is_being_taken_is_known_until_it_ends() -> None:
 
 
 def test_only_a_new_state_or_reason_is_news() -> None:
-    shown = driver_state.State()
+    shown = driver_state.DriverState()
 
     news = [shown.update(*each) for each in (("Ready", "a"), ("Ready", "a"), ("Ready", "b"), ("Failed", "b"))]
 
@@ -108,7 +108,7 @@ def test_only_a_new_state_or_reason_is_news() -> None:
 
 @pytest.mark.parametrize("state", driver_state.STATES)
 def test_ready_is_the_driver_as_told_and_one_of_others_that_stays(state: str) -> None:
-    shown = driver_state.State()
+    shown = driver_state.DriverState()
     shown.update(state, "It is so.")
 
     assert shown.ready is (state in ("Ready", "Foreign"))

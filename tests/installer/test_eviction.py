@@ -15,11 +15,11 @@ from tests.kube import apiserver
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
 STRANGER = device_holders.Process(pid=4711, name="openssl", devices=("hisi_hpre-2",))
-ACCEPTED = cluster.Answer(outcome=cluster.Outcome.ACCEPTED)
-BUDGET = cluster.Answer(
+ACCEPTED = cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
+BUDGET = cluster.EvictionAnswer(
     outcome=cluster.Outcome.NOT_NOW, reason="The disruption budget web needs 2 healthy pods and has 2 currently."
 )
-FORBIDDEN = cluster.Answer(outcome=cluster.Outcome.FORBIDDEN, reason="A KAE driver installer may not do that.")
+FORBIDDEN = cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason="A KAE driver installer may not do that.")
 
 
 def pod(key: str) -> device_holders.Pod:
@@ -42,25 +42,25 @@ class Node:
         self.blind_until_s = 0.0
         self.grace_s = 0.0
         """From an accepted eviction to the end of a pod."""
-        self.answers: dict[str, Callable[[float], cluster.Answer]] = {}
+        self.answers: dict[str, Callable[[float], cluster.EvictionAnswer]] = {}
         """By pod and moment; accepted without one."""
         self.asked: list[tuple[float, str]] = []
         self.leaves: dict[str, float] = {}
         """Holders, and when each goes by itself."""
         self.stop = threading.Event()
-        self.told: list[device_holders.Found] = []
+        self.told: list[device_holders.Holders] = []
         self.pauses: list[float] = []
         self.eviction_s = 0.0
 
-    def find(self) -> device_holders.Found:
+    def find(self) -> device_holders.Holders:
         if self.now_s < self.blind_until_s:
             raise errors.Failure("The kubelet does not say which pods hold devices.")
         for key, moment in self.leaves.items():
             if self.now_s >= moment:
                 self.held.pop(key, None)
-        return device_holders.Found(holders=tuple(self.held[key] for key in sorted(self.held)), notes=self.notes)
+        return device_holders.Holders(holders=tuple(self.held[key] for key in sorted(self.held)), notes=self.notes)
 
-    def evict(self, namespace: str, name: str) -> cluster.Answer:
+    def evict(self, namespace: str, name: str) -> cluster.EvictionAnswer:
         key = f"{namespace}/{name}"
         self.asked.append((self.now_s, key))
         self.now_s += self.eviction_s
@@ -86,11 +86,11 @@ class Node:
         ).run()
 
 
-def accepted(_: float) -> cluster.Answer:
+def accepted(_: float) -> cluster.EvictionAnswer:
     return ACCEPTED
 
 
-def unreachable(_: float) -> cluster.Answer:
+def unreachable(_: float) -> cluster.EvictionAnswer:
     raise cluster.Unreachable("The API server cannot be reached: Connection refused.")
 
 
@@ -151,7 +151,7 @@ def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
 
 def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> None:
     node = Node(NGINX)
-    node.answers[NGINX] = lambda _: cluster.Answer(outcome=cluster.Outcome.GONE)
+    node.answers[NGINX] = lambda _: cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
     node.leaves[NGINX] = 8
 
     assert node.drain() == eviction.Drained(waited_s=8)
@@ -232,7 +232,7 @@ def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
 def test_what_the_api_server_cannot_do_is_tried_again() -> None:
     node = Node(NGINX)
 
-    def refuse(now_s: float) -> cluster.Answer:
+    def refuse(now_s: float) -> cluster.EvictionAnswer:
         if now_s < 7:
             raise cluster.Refused("The API server did not evict the pod (500): etcd is down.")
         return ACCEPTED

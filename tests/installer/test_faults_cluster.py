@@ -175,7 +175,7 @@ def test_the_lease_is_kept_while_the_host_is_failed(
     job.settle()
 
     assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
-    assert (incidents.holder(server), job.parts.right.is_safe()) == ("kp920-1", True)
+    assert (incidents.holder(server), job.parts.claim.is_safe()) == ("kp920-1", True)
 
 
 def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_failed_host(
@@ -187,8 +187,8 @@ def test_an_installer_that_is_started_again_goes_on_keeping_the_lease_of_a_faile
     again = crew.job(newer)
     again.loop.cycle()
 
-    assert (again.shown.state, again.parts.right.name) == ("Failed", settings.MINE)
-    assert (incidents.holder(server), again.parts.right.is_safe()) == ("kp920-1", True)
+    assert (again.shown.state, again.parts.claim.name) == ("Failed", settings.MINE)
+    assert (incidents.holder(server), again.parts.claim.is_safe()) == ("kp920-1", True)
 
 
 @pytest.mark.parametrize("repair", ["a better driver", "the driver before"])

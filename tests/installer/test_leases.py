@@ -34,13 +34,13 @@ class Hosts:
     def __init__(self, server: apiserver.ApiServer, clock: Clock) -> None:
         self._server = server
         self._clock = clock
-        self._made: list[tuple[leases.Right, cluster.Cluster]] = []
+        self._made: list[tuple[leases.Claim, cluster.Cluster]] = []
 
-    def right(self, node: str, *names: str, renew_s: float = 3600, timeout_s: float = 10) -> leases.Right:
+    def right(self, node: str, *names: str, renew_s: float = 3600, timeout_s: float = 10) -> leases.Claim:
         """The right of a host whose thread renews as good as never."""
         api = cluster.Cluster(self._server.kubeconfig, timeout_s=timeout_s)
         settings = config.Leases(namespace="kae-operator", names=names or NAMES)
-        right = leases.Right(api, settings, node, clock=self._clock, renew_s=renew_s)
+        right = leases.Claim(api, settings, node, clock=self._clock, renew_s=renew_s)
         self._made.append((right, api))
         return right
 
@@ -76,7 +76,7 @@ def until(claim: Callable[[], object]) -> None:
         time.sleep(0.005)
 
 
-def watch(right: leases.Right, clock: Clock, seconds: float) -> bool:
+def watch(right: leases.Claim, clock: Clock, seconds: float) -> bool:
     """Asks for the right once a minute for so long; whether it was had at the end."""
     taken = right.take()
     for _ in range(int(seconds // 60)):

@@ -97,7 +97,7 @@ def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
 ) -> None:
     settings.installed(machine, image)
     machine.host.write(paths.CHANGING, "{}\n")
-    last = record.Attempt(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
+    last = record.FailedTry(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
     record.update(machine.host, attempt=last)
 
     shown = settings.installer(machine, image).settle()

@@ -176,7 +176,7 @@ def tried(**changes: Any) -> host_state.HostState:
         "until_s": time.clock_gettime(time.CLOCK_BOOTTIME) + 90,
     }
     known = settings.current().record
-    return settings.current(record=msgspec.structs.replace(known, attempt=record.Attempt(**stated | changes)))
+    return settings.current(record=msgspec.structs.replace(known, attempt=record.FailedTry(**stated | changes)))
 
 
 def fact(found: report.Report, name: str) -> str:

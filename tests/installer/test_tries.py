@@ -32,7 +32,7 @@ def tried(machine: machines.Machine, image: Path, **changes: Any) -> settings.In
     return made
 
 
-def attempt(machine: machines.Machine) -> record.Attempt:
+def attempt(machine: machines.Machine) -> record.FailedTry:
     """The last try, as it is kept on the host."""
     found = record.read(machine.host).attempt
     assert found is not None

@@ -388,8 +388,8 @@ def test_a_failure_in_a_process_of_its_own_is_one_line_without_a_traceback(bench
 # The image.
 
 _COMPILER = """
-import importlib, pathlib, sys
-for path in pathlib.Path("watcher").rglob("*.py"):
+import importlib, itertools, pathlib, sys
+for path in itertools.chain(*(pathlib.Path(program).rglob("*.py") for program in ("watcher", "installer"))):
     if path.stem != "__main__":
         importlib.import_module(".".join(path.with_suffix("").parts))
 files = (module.__file__ for name, module in sys.modules.items() if name.partition(".")[0] == "compiler")
@@ -412,7 +412,7 @@ def test_its_own_modules_import_no_pydantic() -> None:
     assert done.stdout.strip() == ""
 
 
-def test_of_the_compiler_it_imports_what_dockerignore_lets_through_and_nothing_else() -> None:
+def test_of_the_compiler_it_and_the_installer_import_what_dockerignore_lets_through_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text().splitlines()
 
     done = subprocess.run((sys.executable, "-c", _COMPILER), cwd=ROOT, capture_output=True, text=True, check=True)

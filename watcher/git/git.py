@@ -128,7 +128,7 @@ class Git:
     def heads(self, branches: Iterable[str]) -> Heads:
         """Return the tips of these branches in the repository, and its default branch. It needs no clone."""
         refs = [f"refs/heads/{branch}" for branch in branches]
-        found: dict[str, str] = {}
+        objects: dict[str, str] = {}
         default = None
         for line in self._text("ls-remote", "--symref", _REMOTE, "HEAD", *refs, network=True).splitlines():
             left, _, name = line.partition("\t")
@@ -136,9 +136,9 @@ class Git:
                 default = left.removeprefix("ref: ").removeprefix("refs/heads/")
             else:
                 # A pattern also matches the end of a longer name.
-                found[name] = left
-        tips = {ref.removeprefix("refs/heads/"): found[ref] for ref in refs if ref in found}
-        tip = found.get("HEAD")
+                objects[name] = left
+        tips = {ref.removeprefix("refs/heads/"): objects[ref] for ref in refs if ref in objects}
+        tip = objects.get("HEAD")
         return Heads(default=default if tip else None, default_tip=tip, tips=tips)
 
     def fetch(self, branch: str) -> str:
@@ -197,8 +197,8 @@ class Git:
         self._run("push", *words, network=True)
 
     def _listed(self, tree: str, *path: str) -> tuple[Entry, ...]:
-        found = self._run("ls-tree", "-z", "--full-tree", tree, *path).decode(errors="surrogateescape")
-        return tuple(_entry(line) for line in found.split("\0") if line)
+        lines = self._run("ls-tree", "-z", "--full-tree", tree, *path).decode(errors="surrogateescape")
+        return tuple(_entry(line) for line in lines.split("\0") if line)
 
     def _text(self, verb: str, *words: str, network: bool = False) -> str:
         return self._run(verb, *words, network=network).decode(errors="replace").strip()
@@ -219,8 +219,8 @@ class Git:
         if ended.code == 0:
             return ended.output
         said = self._masked(ended.stderr.decode(errors="replace"), more)
-        if verb == "push" and (found := _REJECTED.search(ended.output.decode(errors="replace"))):
-            raise git_errors.rejection(self._shown, self._masked(found[1], more), said)
+        if verb == "push" and (rejected := _REJECTED.search(ended.output.decode(errors="replace"))):
+            raise git_errors.rejection(self._shown, self._masked(rejected[1], more), said)
         if ended.code < 0:
             said += f"\nit was ended by signal {-ended.code}"
         if network:

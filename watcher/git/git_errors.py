@@ -172,5 +172,5 @@ def cleaned(lines: Iterable[str]) -> str:
 
 
 def _match(table: Iterable[tuple[type[Failed], str]], lines: Iterable[str]) -> tuple[type[Failed], str] | None:
-    found = ((kind, line) for kind, pattern in table for line in lines if re.search(pattern, _QUOTED.sub("''", line)))
-    return next(found, None)
+    matches = ((kind, line) for kind, pattern in table for line in lines if re.search(pattern, _QUOTED.sub("''", line)))
+    return next(matches, None)
