@@ -51,7 +51,7 @@ class Wiring:
             decided = dataclasses.replace(
                 decided, reasons=(*decided.reasons, f"The device holders are unknown: {failure}")
             )
-        return report.report(self.settings, current, decided, steps, held)
+        return report.Report(settings=self.settings, current=current, decided=decided, steps=steps, holders=held)
 
     def is_going(self) -> bool:
         """Return whether the installer's own DaemonSet is known to be deleted; False without an answer."""

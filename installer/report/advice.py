@@ -7,15 +7,6 @@ from installer import config
 from installer.decide import change_steps, decision
 from installer.host import host_state
 
-_POLL_S = 60
-"""A running installer looks at its host at least this often."""
-
-
-def wanted(settings: config.Config) -> str:
-    """Return the driver that the policy asks for."""
-    driver = f"driver {settings.driver_version} from {settings.source.name}"
-    return f"{driver if settings.state == 'Present' else 'no driver'}, INSTALL_POLICY {settings.install_policy}"
-
 
 def driver(current: host_state.HostState) -> str:
     """Return the driver that the host has, and who installed it."""
@@ -35,14 +26,6 @@ def driver(current: host_state.HostState) -> str:
     return f"{found}, at work" if current.entries() else f"{found}, loaded, but no device works with it"
 
 
-def pause_s(decided: decision.Decision, current: host_state.HostState, since_boot_s: float) -> float:
-    """Return the seconds until the next try; another config and another boot are tried at once."""
-    last = current.record.attempt
-    if last is None or (last.digest, last.boot) != (decided.asked, current.boot):
-        return 0
-    return max(0.0, last.until_s - since_boot_s)
-
-
 def last_try(current: host_state.HostState) -> str:
     """Return the last try that failed; empty if there was none."""
     last = current.record.attempt
@@ -56,9 +39,7 @@ def coming(
     settings: config.Config, decided: decision.Decision, steps: tuple[change_steps.Step, ...], held: int, wait_s: float
 ) -> Iterator[str]:
     """Return sentences about the next steps of the installer and of people; `held` is the number of device holders."""
-    if decided.kind is decision.Kind.RIGHT:
-        yield "Nothing is to be done."
-    elif decided.kind is decision.Kind.FOREIGN:
+    if decided.kind is decision.Kind.FOREIGN:
         what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
         yield (
             f"Nothing is done. To have it {what}, set INSTALL_POLICY to Always in driver.env of the policy"
@@ -69,7 +50,7 @@ def coming(
             "The NFD worker of this node renews the labels, mostly within a minute. If it does not, look at that"
             " worker, and at the node's label feature.node.kubernetes.io/kernel-version.full."
         )
-    else:
+    elif decided.kind is decision.Kind.CHANGE:
         yield _disturbance(settings, decided, steps, held)
         if wait_s:
             yield (
@@ -77,7 +58,7 @@ def coming(
                 " 'python -m installer retry', a change of the policy, or a boot."
             )
         elif not decided.impossible:
-            yield f"A running installer begins within {_POLL_S} s."
+            yield "A running installer begins within 60 s."
 
 
 def _disturbance(
@@ -92,10 +73,6 @@ def _disturbance(
     holders = "The device holder" if held == 1 else f"The {held} device holders"
     if any(step.name == "spare-users" for step in steps):
         return f"{holders} may stay. To have the driver repaired sooner, end them yourself."
-    limit = f"for at most {settings.drain.timeout_seconds} s"
-    if not settings.drain.enabled:
-        return f"{holders}: no pod is evicted; the installer waits {limit}. If one stays, the driver stays as it is."
-    return (
-        f"{holders}: pods are evicted, as their disruption budgets allow, and the installer waits for them and for"
-        f" processes of the host {limit}. If one stays, the driver stays as it is."
-    )
+    evicted = "pods are evicted, as their disruption budgets allow" if settings.drain.enabled else "no pod is evicted"
+    limit = f"waits for all of them, at most {settings.drain.timeout_seconds} s"
+    return f"{holders}: {evicted}; the installer {limit}. If one stays, the driver stays as it is."

@@ -32,31 +32,19 @@ class Report:
     steps: tuple[change_steps.Step, ...]
     holders: tuple[str, ...]
     """The device holders, each in words."""
-    pause_s: float
-    """Seconds until the next try."""
-    coming: tuple[str, ...]
-    """Sentences about the next steps of the installer and of people."""
 
+    @property
+    def pause_s(self) -> float:
+        """The seconds until the next try; another config and another boot are tried at once."""
+        last = self.current.record.attempt
+        if last is None or (last.digest, last.boot) != (self.decided.asked, self.current.boot):
+            return 0
+        return max(0.0, last.until_s - time.clock_gettime(time.CLOCK_BOOTTIME))
 
-def report(
-    settings: config.Config,
-    current: host_state.HostState,
-    decided: decision.Decision,
-    steps: Iterable[change_steps.Step],
-    holders: Sequence[str],
-) -> Report:
-    """Return the report on a host."""
-    planned = tuple(steps)
-    pause_s = advice.pause_s(decided, current, time.clock_gettime(time.CLOCK_BOOTTIME))
-    return Report(
-        settings=settings,
-        current=current,
-        decided=decided,
-        steps=planned,
-        holders=tuple(holders),
-        pause_s=pause_s,
-        coming=tuple(advice.coming(settings, decided, planned, len(holders), pause_s)),
-    )
+    @property
+    def coming(self) -> tuple[str, ...]:
+        """Sentences about the next steps of the installer and of people."""
+        return tuple(advice.coming(self.settings, self.decided, self.steps, len(self.holders), self.pause_s))
 
 
 def as_json(made: Report) -> str:
@@ -125,7 +113,9 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     settings, current = made.settings, made.current
     secure = "on (modules need a signature that the kernel trusts)" if current.secure_boot else "off"
     yield "Host", (f"{current.system}, kernel {current.kernel}, secure boot {secure}",)
-    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {advice.wanted(settings)}",)
+    driver = f"driver {settings.driver_version} from {settings.source.name}"
+    wanted = driver if settings.state == "Present" else "no driver"
+    yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, INSTALL_POLICY {settings.install_policy}",)
     yield "Driver", (advice.driver(current),)
     yield "Decision", (made.decided.kind.value.upper(), *made.decided.reasons)
     if current.changing:
@@ -134,7 +124,8 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Lease", (f"The host keeps {current.record.lease}: another host of the policy may have to wait.",)
     if last := advice.last_try(current):
         yield "Last try", (last,)
-    yield "Next", made.coming
+    if made.coming:
+        yield "Next", made.coming
 
 
 def _modules(made: Report) -> str:

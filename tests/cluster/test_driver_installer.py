@@ -127,7 +127,7 @@ def test_the_pod_is_ready_when_its_host_has_the_driver(deployed: Deployed) -> No
     assert deployed.versions() == {OLD}
     assert set(deployed.machine.nodes().values()) == {0o666}
     assert f"Driver    {OLD} from prebuilt" in status
-    assert plan.endswith("Nothing is to be done.\n")
+    assert plan.endswith("is loaded and verified.\n")
 
 
 def test_a_new_version_is_rolled_out_and_the_users_are_evicted(

@@ -161,8 +161,8 @@ def of(current: host_state.HostState, *held: str, steps: tuple[str, ...] = (), *
     decided = decision.Decision(
         kind=decision.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=desired.asked(stated, "")
     )
-    outlined = (change_steps.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
-    return report.report(stated, current, decided, outlined, held)
+    outlined = tuple(change_steps.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
+    return report.Report(settings=stated, current=current, decided=decided, steps=outlined, holders=held)
 
 
 def tried(**changes: Any) -> host_state.HostState:
@@ -199,7 +199,7 @@ def test_json_and_text_have_the_same_steps() -> None:
     ("held", "told"),
     [
         ((), "No device is held now, so no pod is evicted, and no Lease is needed."),
-        (("process 7 (gzip)",), "The device holder: pods are evicted, as their disruption budgets allow, "),
+        (("process 7 (gzip)",), "The device holder: pods are evicted, as their disruption budgets allow; "),
         (("pod a/b (container c: d)", "process 7 (gzip)"), "The 2 device holders: pods are evicted, "),
     ],
 )
@@ -210,7 +210,7 @@ def test_it_says_whom_a_change_disturbs(held: tuple[str, ...], told: str) -> Non
 def test_it_says_that_nobody_is_evicted_where_drain_is_not_enabled() -> None:
     found = of(settings.current(), "process 7 (gzip)", drain=config.Drain(enabled=False, timeout_seconds=60))
 
-    assert "no pod is evicted; the installer waits for at most 60 s." in fact(found, "Next")
+    assert "no pod is evicted; the installer waits for all of them, at most 60 s." in fact(found, "Next")
 
 
 def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
@@ -225,7 +225,9 @@ def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
     fault = verification.Fault(sort=verification.Sort.NODES, text="There is no udev rule.")
     decided = decision.Decision(kind=decision.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
 
-    found = report.report(settings.config(), settings.current(), decided, (), ("process 7 (gzip)",))
+    found = report.Report(
+        settings=settings.config(), current=settings.current(), decided=decided, steps=(), holders=("process 7 (gzip)",)
+    )
 
     assert fact(found, "Next").startswith("The change does not disturb the users of devices.")
 
