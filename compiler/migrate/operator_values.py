@@ -73,7 +73,7 @@ class _Origins:
 
 
 @dataclass(frozen=True, slots=True)
-class _Made:
+class _Imported:
     """A translated document, and the source positions of its values."""
 
     document: documents.Document
@@ -94,7 +94,7 @@ def translated(read: Sequence[documents.Document], names: Names, judge: schema.J
     steps = [*_named(source, names), *_walk(source, source.root, source.options)]
     notes = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
     carried = [step for step in steps if isinstance(step, _Carried)]
-    for_policy, for_cluster = (_made(source, kind, carried) for kind in _KINDS)
+    for_policy, for_cluster = (_imported(source, kind, carried) for kind in _KINDS)
     notes.extend(chain(_faults(for_policy, judge), _faults(for_cluster, judge)))
     if diagnostics.has_errors(notes):
         return (), notes
@@ -184,11 +184,11 @@ def _meant(path: documents.Path) -> str:
     return f"Did you mean '{near}'?" if near else ""
 
 
-def _made(source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]) -> _Made:
+def _imported(source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]) -> _Imported:
     own = [step for step in carried if step.kind == kind]
     data = {"apiVersion": API_VERSION, "kind": kind, **_nested([(step.target, step.value) for step in own])}
     positions = _Origins(source.document.positions, {step.target: step.origin for step in own if step.origin})
-    return _Made(documents.Document(source.document.file, data, positions), positions)
+    return _Imported(documents.Document(source.document.file, data, positions), positions)
 
 
 def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
@@ -204,15 +204,15 @@ def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
     return data
 
 
-def _faults(made: _Made, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+def _faults(imported: _Imported, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document, with the option names and positions of its source."""
-    kind, findings = judge.judge(made.document)
+    kind, findings = judge.judge(imported.document)
     if not findings and kind == "KAEPolicy":
-        findings = list(policy_checks.findings(parse.policy_of(made.document)))
+        findings = list(policy_checks.findings(parse.policy_of(imported.document)))
     elif not findings:
-        findings = list(cluster_checks.findings(parse.cluster_of(made.document)))
+        findings = list(cluster_checks.findings(parse.cluster_of(imported.document)))
     # Warnings come again with every compile.
-    return [made.origins.reworded(fault) for fault in findings if fault.severity == "error"]
+    return [imported.origins.reworded(fault) for fault in findings if fault.severity == "error"]
 
 
 def _policy(parsed: definitions.Policy) -> dict[str, Any]:

@@ -51,11 +51,11 @@ def _in_list(wanted: Sequence[Any], live: Sequence[Any], path: str) -> Iterator[
     key = next((key for key in _KEYS if _tells_apart(key, wanted) and _tells_apart(key, live)), None)
     ours = {str(item[key]) if key else str(index): item for index, item in enumerate(wanted)}
     theirs = {str(item[key]) if key else str(index): item for index, item in enumerate(live)}
-    for name, item in ours.items():
-        yield from _compared(item, theirs.get(name), f"{path}[{name}]")
-    for name, item in theirs.items():
+    for name, wanted_item in ours.items():
+        yield from _compared(wanted_item, theirs.get(name), f"{path}[{name}]")
+    for name, live_item in theirs.items():
         if name not in ours:
-            yield Change(path=f"{path}[{name}]", wanted=None, live=item)
+            yield Change(path=f"{path}[{name}]", wanted=None, live=live_item)
 
 
 def _tells_apart(key: str, items: Sequence[Any]) -> bool:
