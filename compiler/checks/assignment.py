@@ -50,18 +50,17 @@ def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnost
 def overlaps(policies: Iterable[definitions.Policy], inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
     """No node that exists or could exist matches two policies."""
     selecting = [policy for policy in policies if not policy.spec.default]
-    terms = [selectors.of(policy.spec.nodeSelector) for policy in selecting]
     pairs = (
-        (selecting[left], selecting[right], terms[left], terms[right], witness)
-        for left, right, witness in overlap.overlaps(terms)
+        (selecting[left], selecting[right], witness)
+        for left, right, witness in overlap.overlaps([policy.term for policy in selecting])
         if selecting[left].name != selecting[right].name
     )
     shown = list(itertools.islice(pairs, _MOST_OVERLAPS + 1))
-    for one, other, left, right, witness in shown[:_MOST_OVERLAPS]:
+    for one, other, witness in shown[:_MOST_OVERLAPS]:
         both = [
             node.name
             for node in inventory.nodes
-            if selectors.term_matches(left, node.label) and selectors.term_matches(right, node.label)
+            if selectors.term_matches(one.term, node.label) and selectors.term_matches(other.term, node.label)
         ]
         labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items()))
         noun = wording.inflected("label", len(witness))

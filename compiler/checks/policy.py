@@ -54,17 +54,18 @@ def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def selector_values(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The requirements of every selector are well formed, ask for no effect and do not contradict each other."""
-    yield from _selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector)
+    if policy.spec.nodeSelector is not None:
+        yield from _selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector, policy.term)
     for path, group in policy.groups:
-        yield from _selector(policy, (*path, "inventorySelector"), group.inventorySelector)
+        selector = group.inventorySelector
+        if selector is not None:
+            yield from _selector(policy, (*path, "inventorySelector"), selector, selectors.of(selector))
 
 
 def _selector(
-    policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector | None
+    policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector, term: selectors.Term
 ) -> Iterator[Diagnostic]:
-    if selector is None:
-        return
-    for requirement in selectors.of(selector):
+    for requirement in term:
         if requirement.key.startswith(devices.POOL_PREFIX) or requirement.key in _COUNTS:
             yield Diagnostic(
                 code="selector-on-effect",
@@ -84,7 +85,7 @@ def _selector(
                 span=policy.source.span(*path, "matchExpressions", index, "values"),
                 message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
             )
-    contradicted = overlap.contradiction(selectors.of(selector), ()) if is_sound else None
+    contradicted = overlap.contradiction(term, ()) if is_sound else None
     if contradicted is not None:
         yield Diagnostic(
             code="selector-never-matches",

@@ -66,17 +66,16 @@ def in_cluster(policies: Iterable[definitions.Policy], cluster: str) -> tuple[de
 
 def assign(policies: Sequence[definitions.Policy]) -> Assignment:
     """Return the selector terms of each policy of one cluster; the default policy takes what the others leave."""
-    terms = [selectors.of(policy.spec.nodeSelector) for policy in policies if not policy.spec.default]
-    has_default = any(policy.spec.default for policy in policies)
-    rest = overlap.complement(terms) if has_default else None
-    own = iter(terms)
+    selecting = [policy for policy in policies if not policy.spec.default]
+    has_default = len(selecting) < len(policies)
+    rest = overlap.complement(policy.term for policy in selecting) if has_default else None
     assigned = []
     for policy in policies:
         if not policy.spec.default:
-            assigned.append(Assigned(policy=policy, terms=(next(own),)))
+            assigned.append(Assigned(policy=policy, terms=(policy.term,)))
         elif isinstance(rest, tuple):
             assigned.append(Assigned(policy=policy, terms=rest))
-    return Assignment(policies=tuple(sorted(assigned, key=lambda item: item.policy.name)), rest=rest)
+    return Assignment(policies=tuple(sorted(assigned, key=lambda one: one.policy.name)), rest=rest)
 
 
 def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()) -> Shares:
@@ -84,7 +83,7 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
 
     Nodes are alike if they have one profile and equal values of the labels that the policies select by and of `keys`.
     """
-    selected = {requirement.key for item in policies for term in item.terms for requirement in term}
+    selected = {requirement.key for assigned in policies for term in assigned.terms for requirement in term}
     compared = tuple(sorted({*selected, *keys}))
     by_hostname = snapshot.HOSTNAME in compared
     groups: dict[tuple[object, ...], list[snapshot.Node]] = {}
@@ -97,6 +96,6 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
     unassigned: list[Alike] = []
     for alike in groups.values():
         label = alike[0].label
-        taken = next((own for own, item in zip(by_policy, policies, strict=True) if item.takes(label)), unassigned)
-        taken.append(tuple(alike))
+        takers = (own for own, assigned in zip(by_policy, policies, strict=True) if assigned.takes(label))
+        next(takers, unassigned).append(tuple(alike))
     return Shares(by_policy=tuple(map(tuple, by_policy)), unassigned=tuple(unassigned))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NewType
 
 from compiler import diagnostics
+from compiler.fleet import selectors
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.model import cluster, driver, policy
@@ -18,6 +19,8 @@ class Policy:
 
     name: PolicyName
     spec: policy.KAEPolicySpec
+    term: selectors.Term
+    """Its nodeSelector; without one, the term that matches every node."""
     source: documents.Document
 
     @property

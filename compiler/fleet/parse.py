@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compiler import names
-from compiler.fleet import definitions
+from compiler.fleet import definitions, selectors
 from compiler.formats import documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster, policy
@@ -14,7 +14,8 @@ def policy_of(document: documents.Document) -> definitions.Policy:
     """Return the policy in a document that its schema accepts."""
     model = policy.KAEPolicy.model_validate(document.data)
     name = definitions.PolicyName(model.metadata.name)
-    return definitions.Policy(name=name, spec=model.spec, source=document)
+    term = selectors.of(model.spec.nodeSelector)
+    return definitions.Policy(name=name, spec=model.spec, term=term, source=document)
 
 
 def cluster_of(document: documents.Document) -> definitions.Cluster:
