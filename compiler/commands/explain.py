@@ -10,7 +10,6 @@ from compiler.commands import findings
 from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.model import base
 from compiler.planning import plan, pools
 from compiler.project import load
 
@@ -72,12 +71,12 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
         yield from (f"  {reason}" for reason in governing.reasons(node))
         if pool:
             yield f"  label: {governing.label}={pool.name}, which NFD gives it"
-    for title, landing, opt_out, part in _components(decision):
+    for title, landing, terms in _components(decision, governing):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
         # A pre-installed component has no DaemonSet, and so no affinity.
-        for term in plan.serving_terms(governing, opt_out) if governing and part and part.enabled else ():
+        for term in terms:
             yield "  a term of its node affinity:"
             yield from (f"      {line}" for line in _term(term, node))
     yield ""
@@ -85,11 +84,12 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
     yield f"resources: {offered or 'none'}"
 
 
-def _components(decision: plan.Decision) -> tuple[tuple[str, plan.Landing, str, base.Component | None], ...]:
-    spec = decision.policy.spec if decision.policy else None
+def _components(
+    decision: plan.Decision, division: pools.Division | None
+) -> tuple[tuple[str, plan.Landing, tuple[selectors.Term, ...]], ...]:
     return (
-        ("driver", decision.driver, devices.OPT_OUT_DRIVER, spec.driver if spec else None),
-        ("device plugin", decision.device_plugin, devices.OPT_OUT_DEVICE_PLUGIN, spec.devicePlugin if spec else None),
+        ("driver", decision.driver, division.driver_terms if division else ()),
+        ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler import diagnostics, pipeline, wording
 from compiler.commands import findings
-from compiler.planning import image_matrix, images, plan, rollout_groups
+from compiler.planning import image_matrix, plan, rollout_groups
 from compiler.project import load
 
 
@@ -71,7 +71,7 @@ def _pools(view: plan.Plan) -> list[str]:
             continue
         name = division.policy.name
         for pool in division.pools:
-            image = _short(images.reference(pool.driver))
+            image = _short(pool.image)
             driver = image if pool.driver.state == "Present" else f"removed by {image}"
             rows.append((name, pool.name, str(counts[name, pool.name].total()), driver))
         if division.groups:
@@ -81,7 +81,7 @@ def _pools(view: plan.Plan) -> list[str]:
 
 def _images(view: plan.Plan) -> list[str]:
     """Return the images that have to hold modules, kernel by kernel."""
-    found = image_matrix.needs(view.divisions, view.decisions, view.cluster.spec)
+    found = image_matrix.needs(view.divisions, view.decisions)
     rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
     return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
 
@@ -101,16 +101,14 @@ def data(view: plan.Plan) -> dict[str, Any]:
             {
                 "policy": division.policy.name,
                 "pool": pool.name,
-                "driver": images.of(pool.driver, view.cluster.spec.images.mirrors),
+                "driver": pool.image,
                 "state": pool.driver.state,
                 "nodes": counts[division.policy.name, pool.name].total(),
             }
             for division in view.divisions
             for pool in division.pools
         ],
-        "images": [
-            dataclasses.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions, view.cluster.spec)
-        ],
+        "images": [dataclasses.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions)],
     }
 
 

@@ -136,15 +136,15 @@ class _Negation:
         for rest, group in self._alike(key, rests, cells).items():
             for box in self.of(rest):
                 where[box].update(group)
-        found: set[_Box] = set()
+        outside: set[_Box] = set()
         for box, group in where.items():
             self._spend(len(boxes))
             if all(_apart(box, rest) for rest in rests.values()):
-                found.add(box)
+                outside.add(box)
             else:
-                found.update(_joined(box, ((key, piece),)) for piece in cells.pieces(group))
-        self._spend(len(found) ** 2, pieces=len(found))
-        return _largest(found)
+                outside.update(_joined(box, ((key, piece),)) for piece in cells.pieces(group))
+        self._spend(len(outside) ** 2, pieces=len(outside))
+        return _largest(outside)
 
     def _alike(
         self, key: str, rests: dict[_Box, _Box], cells: "_Cells"
@@ -156,10 +156,10 @@ class _Negation:
             self._spend(len(touched))
             for cell in touched:
                 inside[cell].add(rest)
-        found: defaultdict[frozenset[_Box], set[selectors.Allowed]] = defaultdict(set)
+        by_problem: defaultdict[frozenset[_Box], set[selectors.Allowed]] = defaultdict(set)
         for cell, left in inside.items():
-            found[frozenset(left)].add(cell)
-        return found
+            by_problem[frozenset(left)].add(cell)
+        return by_problem
 
     def _spend(self, work: int, pieces: int = 0) -> None:
         self._work += work

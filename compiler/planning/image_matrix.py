@@ -1,11 +1,10 @@
 """The image matrix: the driver images that a policy needs for each kernel, for a CI to build."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.model import cluster
-from compiler.planning import images, kernels, plan, pools
+from compiler.planning import kernels, plan, pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,18 +21,16 @@ class Need:
     """The number of nodes in the inventory that use it."""
 
 
-def needs(
-    divisions: Iterable[pools.Division], decisions: Sequence[plan.Decision], spec: cluster.KAEClusterSpec
-) -> tuple[Need, ...]:
+def needs(divisions: Iterable[pools.Division], decisions: Iterable[plan.Decision]) -> tuple[Need, ...]:
     """Return every image that holds modules, for every kernel that mappings list or nodes run, sorted."""
     counts = counted(decisions)
     nodes: dict[tuple[str, str, str], dict[str, int]] = {}
     for division in divisions:
         policy = division.policy.name
         for pool in filter(_holds_modules, division.pools):
-            here, image = counts[policy, pool.name], images.of(pool.driver, spec.images.mirrors)
+            here = counts[policy, pool.name]
             for kernel in here.keys() | ({pool.kernels.kernel} if pool.kernels and pool.kernels.kernel else set()):
-                nodes.setdefault((kernel, image, policy), {})[pool.name] = here[kernel]
+                nodes.setdefault((kernel, pool.image, policy), {})[pool.name] = here[kernel]
     return tuple(
         Need(kernel=kernel, image=image, policy=policy, pools=tuple(sorted(by_pool)), nodes=sum(by_pool.values()))
         for (kernel, image, policy), by_pool in sorted(nodes.items())

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.model import base, cluster
+from compiler.model import base
 from compiler.model import driver as drivers
-from compiler.planning import images, pools, supported
+from compiler.planning import pools, supported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,35 +68,15 @@ def of_cluster(
     made: list[Decision] = [_unassigned(alike) for alike in shares.unassigned]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):
-        division = pools.divided(assigned, cluster.name, tuple(node for alike in share for node in alike))
+        division = pools.divided(assigned, cluster, tuple(node for alike in share for node in alike))
         divisions.append(division)
-        made.extend(_decision(division, nodes, cluster.spec) for alike in share for nodes in _by_group(division, alike))
+        made.extend(_decision(division, nodes) for alike in share for nodes in _by_group(division, alike))
     return Plan(
         cluster=cluster,
         inventory=inventory,
         divisions=tuple(divisions),
         decisions=tuple(sorted(made, key=lambda decision: decision.node.name)),
         kubernetes_minor=supported.newest_kubernetes(cluster.spec, inventory.nodes),
-    )
-
-
-def serving_terms(
-    assigned: assignment.Assigned, opt_out: str, pool: tuple[str, str] | None = None
-) -> tuple[selectors.Term, ...]:
-    """Return the node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms.
-
-    `opt_out` is the label that keeps the component away; `pool` is the key and value of the label of a pool.
-    """
-    of_pool = (selectors.Requirement(pool[0], "In", (pool[1],)),) if pool else ()
-    return tuple(
-        (
-            selectors.Requirement(kind.present, "In", ("true",)),
-            selectors.Requirement(opt_out, "NotIn", ("false",)),
-            *of_pool,
-            *term,
-        )
-        for kind in assignment.enabled_kinds(assigned.policy)
-        for term in assigned.terms
     )
 
 
@@ -142,11 +122,10 @@ def _unassigned(nodes: assignment.Alike) -> Decision:
     return Decision(nodes=nodes, policy=None, why=why, pool=None, driver=nothing, device_plugin=nothing, resources=())
 
 
-def _decision(division: pools.Division, nodes: assignment.Alike, spec: cluster.KAEClusterSpec) -> Decision:
+def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
     node = nodes[0]
     pool = division.pool(node)
-    driver = _driver_landing(division, node, spec, pool)
-    plugin = _landing(division, node, spec, division.policy.spec.devicePlugin, devices.OPT_OUT_DEVICE_PLUGIN)
+    driver, plugin = _driver_landing(division, node, pool), _device_plugin_landing(division, node)
     driven = pool.driver if pool and driver.image is not None else None
     return Decision(
         nodes=nodes,
@@ -168,41 +147,43 @@ def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
     return f"policy '{name}' matches: {requirements or 'every node'}"
 
 
-def _driver_landing(
-    division: pools.Division, node: snapshot.Node, spec: cluster.KAEClusterSpec, pool: pools.Pool | None
-) -> Landing:
-    driver = pool.driver if pool else division.policy.spec.driver
-    landing = _landing(division, node, spec, driver, devices.OPT_OUT_DRIVER)
-    if landing.image is not None and pool is None:
-        return Landing(image=None, reason=division.why_not(node))
-    return landing
+def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.Pool | None) -> Landing:
+    if not division.policy.spec.driver.enabled:
+        return Landing(image=None, reason="driver.enabled is false: it is pre-installed")
+    obstacle = _obstacle(division.policy, node, division.driver_terms, devices.OPT_OUT_DRIVER)
+    if pool is None:
+        return Landing(image=None, reason=obstacle or division.why_not(node))
+    return _landing(division.policy, node, pool.image, obstacle)
 
 
-def _landing(
-    assigned: assignment.Assigned,
-    node: snapshot.Node,
-    spec: cluster.KAEClusterSpec,
-    component: base.Component,
-    opt_out: str,
-) -> Landing:
-    """Return whether the component's DaemonSet has a pod on the node; the reason is the first obstacle."""
-    policy = assigned.policy
-    if not component.enabled:
-        field = "driver" if opt_out == devices.OPT_OUT_DRIVER else "devicePlugin"
-        return Landing(image=None, reason=f"{field}.enabled is false: it is pre-installed")
-    if not any(selectors.term_matches(term, node.label) for term in serving_terms(assigned, opt_out)):
-        return Landing(image=None, reason=_obstacle(policy, node, opt_out))
-    barred = untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
-    if barred:
-        taints = ", ".join(taint_text(taint) for taint in barred)
-        noun = wording.inflected("taint", len(barred))
-        return Landing(image=None, reason=f"the policy does not tolerate the {noun} {taints}")
-    image = images.of(component, spec.images.mirrors)
+def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Landing:
+    if not division.policy.spec.devicePlugin.enabled:
+        return Landing(image=None, reason="devicePlugin.enabled is false: it is pre-installed")
+    obstacle = _obstacle(division.policy, node, division.device_plugin_terms, devices.OPT_OUT_DEVICE_PLUGIN)
+    return _landing(division.policy, node, division.device_plugin_image, obstacle)
+
+
+def _landing(policy: definitions.Policy, node: snapshot.Node, image: str, obstacle: str | None) -> Landing:
+    if obstacle is not None:
+        return Landing(image=None, reason=obstacle)
     present = ", ".join(kind.name for kind in assignment.enabled_kinds(policy) if node.label(kind.present) == "true")
     return Landing(image=image, reason=f"it has devices of {present}")
 
 
-def _obstacle(policy: definitions.Policy, node: snapshot.Node, opt_out: str) -> str:
+def _obstacle(
+    policy: definitions.Policy, node: snapshot.Node, terms: Iterable[selectors.Term], opt_out: str
+) -> str | None:
+    """Return the first reason why a DaemonSet with these terms has no pod on the node; None if it has one."""
+    if not any(selectors.term_matches(term, node.label) for term in terms):
+        return _mismatch(policy, node, opt_out)
+    barred = untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
+    if not barred:
+        return None
+    taints = ", ".join(taint_text(taint) for taint in barred)
+    return f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {taints}"
+
+
+def _mismatch(policy: definitions.Policy, node: snapshot.Node, opt_out: str) -> str:
     kinds = assignment.enabled_kinds(policy)
     if not node.profile.discovered:
         return "NFD has not labelled the node yet: its devices are unknown"

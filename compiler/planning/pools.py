@@ -4,6 +4,7 @@ Each compile assigns nodes to groups by name; NFD finds their kernels at any tim
 frozen groups in a cluster has one pool there, which has the name of the policy.
 """
 
+import dataclasses
 import functools
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,10 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from compiler import devices
-from compiler.fleet import assignment, definitions
+from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
+from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
-from compiler.planning import kernels, overrides
+from compiler.planning import images, kernels, overrides
 from compiler.planning import rollout_groups as grouping
 
 DIGITS = 8
@@ -44,6 +46,10 @@ class Pool:
     kernels: KernelClass | None
     driver: drivers.Driver
     """The policy's driver with the overrides of the pool."""
+    image: str
+    """The image of its driver installers, at the mirror of the cluster."""
+    terms: tuple[selectors.Term, ...]
+    """The node affinity of its DaemonSet."""
 
     @property
     def is_whole(self) -> bool:
@@ -62,12 +68,19 @@ class Division(assignment.Assigned):
     classes: tuple[KernelClass, ...]
     pools: tuple[Pool, ...]
 
+    driver_terms: tuple[selectors.Term, ...]
+    """The node affinity of the driver installers of all pools together; none if the driver is pre-installed."""
+    device_plugin_terms: tuple[selectors.Term, ...]
+    """The node affinity of the device plugin; none if it is pre-installed."""
+    device_plugin_image: str
+    """The image of the device plugin, at the mirror of the cluster."""
+
     @property
     def label(self) -> str | None:
         """The key of the label that NFD gives a node for its pool; None for a policy with one pool or no driver."""
         if not self.policy.spec.driver.enabled or not (self.groups or self.policy.mappings):
             return None
-        return f"{devices.POOL_PREFIX}{self.policy.name}"
+        return _label(self.policy)
 
     def group(self, node: str) -> grouping.Group | None:
         """Return the group of a node of the policy; None if it has no groups."""
@@ -117,38 +130,85 @@ class Division(assignment.Assigned):
 def _class_of(policy: definitions.Policy, classes: Iterable[KernelClass], version: str) -> KernelClass | None:
     kernel = kernels.cleaned(version)
     mapping = kernels.first(policy.spec.driver.kernelMappings, kernel)
-    return next((item for item in classes if item.mapping is mapping and item.kernel in (None, kernel)), None)
+    return next((one for one in classes if one.mapping is mapping and one.kernel in (None, kernel)), None)
 
 
 def _name(part: grouping.Group | KernelClass | None) -> str | None:
     return None if part is None else part.name
 
 
-def divided(assigned: assignment.Assigned, cluster: snapshot.ClusterName, nodes: Sequence[snapshot.Node]) -> Division:
+def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: Sequence[snapshot.Node]) -> Division:
     """Return the pools of a policy in a cluster with these nodes of the policy; none if it installs no driver."""
-    policy, own = assigned.policy, tuple(nodes)
+    policy, mirrors = assigned.policy, cluster.spec.images.mirrors
+    plugin = policy.spec.devicePlugin
+    undivided = Division(
+        policy=policy,
+        terms=assigned.terms,
+        nodes=tuple(nodes),
+        groups=(),
+        classes=(),
+        pools=(),
+        driver_terms=_serving_terms(assigned, devices.OPT_OUT_DRIVER) if policy.spec.driver.enabled else (),
+        device_plugin_terms=_serving_terms(assigned, devices.OPT_OUT_DEVICE_PLUGIN) if plugin.enabled else (),
+        device_plugin_image=images.of(plugin, mirrors),
+    )
     if not policy.spec.driver.enabled:
-        return Division(policy=policy, terms=assigned.terms, nodes=own, groups=(), classes=(), pools=())
+        return undivided
     classes = tuple(_classes(policy, nodes))
-    groups = grouping.of(policy, cluster, nodes, lambda node: _is_driven(policy, classes, node))
+    groups = grouping.of(policy, cluster.name, nodes, lambda node: _is_driven(policy, classes, node))
     by_kernel: tuple[KernelClass | None, ...] = classes if policy.mappings else (None,)
-    pools = tuple(pool_of(policy, group, kernel) for group, kernel in product(groups or (None,), by_kernel))
-    return Division(policy=policy, terms=assigned.terms, nodes=own, groups=groups, classes=classes, pools=pools)
+    parts = product(groups or (None,), by_kernel)
+    pools = tuple(pool_of(assigned, group, kernel, mirrors) for group, kernel in parts)
+    return dataclasses.replace(undivided, groups=groups, classes=classes, pools=pools)
 
 
-def pool_of(policy: definitions.Policy, group: grouping.Group | None, by_kernel: KernelClass | None) -> Pool:
+def pool_of(
+    assigned: assignment.Assigned,
+    group: grouping.Group | None,
+    by_kernel: KernelClass | None,
+    mirrors: Sequence[clusters.Mirror],
+) -> Pool:
     """Return the pool of a group's nodes with these kernels; None for a policy without groups, or without mappings."""
-    parts = [part.name for part in (group, by_kernel) if part is not None]
+    policy = assigned.policy
+    name = "--".join(part.name for part in (group, by_kernel) if part is not None)
+    driver = overrides.effective(
+        policy.spec.driver,
+        by_kernel.mapping if by_kernel else None,
+        group.declared if group else None,
+        kernel=by_kernel.kernel if by_kernel else None,
+    )
+    own = (selectors.Requirement(_label(policy), "In", (name,)),) if name else ()
     return Pool(
-        name="--".join(parts) or policy.name,
+        name=name or policy.name,
         group=group,
         kernels=by_kernel,
-        driver=overrides.effective(
-            policy.spec.driver,
-            by_kernel.mapping if by_kernel else None,
-            group.declared if group else None,
-            kernel=by_kernel.kernel if by_kernel else None,
-        ),
+        driver=driver,
+        image=images.of(driver, mirrors),
+        terms=_serving_terms(assigned, devices.OPT_OUT_DRIVER, own),
+    )
+
+
+def _label(policy: definitions.Policy) -> str:
+    """Return the key of the label that a policy with pools gives its nodes."""
+    return f"{devices.POOL_PREFIX}{policy.name}"
+
+
+def _serving_terms(
+    assigned: assignment.Assigned, opt_out: str, pool: selectors.Term = ()
+) -> tuple[selectors.Term, ...]:
+    """Return the node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms.
+
+    `opt_out` is the label that keeps the component away; `pool` is the requirement on the label of a pool.
+    """
+    return tuple(
+        (
+            selectors.Requirement(kind.present, "In", ("true",)),
+            selectors.Requirement(opt_out, "NotIn", ("false",)),
+            *pool,
+            *term,
+        )
+        for kind in assignment.enabled_kinds(assigned.policy)
+        for term in assigned.terms
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from compiler.fleet import overlap, selectors
 from compiler.model import cluster
-from compiler.planning import images, kernels, overrides, pools
+from compiler.planning import kernels, overrides, pools
 
 _LABELS = "feature.node.kubernetes.io/kernel-version"
 """The prefix of NFD's kernel labels: https://nfd.sigs.k8s.io/usage/features#kernel"""
@@ -67,14 +67,16 @@ def _none(division: pools.Division, reason: str) -> Answer:
 def _served(
     division: pools.Division, by_kernel: pools.KernelClass | None, spec: cluster.KAEClusterSpec, reason: str
 ) -> Answer:
-    candidates = [pools.pool_of(division.policy, group, by_kernel) for group in division.groups or (None,)]
+    candidates = [
+        pools.pool_of(division, group, by_kernel, spec.images.mirrors) for group in division.groups or (None,)
+    ]
     return Answer(
         policy=division.policy.name,
         mapping=by_kernel.mapping.name if by_kernel else None,
         offers=tuple(
             Offer(
                 pool=pool.name,
-                image=images.of(pool.driver, spec.images.mirrors),
+                image=pool.image,
                 source=next(iter(pool.driver.source.model_dump(exclude_none=True))),
                 state=pool.driver.state,
             )

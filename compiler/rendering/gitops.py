@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from compiler.fleet import definitions
-from compiler.formats import canonical
 from compiler.model import gitops as engines
 from compiler.rendering import ir
 
@@ -62,46 +61,55 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) 
     kind = data["kind"]
     kept = kind == "Namespace" or (kind == "CustomResourceDefinition" and keep_crds)
     if engine == "flux":
-        found = {f"{_FLUX}/prune": "disabled"} if kept else {}
-        if "${" in canonical.dump_json(data):
-            found[f"{_FLUX}/substitute"] = "disabled"
-        return found
-    found = {} if kind in _WORKLOADS else {_SYNC_WAVE: str(_FIRST.get(kind, _BEFORE_WORKLOADS))}
+        added = {f"{_FLUX}/prune": "disabled"} if kept else {}
+        if _has_variables(data):
+            added[f"{_FLUX}/substitute"] = "disabled"
+        return added
+    added = {} if kind in _WORKLOADS else {_SYNC_WAVE: str(_FIRST.get(kind, _BEFORE_WORKLOADS))}
     options = ["Prune=false", "Delete=false"] if kept else []
     if kind in _LARGE:
         options.append("ServerSideApply=true")
     if options:
-        found[_SYNC_OPTIONS] = ",".join(options)
+        added[_SYNC_OPTIONS] = ",".join(options)
     if kept:
-        found[_COMPARE_OPTIONS] = "IgnoreExtraneous"
-    return found
+        added[_COMPARE_OPTIONS] = "IgnoreExtraneous"
+    return added
 
 
-def bootstrap(item: definitions.Cluster) -> Iterator[ir.Manifest]:
+def _has_variables(value: Any) -> bool:
+    """Return whether a value holds the beginning of a variable, which Flux's postBuild could replace."""
+    if isinstance(value, str):
+        return "${" in value
+    if isinstance(value, Mapping):
+        return any(_has_variables(key) or _has_variables(held) for key, held in value.items())
+    return isinstance(value, list) and any(map(_has_variables, value))
+
+
+def bootstrap(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
     """Yield the objects that make the engine apply the cluster's output. A person applies them once, by hand."""
-    gitops = item.spec.gitops
+    gitops = cluster.spec.gitops
     if gitops.engine == "argocd" and gitops.repository is not None:
-        value = _argo_application(item, gitops.repository)
+        value = _argo_application(cluster, gitops.repository)
         for template in ("application.yaml", "appproject.yaml"):
             yield ir.Manifest(component="bootstrap", template=template, value=value)
     if gitops.engine == "flux":
-        yield from _flux(item)
+        yield from _flux(cluster)
 
 
-def _argo_application(item: definitions.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
-    gitops = item.spec.gitops
+def _argo_application(cluster: definitions.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
+    gitops = cluster.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination
     destination = {"name": target.name} if target.name else {"server": target.server or _IN_CLUSTER}
     return ir.ArgoApplication(
-        name=_name(item),
+        name=_name(cluster),
         namespace=argocd.namespace,
-        project=argocd.project or _name(item),
+        project=argocd.project or _name(cluster),
         repository=repository.url,
         revision=repository.revision,
-        path=_path(item),
+        path=_path(cluster),
         destination=ir.mapping(destination.items()),
-        destination_namespace=item.spec.namespace,
+        destination_namespace=cluster.spec.namespace,
         prune=argocd.prune,
         self_heal=argocd.selfHeal,
         cluster_kinds=tuple(ir.KindRef(group=group, kind=kind) for group, kind in _CLUSTER_KINDS),
@@ -113,15 +121,15 @@ _IN_CLUSTER = "https://kubernetes.default.svc"
 """The cluster that Argo CD runs in, by its well-known URL."""
 
 
-def _flux(item: definitions.Cluster) -> Iterator[ir.Manifest]:
-    gitops = item.spec.gitops
+def _flux(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
+    gitops = cluster.spec.gitops
     flux = gitops.flux
     if flux.sourceRef is not None:
         source = flux.sourceRef.model_dump(exclude_none=True)
     elif gitops.repository is not None:
-        source = {"kind": "GitRepository", "name": _name(item)}
+        source = {"kind": "GitRepository", "name": _name(cluster)}
         repository = ir.FluxSource(
-            name=_name(item),
+            name=_name(cluster),
             namespace=flux.namespace,
             url=gitops.repository.url,
             branch=gitops.repository.revision,
@@ -134,10 +142,10 @@ def _flux(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     remote = flux.kubeConfig
     secret = ir.mapping(remote.secretRef.model_dump(exclude_none=True).items()) if remote else None
     value = ir.FluxKustomization(
-        name=_name(item),
+        name=_name(cluster),
         namespace=flux.namespace,
         interval=flux.interval,
-        path=f"./{_path(item)}",
+        path=f"./{_path(cluster)}",
         prune=flux.prune,
         source=ir.mapping(source.items()),
         kube_config=ir.mapping([("secretRef", secret)]) if secret else None,
@@ -145,11 +153,11 @@ def _flux(item: definitions.Cluster) -> Iterator[ir.Manifest]:
     yield ir.Manifest(component="bootstrap", template="kustomization.yaml", value=value)
 
 
-def _name(item: definitions.Cluster) -> str:
-    return f"kae-{item.name}"
+def _name(cluster: definitions.Cluster) -> str:
+    return f"kae-{cluster.name}"
 
 
-def _path(item: definitions.Cluster) -> str:
-    repository = item.spec.gitops.repository
+def _path(cluster: definitions.Cluster) -> str:
+    repository = cluster.spec.gitops.repository
     stated = repository.path if repository else None
-    return (stated or f"output/{item.name}").removeprefix("./").strip("/")
+    return (stated or f"output/{cluster.name}").removeprefix("./").strip("/")

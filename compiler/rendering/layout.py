@@ -40,31 +40,31 @@ def objects(plan: ir.ClusterPlan, render: Render) -> tuple[Object, ...]:
         for manifest in plan.manifests
     ]
     rendered.extend(_object(manifest, render(manifest)) for manifest in plan.bootstrap)
-    return tuple(sorted(rendered, key=lambda item: item.path))
+    return tuple(sorted(rendered, key=lambda obj: obj.path))
 
 
 def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
     """Return the files of a cluster: its objects, kustomization.yaml and images.txt."""
     rendered = tuple(rendered)
     texts: dict[str, str] = {}
-    for item in rendered:
-        if item.path in texts:
-            raise ValueError(f"two objects of one cluster are called {item.path}")
-        texts[item.path] = canonical.dump_yaml(item.data)
-    applied = [item for item in rendered if item.component != BOOTSTRAP]
+    for obj in rendered:
+        if obj.path in texts:
+            raise ValueError(f"two objects of one cluster are called {obj.path}")
+        texts[obj.path] = canonical.dump_yaml(obj.data)
+    applied = [obj for obj in rendered if obj.component != BOOTSTRAP]
     texts["kustomization.yaml"] = canonical.dump_yaml(
         {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
             "kind": "Kustomization",
-            "resources": [item.path for item in sorted(applied, key=_order)],
+            "resources": [obj.path for obj in sorted(applied, key=_order)],
         }
     )
-    images = sorted({image for item in applied for image in _images(item.data)})
+    images = sorted({image for obj in applied for image in _images(obj.data)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
     return trees.Tree(
         plan.name,
         tuple(sorted(texts.items())),
-        workloads=tuple(item.workload for item in rendered if item.workload),
+        workloads=tuple(obj.workload for obj in rendered if obj.workload),
         has_nodes=plan.has_nodes,
     )
 
@@ -84,8 +84,8 @@ def _workload(path: str, value: Any) -> index_file.Workload | None:
     return None
 
 
-def _order(item: Object) -> tuple[int, str]:
-    return COMPONENTS.index(item.component), item.path
+def _order(obj: Object) -> tuple[int, str]:
+    return COMPONENTS.index(obj.component), obj.path
 
 
 def _images(data: Any) -> Iterator[str]:

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import devices, names
-from compiler.fleet import assignment, definitions, selectors
+from compiler import names
+from compiler.fleet import definitions, selectors
 from compiler.model import base, config
-from compiler.planning import images, plan, pools, supported
+from compiler.planning import images, pools, supported
 from compiler.rendering import ir, node_feature_rules, program_configs
 
 WATCHER_METRICS_PORT = 9512
@@ -17,19 +17,19 @@ _CLEANUP_SECONDS = 300
 
 
 def of_cluster(
-    item: definitions.Cluster, divisions: Sequence[pools.Division], kubernetes_minor: int | None
+    cluster: definitions.Cluster, divisions: Sequence[pools.Division], kubernetes_minor: int | None
 ) -> tuple[ir.Manifest, ...]:
     """Return every object of a cluster, in the order of its components."""
-    policies = tuple(entry.policy for entry in divisions)
+    policies = tuple(division.policy for division in divisions)
     guarded = kubernetes_minor is None or kubernetes_minor >= supported.GUARD_KUBERNETES
     return (
-        *_namespace(item),
-        *_nfd(item, policies),
-        *node_feature_rules.of_cluster(item, divisions),
-        *_drivers(item, divisions, guarded=guarded),
-        *_device_plugins(item, divisions),
-        *_watcher(item),
-        *_monitoring(item, policies),
+        *_namespace(cluster),
+        *_nfd(cluster, policies),
+        *node_feature_rules.of_cluster(cluster, divisions),
+        *_drivers(cluster, divisions, guarded=guarded),
+        *_device_plugins(cluster, divisions),
+        *_watcher(cluster),
+        *_monitoring(cluster, policies),
     )
 
 
@@ -44,9 +44,9 @@ def device_plugin_name(policy_name: str) -> str:
     return f"{names.DEVICE_PLUGIN}-{policy_name}"
 
 
-def _namespace(item: definitions.Cluster) -> Iterator[ir.Manifest]:
-    if item.spec.namespaceManaged:
-        value = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
+def _namespace(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
+    if cluster.spec.namespaceManaged:
+        value = ir.Namespace(name=cluster.spec.namespace, privileged=cluster.spec.psa.enabled)
         yield ir.Manifest(component="namespace", template="namespace.yaml", value=value)
 
 
@@ -69,14 +69,14 @@ _NFD = (
 )
 
 
-def _nfd(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
-    spec = item.spec.nfd
+def _nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
+    spec = cluster.spec.nfd
     if spec.enabled:
-        own = tuple(toleration(entry) for entry in spec.tolerations)
-        theirs = (toleration(entry) for policy in policies for entry in policy.spec.daemonSets.tolerations)
+        own = tuple(map(toleration, spec.tolerations))
+        theirs = (toleration(given) for policy in policies for given in policy.spec.daemonSets.tolerations)
         value = ir.Nfd(
-            namespace=item.spec.namespace,
-            image=images.mirrored(f"{spec.image.repository}:{spec.image.tag}", item.spec.images.mirrors),
+            namespace=cluster.spec.namespace,
+            image=images.mirrored(f"{spec.image.repository}:{spec.image.tag}", cluster.spec.images.mirrors),
             pull_policy=spec.image.pullPolicy,
             minor=supported.nfd_minor(spec.image.tag) or 0,
             tolerations=own,
@@ -86,38 +86,40 @@ def _nfd(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> I
         yield from _all("nfd", _NFD, value)
 
 
-def _drivers(item: definitions.Cluster, divisions: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
-    served = tuple(entry for entry in divisions if entry.policy.spec.driver.enabled)
+def _drivers(
+    cluster: definitions.Cluster, divisions: Sequence[pools.Division], *, guarded: bool
+) -> Iterator[ir.Manifest]:
+    served = tuple(division for division in divisions if division.policy.spec.driver.enabled)
     if not served:
         return
     access = ir.DriverAccess(
-        namespace=item.spec.namespace,
-        leases=tuple(sorted(lease for entry in served for lease in _leases(entry.policy))),
-        daemonsets=tuple(driver_name(entry.policy.name, pool) for entry in served for pool in entry.pools),
-        evicts=any(entry.policy.spec.driver.drain.enabled for entry in served),
+        namespace=cluster.spec.namespace,
+        leases=tuple(sorted(lease for division in served for lease in _leases(division.policy))),
+        daemonsets=tuple(driver_name(division.policy.name, pool) for division in served for pool in division.pools),
+        evicts=any(division.policy.spec.driver.drain.enabled for division in served),
     )
     yield from _all("driver", ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver"), access)
     if access.evicts:
         yield from _all("driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), access)
         if guarded:
-            guard = ir.Guard(namespace=item.spec.namespace)
+            guard = ir.Guard(namespace=cluster.spec.namespace)
             templates = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
             yield from _all("guard", templates, guard)
-    for entry in served:
-        for pool in entry.pools:
-            yield ir.Manifest(component="driver", template="daemonset.yaml", value=_driver_pool(item, entry, pool))
+    for division in served:
+        for pool in division.pools:
+            value = _driver_pool(cluster, division.policy, pool)
+            yield ir.Manifest(component="driver", template="daemonset.yaml", value=value)
 
 
-def _driver_pool(item: definitions.Cluster, entry: pools.Division, pool: pools.Pool) -> ir.DriverPool:
-    chosen, spec = entry.policy, pool.driver
-    name = driver_name(chosen.name, pool)
-    itself = config.DaemonSetRef(namespace=item.spec.namespace, name=name)
-    label = (entry.label, pool.name) if entry.label else None
+def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> ir.DriverPool:
+    spec, name, leases = pool.driver, driver_name(policy.name, pool), _leases(policy)
+    itself = config.DaemonSetRef(namespace=cluster.spec.namespace, name=name)
     return ir.DriverPool(
-        **_pod(item, entry, spec, name),
-        terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DRIVER, label)),
+        **_pod(cluster, policy, spec, name),
+        image=pool.image,
+        terms=tuple(map(_term, pool.terms)),
         max_unavailable=spec.rollout.maxUnavailable,
-        config=program_configs.driver(chosen, pool, cluster_name=item.name, daemonset=itself, leases=_leases(chosen)),
+        config=program_configs.driver(policy, pool, cluster_name=cluster.name, daemonset=itself, leases=leases),
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
         pool=pool.name,
         state=spec.state,
@@ -127,50 +129,52 @@ def _driver_pool(item: definitions.Cluster, entry: pools.Division, pool: pools.P
     )
 
 
-def _leases(chosen: definitions.Policy) -> tuple[str, ...]:
-    stem = driver_name(chosen.name)
-    return tuple(f"{stem}-{number}" for number in range(1, chosen.spec.driver.rollout.maxParallel + 1))
+def _leases(policy: definitions.Policy) -> tuple[str, ...]:
+    stem = driver_name(policy.name)
+    return tuple(f"{stem}-{number}" for number in range(1, policy.spec.driver.rollout.maxParallel + 1))
 
 
-def _device_plugins(item: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    served = tuple(entry for entry in divisions if entry.policy.spec.devicePlugin.enabled)
+def _device_plugins(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+    served = tuple(division for division in divisions if division.policy.spec.devicePlugin.enabled)
     if served:
-        account = ir.Namespace(name=item.spec.namespace, privileged=item.spec.psa.enabled)
+        account = ir.Namespace(name=cluster.spec.namespace, privileged=cluster.spec.psa.enabled)
         yield from _all("device-plugin", ("serviceaccount-kae-device-plugin",), account)
-    for entry in served:
-        spec = entry.policy.spec.devicePlugin
-        name = device_plugin_name(entry.policy.name)
+    for division in served:
+        spec = division.policy.spec.devicePlugin
+        name = device_plugin_name(division.policy.name)
         value = ir.DevicePlugin(
-            **_pod(item, entry, spec, name),
-            terms=tuple(_term(found) for found in plan.serving_terms(entry, devices.OPT_OUT_DEVICE_PLUGIN)),
+            **_pod(cluster, division.policy, spec, name),
+            image=division.device_plugin_image,
+            terms=tuple(map(_term, division.device_plugin_terms)),
             max_unavailable=spec.maxUnavailable,
-            config=program_configs.device_plugin(entry.policy, cluster_name=item.name),
+            config=program_configs.device_plugin(division.policy, cluster_name=cluster.name),
             metrics_port=spec.metrics.port if spec.metrics.enabled else None,
             libraries=spec.inject.libraries or spec.inject.opensslConf is not None,
         )
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
 
 
-def _pod(item: definitions.Cluster, entry: assignment.Assigned, component: base.Component, name: str) -> dict[str, Any]:
-    pods = entry.policy.spec.daemonSets
+def _pod(
+    cluster: definitions.Cluster, policy: definitions.Policy, component: base.Component, name: str
+) -> dict[str, Any]:
+    pods = policy.spec.daemonSets
     return {
-        "namespace": item.spec.namespace,
+        "namespace": cluster.spec.namespace,
         "name": name,
-        "policy": entry.policy.name,
+        "policy": policy.name,
         "labels": ir.mapping(pods.labels.items()),
-        "tolerations": tuple(toleration(found) for found in pods.tolerations),
+        "tolerations": tuple(map(toleration, pods.tolerations)),
         "priority_class": pods.priorityClassName,
-        "image": images.of(component, item.spec.images.mirrors),
         "pull_policy": component.pullPolicy,
         "pull_secrets": tuple(ir.Reference(name=secret.name) for secret in component.pullSecrets),
         "resources": _resources(component.resources),
     }
 
 
-def _resources(found: base.ResourceRequirements) -> ir.Map | None:
+def _resources(requirements: base.ResourceRequirements) -> ir.Map | None:
     parts = {
         name: ir.mapping((key, str(amount)) for key, amount in amounts.items())
-        for name, amounts in (("limits", found.limits), ("requests", found.requests))
+        for name, amounts in (("limits", requirements.limits), ("requests", requirements.requests))
         if amounts
     }
     return ir.mapping(parts.items()) if parts else None
@@ -184,14 +188,14 @@ def _term(term: selectors.Term) -> ir.Term:
     )
 
 
-def toleration(found: base.Toleration) -> ir.Toleration:
+def toleration(given: base.Toleration) -> ir.Toleration:
     """Return a toleration as it is rendered."""
     return ir.Toleration(
-        key=found.key,
-        operator=found.operator,
-        value=found.value or None,
-        effect=found.effect,
-        tolerationSeconds=found.tolerationSeconds,
+        key=given.key,
+        operator=given.operator,
+        value=given.value or None,
+        effect=given.effect,
+        tolerationSeconds=given.tolerationSeconds,
     )
 
 
@@ -201,37 +205,37 @@ _WATCHER = (
 )
 
 
-def _watcher(item: definitions.Cluster) -> Iterator[ir.Manifest]:
-    spec = item.spec.watcher
+def _watcher(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
+    spec = cluster.spec.watcher
     if not spec.enabled or spec.repository is None or spec.secretName is None:
         return
-    port = WATCHER_METRICS_PORT if item.spec.monitoring.enabled else None
+    port = WATCHER_METRICS_PORT if cluster.spec.monitoring.enabled else None
     value = ir.Watcher(
-        namespace=item.spec.namespace,
-        image=images.mirrored(spec.image, item.spec.images.mirrors),
+        namespace=cluster.spec.namespace,
+        image=images.mirrored(spec.image, cluster.spec.images.mirrors),
         pull_policy="IfNotPresent",
         secret=spec.secretName,
         signing_secret=spec.signing.secretName if spec.signing else None,
-        config=program_configs.watcher(item, spec.repository, port),
+        config=program_configs.watcher(cluster, spec.repository, port),
         metrics_port=port,
     )
     yield from _all("watcher", _WATCHER, value)
 
 
-def _monitoring(item: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
-    if not item.spec.monitoring.enabled:
+def _monitoring(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -> Iterator[ir.Manifest]:
+    if not cluster.spec.monitoring.enabled:
         return
     scraped = tuple(
-        ir.MetricsPort(name=name, policy=chosen.name)
-        for chosen in policies
+        ir.MetricsPort(name=name, policy=policy.name)
+        for policy in policies
         for name, part in (
-            (names.DRIVER, chosen.spec.driver),
-            (names.DEVICE_PLUGIN, chosen.spec.devicePlugin),
+            (names.DRIVER, policy.spec.driver),
+            (names.DEVICE_PLUGIN, policy.spec.devicePlugin),
         )
         if part.enabled and part.metrics.enabled
     )
     value = ir.Monitoring(
-        namespace=item.spec.namespace, cluster=item.name, scraped=scraped, watcher=item.spec.watcher.enabled
+        namespace=cluster.spec.namespace, cluster=cluster.name, scraped=scraped, watcher=cluster.spec.watcher.enabled
     )
     if scraped or value.watcher:
         yield from _all("monitoring", ("podmonitor-kae",), value)

@@ -8,9 +8,9 @@ from compiler.planning import kernels, pools
 from compiler.rendering import ir
 
 
-def of_cluster(item: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     """Yield the rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
-    if not item.spec.nfd.enabled and not item.spec.nfd.nodefeaturerules:
+    if not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
         return
     identifiers = tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf)))
     rules = ir.DeviceRules(
@@ -54,12 +54,12 @@ def pool_rules(division: pools.Division, label: str, identifiers: tuple[str, ...
 
 def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
     for mapping in division.policy.spec.driver.kernelMappings:
-        found = [entry for entry in division.classes if entry.mapping is mapping]
-        for entry in found:
-            if entry.kernel is not None:
-                yield ir.KernelRule(name=entry.name, operator="In", value=entry.kernel)
+        classes = [kernel_class for kernel_class in division.classes if kernel_class.mapping is mapping]
+        for one in classes:
+            if one.kernel is not None:
+                yield ir.KernelRule(name=one.name, operator="In", value=one.kernel)
         # If a mapping has a pool for each kernel, this rule takes its other kernels, so that no later mapping does.
         if mapping.regexp is not None:
             yield ir.KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
-        elif mapping.literal is not None and not any(entry.kernel for entry in found):
+        elif mapping.literal is not None and not any(one.kernel for one in classes):
             yield ir.KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))

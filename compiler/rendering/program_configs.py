@@ -11,7 +11,8 @@ from pydantic import BaseModel
 
 from compiler import devices
 from compiler.fleet import assignment, definitions
-from compiler.model import base, cluster, config
+from compiler.model import base, config
+from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
 from compiler.planning import images, pools
 
@@ -19,7 +20,7 @@ _UNITS = {"h": 3600, "m": 60, "s": 1}
 
 
 def driver(
-    item: definitions.Policy,
+    policy: definitions.Policy,
     pool: pools.Pool,
     *,
     cluster_name: str,
@@ -32,7 +33,7 @@ def driver(
     return _text(
         config.DriverConfig(
             cluster=cluster_name,
-            policy=item.name,
+            policy=policy.name,
             pool=pool.name,
             vendor=devices.VENDOR,
             kinds=tuple(_kind(kind) for kind in devices.KINDS),
@@ -53,14 +54,14 @@ def driver(
     )
 
 
-def device_plugin(item: definitions.Policy, *, cluster_name: str) -> str:
+def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
     """Return the device plugin's config of a policy."""
-    spec = item.spec.devicePlugin
-    served = assignment.enabled_kinds(item)
+    spec = policy.spec.devicePlugin
+    served = assignment.enabled_kinds(policy)
     return _text(
         config.DevicePluginConfig(
             cluster=cluster_name,
-            policy=item.name,
+            policy=policy.name,
             vendor=devices.VENDOR,
             kinds=tuple(_kind(kind) for kind in served),
             sharing={kind.name: getattr(spec.sharing, kind.name) for kind in served},
@@ -71,12 +72,12 @@ def device_plugin(item: definitions.Policy, *, cluster_name: str) -> str:
     )
 
 
-def watcher(item: definitions.Cluster, repository: cluster.WatcherRepository, metrics_port: int | None) -> str:
+def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository, metrics_port: int | None) -> str:
     """Return the watcher's config in a cluster."""
-    spec = item.spec.watcher
+    spec = cluster.spec.watcher
     return _text(
         config.WatcherConfig(
-            cluster=item.name,
+            cluster=cluster.name,
             repository=repository,
             intervalSeconds=seconds(spec.interval),
             quietSeconds=spec.quietSeconds,
@@ -114,8 +115,8 @@ def _version(spec: drivers.Driver) -> str:
     return images.tag(reference) or reference.rpartition("@")[2]
 
 
-def _kernels(found: pools.KernelClass) -> config.Kernels:
-    return config.Kernels(pattern=found.pattern, unless=found.unless)
+def _kernels(taken: pools.KernelClass) -> config.Kernels:
+    return config.Kernels(pattern=taken.pattern, unless=taken.unless)
 
 
 def _kind(kind: devices.Kind) -> config.Kind:

@@ -30,12 +30,12 @@ def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None)
     done: dict[ir.Manifest, Any] = {}
 
     def render(manifest: ir.Manifest) -> Any:
-        found = done.get(manifest)
-        if found is None:
+        rendered = done.get(manifest)
+        if rendered is None:
             name = f"{manifest.component}/{manifest.template}"
             text = environment.get_template(name).render(it=manifest.value)
-            found = done[manifest] = yaml_text.single(text, name)
-        return found
+            rendered = done[manifest] = yaml_text.single(text, name)
+        return rendered
 
     return render
 
