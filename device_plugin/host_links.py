@@ -12,6 +12,7 @@ from pathlib import Path
 
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised, openssl
+from runtime import files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,8 @@ def _link(path: Path, target: str) -> None:
     if _target(path) == target:
         return
     path.parent.mkdir(exist_ok=True)
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.unlink(missing_ok=True)
-    fresh.symlink_to(target)
-    fresh.replace(path)
+    with files.replaced(path) as fresh:
+        fresh.symlink_to(target)
 
 
 def _target(path: Path) -> str | None:
@@ -91,6 +90,5 @@ def _replace_text(path: Path, text: str) -> None:
     with contextlib.suppress(OSError):
         if path.read_text() == text:
             return
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text)
-    fresh.replace(path)
+    with files.replaced(path) as fresh:
+        fresh.write_text(text)

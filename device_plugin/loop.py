@@ -9,7 +9,7 @@ from pathlib import Path
 from device_plugin import plugin
 from device_plugin.host import events
 from device_plugin.kubelet import registration, service
-from runtime import errors, lock, shapes, state
+from runtime import errors, files, shapes, state
 
 LOG = logging.getLogger(__name__)
 
@@ -135,12 +135,12 @@ async def first_of(*work: Coroutine[object, object, object]) -> None:
 @contextlib.asynccontextmanager
 async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[None]:
     """Be the only device plugin of the node: after a forced deletion the next pod starts beside the old one."""
-    with contextlib.closing(lock.Lock(path)) as own:
+    with contextlib.closing(files.Lock(path)) as own:
         warned = False
         while not own.acquire():
             if not warned:
                 LOG.warning("Another device plugin is at work on this node; waiting for its end.")
                 warned = True
             beat()
-            await asyncio.sleep(lock.RETRY_S)
+            await asyncio.sleep(files.RETRY_S)
         yield

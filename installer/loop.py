@@ -13,8 +13,7 @@ from installer.decide import change_steps, decision, desired
 from installer.drain import device_users
 from installer.host import chroot, host_state, record
 from installer.report import driver_state
-from runtime import errors, process, state
-from runtime import lock as locks
+from runtime import errors, files, process, state
 
 LOG = logging.getLogger(__name__)
 
@@ -217,7 +216,7 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
         process.Cancelled: `host.stop` was set during the wait.
     """
     try:
-        own = locks.Lock(host.path(paths.LOCK))
+        own = files.Lock(host.path(paths.LOCK))
     except OSError as error:
         raise chroot.failure(paths.LOCK, error) from error
     with contextlib.closing(own):
@@ -231,7 +230,7 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
             if not warned:
                 LOG.warning("Another installer is at work on this host; waiting for its end.")
                 warned = True
-            if host.stop.wait(locks.RETRY_S):
+            if host.stop.wait(files.RETRY_S):
                 raise process.Cancelled("The installer is to end; another one is at work on this host.")
         yield
 

@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from runtime import errors
+from runtime import errors, files
 
 READY = "ready"
 """Exists while the program is ready; the readiness probe reads it."""
@@ -53,10 +53,9 @@ class ProgramDir:
             raise self._failure(name, error) from error
 
     def _write(self, name: str, text: str) -> None:
-        fresh = self._path / f".{name}.new"
         try:
-            fresh.write_text(f"{text}\n", "utf-8")
-            fresh.replace(self._path / name)
+            with files.replaced(self._path / name) as fresh:
+                fresh.write_text(f"{text}\n", "utf-8")
         except OSError as error:
             raise self._failure(name, error) from error
 

@@ -67,7 +67,7 @@ class Drain:
     """Waits for these seconds, or until `stop` is set."""
     told: Callable[[device_holders.Holders], object] | None = None
     """Called with the holders after each look."""
-    _found: device_holders.Holders = field(default_factory=device_holders.Holders, init=False)
+    _held: device_holders.Holders = field(default_factory=device_holders.Holders, init=False)
     _answers: dict[str, cluster.EvictionAnswer] = field(default_factory=dict, init=False)
     _next_s: dict[str, float] = field(default_factory=dict, init=False)
     """The times of the next eviction requests, by pod."""
@@ -87,9 +87,9 @@ class Drain:
             if self.stop.is_set():
                 raise process.Cancelled("The drain was interrupted, as the installer ends.")
             if self._nobody():
-                return Drained(waited_s=self.clock() - began_s, notes=self._found.notes)
+                return Drained(waited_s=self.clock() - began_s, notes=self._held.notes)
             if self.clock() >= end_s:
-                return Stayed(holders=self._found.holders, notes=self._notes())
+                return Stayed(holders=self._held.holders, notes=self._notes())
             if self.enabled:
                 self._evict(end_s)
             pause(max(0.0, min(POLL_S, end_s - self.clock())))
@@ -97,18 +97,18 @@ class Drain:
     def _nobody(self) -> bool:
         """Return whether it is certain that no device is held."""
         try:
-            self._found = self.find()
+            self._held = self.find()
             certain = True
         except errors.Failure as failure:
-            self._found = replace(self._found, notes=(str(failure),))
+            self._held = replace(self._held, notes=(str(failure),))
             certain = False
         if self.told is not None:
-            self.told(self._found)
-        return certain and not self._found.holders
+            self.told(self._held)
+        return certain and not self._held.holders
 
     def _evict(self, end_s: float) -> None:
         """Request the evictions that are due."""
-        for pod in self._found.holders:
+        for pod in self._held.holders:
             now_s = self.clock()
             # While the API server does not answer, one request per look is enough, as each takes its time.
             if self.stop.is_set() or now_s >= end_s or now_s < self._api_next_s:
@@ -136,11 +136,11 @@ class Drain:
     def _notes(self) -> tuple[str, ...]:
         waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
         api = (self._api_note,) if self._api_note else ()
-        pods = [pod for pod in self._found.holders if isinstance(pod, device_holders.Pod)]
+        pods = [pod for pod in self._held.holders if isinstance(pod, device_holders.Pod)]
         said = [(pod, self._answers[pod.key].reason) for pod in pods if pod.key in self._answers]
         return (
             *waits,
             *api,
-            *self._found.notes,
+            *self._held.notes,
             *(f"The pod {pod.key} is not evicted: {reason}" for pod, reason in said if reason),
         )

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from runtime import errors, process
+from runtime import errors, files, process
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
@@ -114,17 +114,13 @@ class Host:
 
     @contextlib.contextmanager
     def _fresh(self, absolute: str) -> Iterator[Path]:
-        """Return a context with a sibling path that replaces the file at the end; a failure removes it."""
+        """Return the context of `files.replaced`, in a folder that exists."""
         target = self.path(absolute)
-        fresh = target.with_name(f".{target.name}.new")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            fresh.unlink(missing_ok=True)
-            yield fresh
-            fresh.replace(target)
+            with files.replaced(target) as fresh:
+                yield fresh
         except OSError as error:
-            with contextlib.suppress(OSError):
-                fresh.unlink(missing_ok=True)
             raise failure(absolute, error) from error
 
     def write_attribute(self, absolute: str, text: str) -> None:

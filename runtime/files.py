@@ -1,8 +1,9 @@
-"""Keep a second copy of a program from working on the same node, by a lock file."""
+"""Replace files whole, and keep a second copy of a program from working on the same node by a lock file."""
 
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 RETRY_S = 0.1
@@ -27,3 +28,20 @@ class Lock:
     def close(self) -> None:
         """Release the lock. The file stays: removing it would let two processes lock two files of one name."""
         os.close(self._descriptor)
+
+
+@contextlib.contextmanager
+def replaced(path: Path) -> Iterator[Path]:
+    """Return a context with a sibling path that replaces the file at the end; a failure removes the sibling.
+
+    A reader finds the old file or the new one. After a power failure that holds only for content that was synced.
+    """
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)  # A killed program leaves it, and a link is never made over a file.
+    try:
+        yield fresh
+        fresh.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise

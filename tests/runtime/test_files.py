@@ -1,0 +1,53 @@
+"""Files are replaced whole, and one process at a time holds a lock."""
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from runtime import files
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "made" / "program.lock"
+    with contextlib.closing(files.Lock(path)) as first, contextlib.closing(files.Lock(path)) as second:
+        assert first.acquire()
+        assert not second.acquire()
+
+
+def test_a_closed_lock_is_free_again(tmp_path: Path) -> None:
+    path = tmp_path / "program.lock"
+    with contextlib.closing(files.Lock(path)) as first:
+        first.acquire()
+
+    with contextlib.closing(files.Lock(path)) as second:
+        assert second.acquire()
+
+
+@pytest.mark.parametrize("left", [Path.touch, lambda path: path.symlink_to("/nowhere")])
+def test_a_file_is_replaced_whatever_a_killed_program_left_beside_it(
+    left: Callable[[Path], None], tmp_path: Path
+) -> None:
+    path = tmp_path / "driver.json"
+    path.write_text("old")
+    left(tmp_path / ".driver.json.new")
+
+    with files.replaced(path) as fresh:
+        fresh.write_text("new")
+        assert path.read_text() == "old"
+
+    assert path.read_text() == "new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "driver.json"
+    path.write_text("old")
+
+    with pytest.raises(OSError, match="full"), files.replaced(path) as fresh:
+        fresh.write_text("half")
+        raise OSError("The disk is full.")
+
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
