@@ -66,10 +66,19 @@ def from_record(record: Mapping[str, Any]) -> Diagnostic:
     )
 
 
-def json_text(found: Iterable[Diagnostic], **result: Any) -> str:
-    """Return the one JSON object of a command: its result and its findings."""
+def json_text(found: Iterable[Diagnostic]) -> str:
+    """Return findings as one JSON object."""
+    return answer("json", found)
+
+
+def answer(shape: str, found: Iterable[Diagnostic], **result: Any) -> str:
+    """Return a command's answer and its findings as one object, in JSON or YAML."""
     body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **result}
-    return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+    if shape == "json":
+        return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+    import yaml  # noqa: PLC0415 - needed here only
+
+    return str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
 def github(found: Iterable[Diagnostic]) -> str:

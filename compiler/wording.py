@@ -77,3 +77,9 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     lower = {name.lower(): name for name in known}
     near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.7)
     return lower[near[0]] if near else None
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """Return the question for a misspelt word: "Did you mean 'east'?"; empty where no known word is near."""
+    near = nearest(word, known)
+    return f"Did you mean '{near}'?" if near else ""

@@ -49,7 +49,7 @@ class _Call:
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
         self.sums = self._sums()
         code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
-        base = cache.key(cache.fingerprint(self.cache.digests, code), arguments.output, arguments.inventory)
+        base = cache.key(cache.fingerprint(self.cache.digests, code), arguments.output_dir, arguments.inventory)
         codes = [finding.code for finding in self.findings]
         self.overall = cache.key(base, self.sums, sorted(arguments.cluster), codes)
         folders = tuple(f"{document_files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
@@ -99,11 +99,11 @@ def _recorded(record: cache.Record) -> Findings:
 
 def _output(arguments: argparse.Namespace) -> Path:
     """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
-    folder = Path(arguments.output)
+    folder = Path(arguments.output_dir)
     inputs = [Path(name).resolve() for name in (names.POLICIES, *(arguments.inventory or [names.INVENTORY]))]
-    if not arguments.output or any(folder.resolve().is_relative_to(path) for path in inputs):
+    if not arguments.output_dir or any(folder.resolve().is_relative_to(path) for path in inputs):
         raise errors.WorldError(
-            f"output cannot be written to '{arguments.output}'.",
+            f"output cannot be written to '{arguments.output_dir}'.",
             hint="Name a folder outside of the documents' folders.",
         )
     return folder
@@ -139,7 +139,7 @@ def _compiled(call: _Call) -> int:
     outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
-    removed = [output_checks.removed_cluster(call.arguments.output, name) for name in stale]
+    removed = [output_checks.removed_cluster(call.arguments.output_dir, name) for name in stale]
     on_clusters = [finding for item in outcomes for finding in item.findings]
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
     # Findings on the earlier output are shown once, so the cache does not keep them.
@@ -269,13 +269,11 @@ _STATES = {
 
 
 def _end(call: _Call, found: Findings, done: _Done) -> int:
-    """Print the result and return the exit code; a diff has standard output for itself."""
+    """Print the result and return the exit code; the states follow the diff, as `patch` and `git apply` skip them."""
     check = call.arguments.check
     clusters = [{"name": name, "state": state} for name, state in done.rows]
     lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in done.rows)
-    findings.show(call.arguments, found, done.diff if check else lines, clusters=clusters)
-    if check and call.arguments.format != "json":  # JSON has the states already
-        sys.stderr.write(lines)
+    findings.show(call.arguments, found, done.diff + lines, clusters=clusters)
     if findings.concluded(call.arguments, found):
         return cli.WRONG
     return cli.DIFFERS if check and any(state != "fine" for _, state in done.rows) else cli.FINE

@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     decision, node = next(
         (decision, node) for decision in view.decisions for node in decision.nodes if node.name == name
     )
-    if arguments.format == "json":
+    if arguments.shape != "text":
         findings.show(arguments, found, **data(view, decision, node))
     else:
         sys.stdout.write("\n".join(lines(view, decision, node)) + "\n")

@@ -17,17 +17,23 @@ def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnos
 def show(
     arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...], body: str = "", **result: Any
 ) -> None:
-    """Print the findings, and a command's result: `body` for people, `result` for programs."""
-    if arguments.format == "text":
-        sys.stdout.write(body)
-        sys.stdout.flush()
-        sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr)))
-    elif arguments.format == "json":
-        sys.stdout.write(diagnostic_formats.json_text(found, **result))
-    elif arguments.format == "github":
-        sys.stdout.write(diagnostic_formats.github(found))
+    """Print the findings, and a command's answer: `body` for people, `result` for programs.
+
+    Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
+    the answer for people to standard error.
+    """
+    form = getattr(arguments, "format", "text")
+    if arguments.shape != "text":
+        sys.stdout.write(diagnostic_formats.answer(arguments.shape, found, **result))
+    elif form in ("text", "github"):
+        sys.stdout.write((diagnostic_formats.github(found) if form == "github" else "") + body)
     else:
-        sys.stdout.write(diagnostic_formats.sarif(found))
+        render = diagnostic_formats.sarif if form == "sarif" else diagnostic_formats.json_text
+        sys.stdout.write(render(found))
+        sys.stderr.write(body)
+    sys.stdout.flush()
+    if form == "text":
+        sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr)))
 
 
 def colour(stream: Any) -> bool:

@@ -3,16 +3,14 @@
 import argparse
 import dataclasses
 import sys
-from pathlib import Path
 from typing import TextIO
 
 from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema
 from compiler.checks import inventory
-from compiler.commands import findings
+from compiler.commands import findings, live
 from compiler.fleet import parse
 from compiler.formats import decode
 from compiler.inventory import canonical_form, reduction, snapshot
-from compiler.kube import reader
 from compiler.model import cluster
 from compiler.project import document_files, load, package_data
 
@@ -27,16 +25,21 @@ def run(arguments: argparse.Namespace) -> int:
         raise errors.WorldError(
             f"'{name}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
         )
-    found = _piped(name) if arguments.kubeconfig is None else _live(arguments)
+    found = _live(arguments) if _is_live(arguments) else _piped(name)
     if found is None:
         return cli.WRONG
     sys.stdout.write(canonical_form.text(found))
     return cli.FINE
 
 
+def _is_live(arguments: argparse.Namespace) -> bool:
+    """Return whether to ask the cluster: where the call names it, or nothing is piped."""
+    return arguments.kubeconfig is not None or arguments.context is not None or bool(sys.stdin and sys.stdin.isatty())
+
+
 def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
-    cluster = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
+    cluster = live.cluster(arguments)
     reducer = reduction.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
@@ -45,7 +48,7 @@ def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
 def _piped(name: str) -> snapshot.Inventory | None:
     """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
     source: TextIO | None = sys.stdin  # None where the caller closed it
-    if source is None or source.isatty():
+    if source is None:
         raise errors.WorldError("nothing is piped into standard input.", hint=_HINT)
     content = source.buffer.read()
     # kubectl prints JSON or YAML; the first byte that is no space tells which.

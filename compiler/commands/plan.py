@@ -21,9 +21,9 @@ def run(arguments: argparse.Namespace) -> int:
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
     else:
-        as_json = arguments.format == "json"
-        body = "" if as_json else "\n".join(table(view) for view in views)
-        findings.show(arguments, found, body, clusters=[data(view) for view in views] if as_json else [])
+        for_programs = arguments.shape != "text"
+        body = "" if for_programs else "\n".join(table(view) for view in views)
+        findings.show(arguments, found, body, clusters=[data(view) for view in views] if for_programs else [])
     return findings.exit_code(arguments, found)
 
 

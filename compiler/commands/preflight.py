@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.WRONG
     served = any(answer.is_served for _, answers in answered for answer in answers)
     remarks = list(_remarks(arguments, answered)) if served else []
-    if arguments.format == "json":
+    if arguments.shape != "text":
         findings.show(arguments, (), **data(arguments, answered, remarks))
     else:
         findings.show(arguments, (), "\n".join([*lines(arguments, answered), *remarks]) + "\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, errors, pipeline, wording
-from compiler.commands import findings
+from compiler.commands import findings, live
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
@@ -40,12 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
     wanted = _wanted(fleet, view)
-    asked = reader.Cluster(Path(arguments.kubeconfig), arguments.context)
-    result, of_now = _Look(asked, wanted).taken(Path(arguments.output))
+    asked = live.cluster(arguments)
+    result, of_now = _Look(asked, wanted).taken(Path(arguments.output_dir))
     found = diagnostics.merged([*notes, *of_now])
-    as_json = arguments.format == "json"
-    body = "" if as_json else status_text.text(result, _age_s)
-    findings.show(arguments, found, body, cluster=cluster_status.data(result) if as_json else None)
+    for_programs = arguments.shape != "text"
+    body = "" if for_programs else status_text.text(result, _age_s)
+    findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
     if findings.concluded(arguments, found):
         return cli.WRONG
     return cli.FINE if result.as_planned else cli.DIFFERS

@@ -42,34 +42,48 @@ def library(name: str) -> ModuleType:
 
 
 def of_environment(service_account: Path = SERVICE_ACCOUNT) -> Load:
-    """Return the loader of the kubeconfig that KUBECONFIG names, else of the pod's service account."""
-    named = os.environ.get("KUBECONFIG")
-    return of_file(Path(named)) if named else of_pod(service_account)
+    """Return the loader of the kubeconfigs that KUBECONFIG names, else of the pod's service account."""
+    return of_files(default_files()) if os.environ.get("KUBECONFIG") else of_pod(service_account)
+
+
+def default_files() -> tuple[Path, ...]:
+    """Return the kubeconfigs that kubectl reads without --kubeconfig: those of KUBECONFIG, else ~/.kube/config."""
+    named = [Path(name) for name in os.environ.get("KUBECONFIG", "").split(os.pathsep) if name]
+    if not named:
+        return (Path.home() / ".kube/config",)
+    # kubectl skips missing files of a list.
+    return tuple(path for path in named if path.exists()) or (named[0],)
 
 
 def of_file(path: Path, context: str | None = None) -> Load:
     """Return the loader of a kubeconfig; without a context, of its current one."""
+    return of_files((path,), context)
+
+
+def of_files(paths: Sequence[Path], context: str | None = None) -> Load:
+    """Return the loader of kubeconfigs that count as one; of several entries of a name, the first counts."""
+    names = os.pathsep.join(map(str, paths))
 
     def load(settings: Any) -> None:
-        kubeconfig = _kubeconfig(path)
-        name = _context(path, kubeconfig, context)
+        kubeconfig = _merged(paths)
+        name = _context(names, kubeconfig, context)
         module = library("config.kube_config")
         unusable = library("config.config_exception").ConfigException
         try:
             # As for kubectl, relative paths start at the kubeconfig's folder.
-            folder = str(path.absolute().parent)
+            folder = str(paths[0].absolute().parent)
             loader = module.KubeConfigLoader(kubeconfig, active_context=name, config_base_path=folder)
             loader.load_and_set(settings)
             server = getattr(loader, "host", None)
         except unusable as error:
-            raise NoAccess(f"context '{name}' of '{path}' cannot be used: {_sentence(error)}") from error
+            raise NoAccess(f"context '{name}' of '{names}' cannot be used: {_sentence(error)}") from error
         except OSError as error:
-            raise NoAccess(f"'{error.filename}', which '{path}' names, cannot be read: {error.strerror}.") from error
+            raise NoAccess(f"'{error.filename}', which '{names}' names, cannot be read: {error.strerror}.") from error
         except (TypeError, AttributeError, KeyError, ValueError) as error:
             # The client does not check the types of fields.
-            raise NoAccess(f"context '{name}' of '{path}' has fields of the wrong type, or lacks some.") from error
+            raise NoAccess(f"context '{name}' of '{names}' has fields of the wrong type, or lacks some.") from error
         if server is None:
-            raise NoAccess(f"the cluster of context '{name}' of '{path}' names no server.")
+            raise NoAccess(f"the cluster of context '{name}' of '{names}' names no server.")
 
     return load
 
@@ -99,10 +113,8 @@ def _kubeconfig(path: Path) -> Mapping[str, Any]:
         document = yaml.safe_load(path.read_bytes())
     except OSError as error:
         if os.pathsep in str(path) and not path.exists():
-            # kubectl takes a list of files, separated by colons.
-            raise NoAccess(
-                f"'{path}' does not exist: KUBECONFIG and --kubeconfig name one file, not a list."
-            ) from error
+            # KUBECONFIG takes a list of files, separated by colons.
+            raise NoAccess(f"'{path}' does not exist: --kubeconfig names one file, not a list.") from error
         raise NoAccess(f"'{path}' cannot be read: {error.strerror}.") from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise NoAccess(f"'{path}' is not a kubeconfig: it is not YAML.") from error
@@ -111,7 +123,33 @@ def _kubeconfig(path: Path) -> Mapping[str, Any]:
     return document
 
 
-def _context(path: Path, kubeconfig: Mapping[str, Any], wanted: str | None) -> str:
+_PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
+
+
+def _merged(paths: Sequence[Path]) -> Mapping[str, Any]:
+    """Return kubeconfigs as one; as for kubectl, the first entry of a name and the first current context count."""
+    read = [(path, _kubeconfig(path)) for path in paths]
+    if len(read) == 1:
+        return read[0][1]
+    current = next((found for _, each in read if (found := each.get("current-context"))), None)
+    merged: dict[str, Any] = {"current-context": current}
+    for field, part in (("clusters", "cluster"), ("contexts", "context"), ("users", "user")):
+        named: dict[str, Any] = {}
+        for path, kubeconfig in read:
+            for item in kubeconfig.get(field) or ():
+                if isinstance(item, dict) and isinstance(item.get(part), dict):
+                    named.setdefault(str(item.get("name")), {**item, part: _anchored(item[part], path)})
+        merged[field] = list(named.values())
+    return merged
+
+
+def _anchored(entry: Mapping[str, Any], kubeconfig: Path) -> dict[str, Any]:
+    """Return an entry with its paths, which start at the folder of its own kubeconfig."""
+    folder = kubeconfig.absolute().parent
+    return {key: str(folder / value) if key in _PATHS and value else value for key, value in entry.items()}
+
+
+def _context(path: str, kubeconfig: Mapping[str, Any], wanted: str | None) -> str:
     contexts = kubeconfig.get("contexts")
     items: Sequence[Any] = contexts if isinstance(contexts, list) else ()
     known = [str(item["name"]) for item in items if isinstance(item, dict) and "name" in item]

@@ -29,6 +29,8 @@ class Page:
 class Cluster:
     """A cluster that a kubeconfig names, or without one the pod's own cluster. Threads may share it.
 
+    Several kubeconfigs count as one.
+
     Every method raises `credentials.NoClient` or `credentials.NoAccess` without a client or credentials,
     `client.Unreachable` without an answer, and `client.Refused` or a subclass where the server refuses: each is a
     WorldError of one sentence. Callers may retry; a retry reads the credentials again.
@@ -36,7 +38,7 @@ class Cluster:
 
     def __init__(
         self,
-        kubeconfig: Path | None = None,
+        kubeconfig: Path | Sequence[Path] | None = None,
         context: str | None = None,
         *,
         service_account: Path = credentials.SERVICE_ACCOUNT,
@@ -44,7 +46,11 @@ class Cluster:
         timeouts: client.Timeouts = client.TIMEOUTS,
     ) -> None:
         """Store the settings; the first request connects."""
-        load = credentials.of_pod(service_account) if kubeconfig is None else credentials.of_file(kubeconfig, context)
+        if kubeconfig is None:
+            load = credentials.of_pod(service_account)
+        else:
+            files = [kubeconfig] if isinstance(kubeconfig, Path) else kubeconfig
+            load = credentials.of_files(files, context)
         self._connection = client.Connection(load, agent, timeouts)
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
 

@@ -45,7 +45,7 @@ def parsed(files: trees.Files) -> Iterator[dict[str, Any]]:
 
 def nodes_planned(folder: Path, cluster: str) -> list[dict[str, Any]]:
     """The nodes as `kae plan` tells of them."""
-    answer = json.loads(project.kae(folder, "plan", "--cluster", cluster, "--format", "json").out)
+    answer = json.loads(project.kae(folder, "plan", "--cluster", cluster, "-o", "json").out)
     (found,) = answer["clusters"]
     told: list[dict[str, Any]] = found["nodes"]
     return told

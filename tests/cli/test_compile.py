@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from syrupy.assertion import SnapshotAssertion
 
 from compiler.output import cache, tree
@@ -99,7 +100,7 @@ def test_an_inventory_below_policies_is_checked_as_any_other(small: Path) -> Non
     head = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "NodeInventory", "metadata": {"name": "south"}}
     project.write(small, {"policies/north.yaml": json.dumps(head | {"spec": {"nodes": nodes, "profiles": {}}})})
 
-    answer = project.kae(small, "compile", "--format", "json")
+    answer = project.kae(small, "compile", "-o", "json")
 
     codes = {finding["code"] for finding in json.loads(answer.out)["diagnostics"]}
     assert (answer.code, codes) == (1, {"duplicate-node", "inventory-name", "unknown-profile"})
@@ -125,10 +126,10 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -
     [
         ("compile", "--cluster", "north"),
         ("compile", "--inventory", "nowhere"),
-        ("compile", "--output", "policies"),
-        ("compile", "--output", "inventory/east"),
-        ("compile", "--output", ""),
-        ("compile", "--output", "policies/tls.yaml/x"),
+        ("compile", "--output-dir", "policies"),
+        ("compile", "--output-dir", "inventory/east"),
+        ("compile", "--output-dir", ""),
+        ("compile", "--output-dir", "policies/tls.yaml/x"),
     ],
 )
 def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
@@ -152,10 +153,10 @@ def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_check_says_nothing_where_output_is_as_compiled(small: Path) -> None:
+def test_a_check_says_that_output_is_as_compiled(small: Path) -> None:
     answer = project.kae(small, "compile", "--check")
 
-    assert (answer.code, answer.out, answer.err) == (0, "", "east: fine\nwest: fine\n")
+    assert (answer.code, answer.out, answer.err) == (0, "east: fine\nwest: fine\n", "")
 
 
 def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: SnapshotAssertion) -> None:
@@ -192,19 +193,29 @@ def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, sta
     checked = project.kae(small, "compile", "--check")
 
     assert checked.code == 4
-    assert state in checked.err
+    assert state in checked.out
     assert project.kae(small, "compile").code == 0
     assert project.kae(small, "compile", "--check").code == 0
 
 
-@pytest.mark.parametrize("form", ["github", "sarif"])
-def test_a_check_that_fails_says_so_in_every_format(form: str, small: Path) -> None:
+def test_the_difference_is_a_patch_that_makes_output_what_a_compile_makes_it(small: Path) -> None:
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("1.4.1", "1.4.2")})
+    (small / "output.patch").write_text(project.kae(small, "compile", "--check").out)
+
+    for command in (["patch", "--dry-run", "-p0", "-i", "output.patch"], ["git", "apply", "-p0", "output.patch"]):
+        subprocess.run(command, cwd=small, check=True, capture_output=True, timeout=30)
+
+    assert project.kae(small, "compile", "--check").code == 0
+
+
+@pytest.mark.parametrize(("form", "stream"), [("text", "out"), ("github", "out"), ("json", "err"), ("sarif", "err")])
+def test_a_check_that_fails_says_so_in_every_format(form: str, stream: str, small: Path) -> None:
     (small / IMAGES).write_text("x\n")
 
     answer = project.kae(small, "compile", "--check", "--format", form)
 
     assert answer.code == 4
-    assert "east: output is not what the documents compile to" in answer.err
+    assert "east: output is not what the documents compile to\n" in getattr(answer, stream)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +227,7 @@ def test_a_check_that_fails_says_so_in_every_format(form: str, small: Path) -> N
     ],
 )
 def test_json_is_one_object_and_nothing_else(arguments: tuple[str, ...], states: dict[str, str], small: Path) -> None:
-    answer = project.kae(small, "compile", "--format", "json", *arguments)
+    answer = project.kae(small, "compile", "-o", "json", *arguments)
 
     found = json.loads(answer.out)
     assert answer.err == ""
@@ -229,10 +240,11 @@ def test_json_is_one_object_and_nothing_else(arguments: tuple[str, ...], states:
 def test_json_of_a_mistake_is_one_object_too(command: str, small: Path) -> None:
     project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("spec:", "spce:")})
 
-    answer = project.kae(small, command, "--format", "json")
+    answer = project.kae(small, command, "-o", "json")
 
     found = json.loads(answer.out)
-    assert (answer.code, answer.err, found["clusters"]) == (1, "", [])
+    assert (answer.code, found["clusters"]) == (1, [])
+    assert answer.err.startswith("policies/tls.yaml:")
     assert {item["severity"] for item in found["diagnostics"]} == {"error"}
     assert all(
         set(item) == {"code", "severity", "message", "file", "line", "column", "notes", "hint"}
@@ -246,10 +258,35 @@ def test_findings_come_as_the_code_hosts_want_them(tmp_path: Path) -> None:
     github = project.kae(folder, "compile", "--format", "github")
     sarif = project.kae(folder, "compile", "--format", "sarif")
 
-    assert (github.code, github.err, sarif.code, sarif.err) == (0, "", 0, "")
-    assert all(line.startswith("::warning file=") for line in github.out.splitlines())
+    assert (github.code, github.err, sarif.code) == (0, "", 0)
+    *annotations, east, west = github.out.splitlines()
+    assert all(line.startswith("::warning file=") for line in annotations)
+    assert [east.partition(":")[0], west] == ["east", "west: 21 files written, 0 removed"]
+    assert sarif.err == "east: unchanged\nwest: unchanged\n"
     results = json.loads(sarif.out)["runs"][0]["results"]
-    assert len(results) == len(github.out.splitlines()) > 0
+    assert len(results) == len(annotations) > 0
+
+
+def test_json_of_the_findings_alone_leaves_the_states_to_people(small: Path) -> None:
+    findings = project.kae(small, "compile", "--format", "json")
+    both = project.kae(small, "compile", "--format", "json", "-o", "json")
+
+    assert json.loads(findings.out) == {"version": 1, "diagnostics": []}
+    assert findings.err == "east: unchanged\nwest: unchanged\n"
+    assert (list(json.loads(both.out)), both.err) == (["version", "diagnostics", "clusters"], "")
+
+
+def test_yaml_is_the_same_answer(small: Path) -> None:
+    answer = project.kae(small, "compile", "-o", "yaml")
+
+    assert yaml.safe_load(answer.out) == json.loads(project.kae(small, "compile", "-o", "json").out)
+
+
+def test_two_programs_cannot_read_one_stream(small: Path) -> None:
+    answer = project.kae(small, "compile", "-o", "json", "--format", "sarif")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "-o json and --format sarif both print to standard output" in answer.err
 
 
 def test_one_cluster_is_compiled_alone(small: Path) -> None:

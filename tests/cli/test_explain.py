@@ -26,10 +26,10 @@ def test_each_fate_is_explained_down_to_its_label(name: str, folder: Path, snaps
 
 
 def test_programs_get_the_same_answer(folder: Path) -> None:
-    answer = project.kae(folder, "explain", "east/kp920-02", "--format", "json")
+    answer = project.kae(folder, "explain", "east/kp920-02", "-o", "json")
 
     found = json.loads(answer.out)
-    assert (answer.code, answer.err, found["version"]) == (0, "", 1)
+    assert (answer.code, found["version"]) == (0, 1)
     assert set(found) == {
         *("version", "diagnostics", "cluster", "node", "policy", "policies"),
         *("pool", "driver", "devicePlugin", "resources", "reasons"),

@@ -13,7 +13,10 @@ from tests import project
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
-COMMANDS = ("compile", "plan", "explain", "init", "import", "inventory", "schema", "completion")
+COMMANDS = (
+    *("compile", "plan", "explain", "preflight", "bump", "init", "import"),
+    *("inventory", "status", "schema", "completion", "help"),
+)
 
 
 def started(*arguments: str, folder: Path, **variables: str) -> "subprocess.Popen[str]":
@@ -35,6 +38,15 @@ def test_every_command_helps(command: str, tmp_path: Path) -> None:
 
     assert (answer.code, answer.err) == (0, "")
     assert f"usage: kae {command}" in answer.out
+    assert "\nexamples:\n  " in answer.out
+    assert project.kae(tmp_path, "help", command) == answer
+
+
+def test_alone_it_shows_the_help(tmp_path: Path) -> None:
+    alone, asked = project.kae(tmp_path), project.kae(tmp_path, "help")
+
+    assert (alone.code, alone.err) == (0, "")
+    assert alone == asked == project.kae(tmp_path, "--help")
 
 
 def test_help_names_every_command_and_every_exit_code(tmp_path: Path) -> None:
@@ -48,17 +60,66 @@ def test_help_names_every_command_and_every_exit_code(tmp_path: Path) -> None:
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:
     assert project.kae(tmp_path, "--version").out == f"kae {compiler.__version__}\n"
+    assert project.kae(tmp_path, "-V").out == f"kae {compiler.__version__}\n"
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("unknown",), ("compile", "--unknown"), ("compile", "extra"), ("plan", "--format", "sarif"), ("explain",)],
+    [("unknown",), ("compile", "--unknown"), ("compile", "extra"), ("plan", "--format", "sarif"), ("explain",)],
 )
 def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     answer = project.kae(tmp_path, *arguments)
 
     assert (answer.code, answer.out) == (2, "")
     assert answer.err.startswith("usage: kae")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "end"),
+    [
+        (("complie",), "error: there is no command 'complie'.\nhint: Did you mean 'compile'?\n"),
+        (("xyzzy",), "error: there is no command 'xyzzy'.\nhint: `kae help` lists the commands.\n"),
+        (("help", "paln"), "error: there is no command 'paln'.\nhint: Did you mean 'plan'?\n"),
+        (("inventory", "--clutser=east"), "error: there is no option '--clutser'.\nhint: Did you mean '--cluster'?\n"),
+        (("--versoin",), "error: there is no option '--versoin'.\nhint: Did you mean '--version'?\n"),
+        (("compile", "--clus", "east"), "error: there is no option '--clus'.\nhint: Did you mean '--cluster'?\n"),
+        (("compile", "--xyzzy"), "error: there is no option '--xyzzy'.\n"),
+        (
+            ("plan", "-o", "jsn"),
+            "error: -o/--output-format: 'jsn' is not one of text, json and yaml.\nhint: Did you mean 'json'?\n",
+        ),
+        (
+            ("completion", "bsh"),
+            "error: shell: 'bsh' is not one of bash, zsh and tcsh.\nhint: Did you mean 'bash'?\n",
+        ),
+    ],
+)
+def test_a_misspelt_word_is_answered_with_the_nearest_one(arguments: tuple[str, ...], end: str, tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, *arguments)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith(end)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "new"),
+    [
+        (("compile", "--output", "x"), "--output-dir"),
+        (("status", "--output=x"), "--output-dir"),
+        *((command, "-o json") for command in (("plan", "--format", "json"), ("status", "--format", "json"))),
+        (("explain", "a", "--format=json"), "-o json"),
+        (("preflight", "--kernel", "6.6", "--format", "json"), "-o json"),
+        (("bump", "tls", "--version", "1", "--format", "json"), "-o json"),
+    ],
+)
+def test_an_option_of_an_earlier_release_names_the_one_of_today(
+    arguments: tuple[str, ...], new: str, tmp_path: Path
+) -> None:
+    answer = project.kae(tmp_path, *arguments)
+
+    assert (answer.code, answer.out) == (2, "")
+    (hint,) = (line for line in answer.err.splitlines() if line.startswith("hint: "))
+    assert new in hint
 
 
 @pytest.mark.parametrize(
@@ -97,7 +158,7 @@ def test_a_missing_folder_shows_no_traceback(tmp_path: Path) -> None:
 
 def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
-    process = started("plan", "--format", "json", folder=folder)
+    process = started("plan", "-o", "json", folder=folder)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -22,8 +22,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def planned(folder: Path) -> dict[str, Any]:
     """The plan as programs read it."""
-    answer = project.kae(folder, "plan", "--format", "json")
-    assert (answer.code, answer.err) == (0, "")
+    answer = project.kae(folder, "plan", "-o", "json")
+    assert answer.code == 0
     found: dict[str, Any] = json.loads(answer.out)
     return found
 
@@ -88,7 +88,7 @@ def test_a_node_without_a_policy_gets_nothing_and_is_told_why(tmp_path: Path) ->
     for name in ("tls", "rest"):
         (folder / f"policies/{name}.yaml").unlink()
 
-    (node,) = nodes(json.loads(project.kae(folder, "plan", "--format", "json").out)).values()
+    (node,) = nodes(json.loads(project.kae(folder, "plan", "-o", "json").out)).values()
 
     assert {key for key in FIELDS if node[key] is None} == {"policy", "pool", "driver", "devicePlugin"}
     assert node["resources"] == {}

@@ -80,7 +80,7 @@ def test_the_plan_counts_pools_and_names_the_images_to_build(folder: Path, snaps
 
 
 def test_programs_get_pools_and_images_too(folder: Path) -> None:
-    answer = project.kae(folder, "plan", "--cluster", "east", "--format", "json")
+    answer = project.kae(folder, "plan", "--cluster", "east", "-o", "json")
 
     (east,) = json.loads(answer.out)["clusters"]
     by_pool = {pool["pool"]: pool["nodes"] for pool in east["pools"]}
@@ -99,7 +99,7 @@ def test_the_pool_of_a_node_is_explained(name: str, folder: Path, snapshot: Snap
 
 
 def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
-    answer = project.kae(folder, "explain", "node-07", "--format", "json")
+    answer = project.kae(folder, "explain", "node-07", "-o", "json")
 
     pool = json.loads(answer.out)["pool"]
     assert (pool["name"], pool["label"]) == ("sick--oe2203", "openfuyao.com/kae.pool.tls")
@@ -131,7 +131,7 @@ def test_a_kernel_that_no_node_runs_is_answered_for(
 
 
 def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:
-    answer = project.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "--format", "json")
+    answer = project.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json")
 
     found = json.loads(answer.out)
     (policy,) = found["clusters"][0]["policies"]
@@ -145,12 +145,12 @@ def test_what_preflight_would_compile_to_is_what_compile_makes_once_a_node_runs_
     folder: Path, tmp_path: Path
 ) -> None:
     kernel = "6.6.0-99.oe2403sp2.aarch64"
-    said = json.loads(project.kae(folder, "preflight", "--kernel", kernel, "--format", "json").out)
+    said = json.loads(project.kae(folder, "preflight", "--kernel", kernel, "-o", "json").out)
     node = _node(1)
     node["status"]["nodeInfo"]["kernelVersion"] = kernel
     grown = project.write(tmp_path, {"policies/all.yaml": POLICY, "inventory/east.json": fleet.listed((node,))})
 
-    planned = json.loads(project.kae(grown, "plan", "--cluster", "east", "--format", "json").out)
+    planned = json.loads(project.kae(grown, "plan", "--cluster", "east", "-o", "json").out)
 
     east = next(cluster for cluster in said["clusters"] if cluster["name"] == "east")
     foretold = {pool["pool"]: pool["image"] for pool in east["policies"][0]["pools"]}

@@ -42,8 +42,8 @@ def status(folder: Path, server: apiserver.ApiServer, *more: str) -> project.Ans
 
 def data(folder: Path, server: apiserver.ApiServer) -> dict[str, Any]:
     """The same, as programs read it; always not as planned."""
-    answer = status(folder, server, "--format", "json")
-    assert (answer.code, answer.err) == (4, "")
+    answer = status(folder, server, "-o", "json")
+    assert answer.code == 4
     read: dict[str, Any] = json.loads(answer.out)
     assert read["cluster"]["asPlanned"] is False
     found: dict[str, Any] = read["cluster"]
@@ -71,10 +71,10 @@ def test_a_cluster_as_planned_ends_with_0(
 
 
 def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, server: apiserver.ApiServer) -> None:
-    answer = status(compiled, server, "--format", "json")
+    answer = status(compiled, server, "-o", "json")
 
     found = json.loads(answer.out)
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
     assert (found["version"], found["cluster"]["asPlanned"]) == (1, True)
     assert {item["code"] for item in found["diagnostics"]} >= {"node-unknown"}
     assert set(found["cluster"]) == {
@@ -231,7 +231,7 @@ def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: ap
     free = livecluster.lease("kae-driver-tls-2", "", *times)
     server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", *times), free)
 
-    answer = status(compiled, server, "--format", "json")
+    answer = status(compiled, server, "-o", "json")
 
     (found,) = json.loads(answer.out)["cluster"]["leases"]
     assert answer.code == 0  # A host at work is as planned.
@@ -244,7 +244,7 @@ def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: ap
 def test_a_lease_without_sound_times_counts_as_expired(when: str, compiled: Path, server: apiserver.ApiServer) -> None:
     server.put(livecluster.lease("kae-driver-tls-1", "kp920-01", when, when))
 
-    (found,) = json.loads(status(compiled, server, "--format", "json").out)["cluster"]["leases"]
+    (found,) = json.loads(status(compiled, server, "-o", "json").out)["cluster"]["leases"]
 
     assert (found["heldSeconds"], found["expired"]) == (None, True)
 
@@ -310,7 +310,7 @@ def test_what_is_never_pruned_is_shown_and_is_as_planned(compiled: Path, server:
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kae-before", "labels": labels}},
     )
 
-    answer = status(compiled, server, "--format", "json")
+    answer = status(compiled, server, "-o", "json")
 
     found = json.loads(answer.out)["cluster"]["objects"]
     assert answer.code == 0
@@ -386,7 +386,7 @@ def test_documents_that_are_wrong_end_with_1_before_anybody_is_asked(
     folder = fleet.small(tmp_path / "fleet")
     project.write(folder, {"policies/more.yaml": fleet.REST.replace("name: rest", "name: a")})
 
-    answer = status(folder, server, "--format", "json")
+    answer = status(folder, server, "-o", "json")
 
     assert answer.code == 1
     assert json.loads(answer.out)["cluster"] is None
@@ -406,8 +406,42 @@ def test_a_denial_ends_with_3_and_names_what_is_missing(compiled: Path, server: 
     assert "did not list pods in namespace kae-operator, as the credentials do not allow it (403): " in answer.err
 
 
-def test_a_kubeconfig_has_to_be_named(compiled: Path) -> None:
+def test_the_default_kubeconfig_is_that_of_kubectl(
+    compiled: Path, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".kube").mkdir()
+    named = status(compiled, server)
+    server.kubeconfig.rename(tmp_path / ".kube/config")
+
     answer = project.kae(compiled, "status", "--cluster", "east")
 
-    assert answer.code == 2
-    assert "--kubeconfig" in answer.err
+    assert answer == named
+
+
+def test_the_kubeconfigs_of_the_environment_count_as_one(
+    compiled: Path, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    other = {"clusters": [], "contexts": [{"name": "admin", "context": {"cluster": "test", "user": "test"}}]}
+    (tmp_path / "other").write_text(json.dumps(other))
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/other:nowhere:{server.kubeconfig}")
+
+    answer = project.kae(compiled, "status", "--cluster", "east", "--context", "admin")
+
+    assert answer == status(compiled, server)
+
+
+def test_without_a_kubeconfig_it_says_how_to_name_one(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    answer = project.kae(compiled, "status", "--cluster", "east")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err == (
+        f"kae: there is no kubeconfig: '{tmp_path}/.kube/config' does not exist.\n"
+        "hint: Name one with --kubeconfig FILE, or set KUBECONFIG.\n"
+    )

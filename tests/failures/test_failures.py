@@ -57,7 +57,7 @@ def test_every_fault_of_every_document_is_shown_at_once(tmp_path: Path) -> None:
         "policies/syntax.yaml": "a: b: c\n",
     }
 
-    answer = project.kae(project.write(tmp_path, texts), "compile", "--no-cache", "--format", "json")
+    answer = project.kae(project.write(tmp_path, texts), "compile", "--no-cache", "-o", "json")
 
     found = [(item["file"][9:], item["code"]) for item in json.loads(answer.out)["diagnostics"]]
     assert found == [

@@ -57,7 +57,7 @@ def test_words_of_a_document_are_said_on_one_line(tmp_path: Path) -> None:
     spec = 'spec: {driver: {moduleParameters: {"a\\n\\e[31m": {}}, env: [{name: INSTALL_POLICY, value: "a\\tb"}]}}\n'
     project.write(tmp_path, {"policies/tls.yaml": text + spec})
 
-    answer = project.kae(tmp_path, "compile", "--format", "json")
+    answer = project.kae(tmp_path, "compile", "-o", "json")
 
     messages = [found["message"] for found in json.loads(answer.out)["diagnostics"] if found["severity"] == "error"]
     assert messages

@@ -390,16 +390,27 @@ def test_an_unusable_kubeconfig_is_a_failure(tmp_path: Path) -> None:
     assert sentence == f"'{path}' is not a kubeconfig: it lists no clusters."
 
 
-def test_a_list_of_kubeconfigs_is_a_failure_that_asks_for_one_file(
-    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+def test_a_list_of_kubeconfigs_on_the_command_line_is_a_failure_that_asks_for_one_file(
+    server: apiserver.ApiServer,
 ) -> None:
     files = f"{server.kubeconfig}:{server.kubeconfig}"
-    monkeypatch.setenv("KUBECONFIG", files)
-    api = cluster.Cluster()
+    api = cluster.Cluster(Path(files))
 
     sentence = failure(lambda: api.evict("default", "nginx-0"))
 
-    assert sentence == f"'{files}' does not exist: KUBECONFIG and --kubeconfig name one file, not a list."
+    assert sentence == f"'{files}' does not exist: --kubeconfig names one file, not a list."
+
+
+def test_the_kubeconfigs_of_the_environment_may_be_several(
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"nowhere:{server.kubeconfig}")
+    api = cluster.Cluster()
+
+    answer = api.evict("default", "nginx-0")
+    api.close()
+
+    assert answer.outcome is cluster.Outcome.GONE
 
 
 def test_the_client_is_imported_only_when_something_is_asked(repository_root: Path) -> None:

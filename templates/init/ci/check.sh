@@ -12,7 +12,6 @@ code=0
 kae compile --check --format "$format" || code=$?
 if ((code == 4)); then
     if [[ $format == github ]]; then
-        kae compile --check 2>/dev/null || true  # The difference itself, which annotations have no room for.
         echo "::error title=output::output/ is not what policies/ and inventory/ compile to."
     fi
     echo "Run 'kae compile', and commit output/." >&2

@@ -32,7 +32,7 @@ class Pod:
 
 def foretold(root: Path) -> list[Placement]:
     """Return the DaemonSets and images that `kae plan` expects on each node, sorted."""
-    answer = project.kae(root, "plan", "--format", "json")
+    answer = project.kae(root, "plan", "-o", "json")
     assert answer.code == 0, answer.err
     (cluster,) = json.loads(answer.out)["clusters"]
     found = []

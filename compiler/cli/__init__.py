@@ -1,0 +1,71 @@
+"""The command line of `kae`: it parses the arguments, runs the command and returns the exit code.
+
+Only the imports of every call are here; each command module imports the rest.
+"""
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+from compiler import errors, wording
+from compiler.cli import commands
+
+FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
+"""Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs."""
+
+parser = commands.parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    chosen = _parsed(arguments)
+    # Pydantic would look through all installed packages for plugins, at every start.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    command = importlib.import_module(f"compiler.commands.{chosen.module}")
+    try:
+        _enter(chosen.directory)
+        code: int = command.run(chosen)
+        sys.stdout.flush()
+    except errors.WorldError as error:
+        sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
+        if error.hint:
+            sys.stderr.write(f"hint: {wording.escaped(error.hint)}\n")
+        return WORLD
+    except BrokenPipeError:
+        # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FINE
+    except OSError as error:
+        if error.filename is not None:  # a file's name: unexpected, so it must not be hidden
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stderr.write(f"kae: standard output cannot be written: {error.strerror}.\n")
+        return WORLD
+    except KeyboardInterrupt:
+        return _interrupted()
+    return code
+
+
+def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
+    top = commands.parser()
+    chosen = top.parse_args(arguments)
+    shape, form = getattr(chosen, "shape", "text"), getattr(chosen, "format", "text")
+    if shape != "text" and form not in ("text", "json"):
+        top.error(f"-o {shape} and --format {form} both print to standard output; choose one.")
+    return chosen
+
+
+def _enter(directory: str) -> None:
+    try:
+        os.chdir(directory)
+    except OSError as error:
+        raise errors.WorldError(f"'{directory}' cannot be entered: {error.strerror}.") from error
+
+
+def _interrupted() -> NoReturn:
+    """End with the exit code that shells expect after Ctrl-C; the index of an interrupted output says so itself."""
+    sys.stderr.write("\n")
+    raise SystemExit(130)
