@@ -11,7 +11,7 @@ from compiler.fleet import definitions, parse
 from compiler.formats import canonical, decode, documents
 from compiler.inventory import reduction, snapshot
 from compiler.output import tree
-from compiler.planning import plan
+from compiler.planning import overrides, plan
 from compiler.project import package_data
 from compiler.rendering import layout, templates
 
@@ -38,6 +38,11 @@ def raw(kind: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
 def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
     """Return a policy; without a spec it matches every node."""
     return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
+
+
+def variants(item: definitions.Policy) -> tuple[overrides.Variant, ...]:
+    """Return every driver that a policy can install."""
+    return tuple(overrides.variants(item))
 
 
 def selecting(name: str, **labels: str) -> definitions.Policy:

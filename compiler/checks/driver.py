@@ -1,6 +1,6 @@
 """Rules for the driver of a policy, in every variant that its mappings, waves and frozen groups make."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import devices, wording
 from compiler.diagnostics import Diagnostic
@@ -9,18 +9,18 @@ from compiler.formats import documents
 from compiler.planning import images, overrides
 
 
-def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Yield the mistakes in the driver of a policy, judged without any nodes."""
-    yield from driver_version(policy)
+def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
+    """Yield the mistakes in the driver of a policy and in its variants, judged without any nodes."""
+    yield from driver_version(policy, variants)
     yield from driver_environment(policy)
-    yield from module_parameters(policy)
+    yield from module_parameters(policy, variants)
     yield from virtual_functions(policy)
     yield from cleanup(policy)
 
 
-def driver_version(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Package names with ${DRIVER_VERSION} have a release to fill in; a digest and `latest` are not releases."""
-    for variant in overrides.variants(policy):
+    for variant in variants:
         packages, version = variant.driver.source.packages, variant.driver.version
         if version not in ("", "latest") and not version.startswith(images.DIGEST):
             continue
@@ -57,10 +57,10 @@ def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def module_parameters(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def module_parameters(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """The KAE modules know each module parameter, and its value is in their range."""
     known = {kind.module: kind for kind in devices.KINDS}
-    in_tree = any(variant.driver.source.inTree is not None for variant in overrides.variants(policy))
+    in_tree = any(variant.driver.source.inTree is not None for variant in variants)
     for module, parameters in sorted(policy.spec.driver.moduleParameters.items()):
         path: documents.Path = ("spec", "driver", "moduleParameters", module)
         if module not in known:

@@ -1,7 +1,7 @@
 """Rules for image references: their form, and the pinning of their versions."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from compiler import wording
@@ -24,11 +24,11 @@ Paths = Mapping[str, documents.Path]
 """The path of each part of an image reference."""
 
 
-def of_component(policy: definitions.Policy, name: str) -> Iterator[Diagnostic]:
+def of_component(policy: definitions.Policy, name: str, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """In every pool, repository, image and version make a valid reference, and the image is pinned."""
     if name == "driver":
         if policy.spec.driver.enabled:
-            for variant in overrides.variants(policy):
+            for variant in variants:
                 yield from _image(policy.source, variant.driver, variant.paths, _NOUNS[name])
     elif policy.spec.devicePlugin.enabled:
         paths = {field: ("spec", name, field) for field in ("repository", "image", "version")}

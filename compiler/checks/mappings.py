@@ -1,6 +1,6 @@
 """Rules for kernel mappings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
 from compiler.diagnostics import Diagnostic
@@ -12,13 +12,13 @@ from compiler.planning import kernels, overrides, pools
 PATH: documents.Path = ("spec", "driver", "kernelMappings")
 
 
-def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
     """Yield the mistakes in the mappings of a policy, judged without any nodes."""
     yield from patterns(policy)
     yield from shadowed(policy)
     yield from unused_kernels(policy)
-    yield from placeholders(policy)
-    yield from shared_images(policy)
+    yield from placeholders(policy, variants)
+    yield from shared_images(policy, variants)
 
 
 def patterns(policy: definitions.Policy) -> Iterator[Diagnostic]:
@@ -75,9 +75,9 @@ def unused_kernels(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def placeholders(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def placeholders(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """Images are named after kernels only in policies with mappings; only such mappings list kernels."""
-    for variant in () if policy.mappings else overrides.variants(policy):
+    for variant in () if policy.mappings else variants:
         for field in ("image", "version"):
             part = getattr(variant.driver, field)
             if "$" in part:  # DriverImagePart allows it in placeholders only.
@@ -97,10 +97,10 @@ def placeholders(policy: definitions.Policy) -> Iterator[Diagnostic]:
             )
 
 
-def shared_images(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def shared_images(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
     """If a mapping has images that are named after kernels, all of its images are."""
     per_kernel = [mapping for _, mapping in policy.mappings if overrides.is_per_kernel(policy, mapping)]
-    for variant in overrides.variants(policy) if per_kernel else ():
+    for variant in variants if per_kernel else ():
         mapping = variant.mapping
         if mapping is None or variant.driver.state == "Absent" or not any(mapping is one for one in per_kernel):
             continue

@@ -8,6 +8,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions, overlap, selectors
 from compiler.formats import documents
 from compiler.model import base
+from compiler.planning import overrides
 
 _COUNTS = frozenset(kind.vf_count for kind in devices.KINDS)
 _COMPONENTS = ("driver", "devicePlugin")
@@ -20,12 +21,13 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from selector_values(policy)
     yield from tolerations(policy.source, ("spec", "daemonSets", "tolerations"), policy.spec.daemonSets.tolerations)
     yield from reserved_labels(policy)
+    variants = tuple(overrides.variants(policy))
     for name in _COMPONENTS:
-        yield from images.of_component(policy, name)
+        yield from images.of_component(policy, name, variants)
         yield from containers.pull_secrets(policy, name)
         yield from containers.amounts(policy, name)
-    yield from driver.findings(policy)
-    yield from pools.findings(policy)
+    yield from driver.findings(policy, variants)
+    yield from pools.findings(policy, variants)
     yield from unavailable(policy)
 
 

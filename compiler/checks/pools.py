@@ -21,13 +21,13 @@ _LARGEST = 1_400_000
 """Bytes of node names in one object; etcd takes objects of 1.5 MB (--max-request-bytes)."""
 
 
-def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
+def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
     """Yield the mistakes in the groups and mappings of a policy, judged without any nodes."""
     yield from choices(policy)
     yield from group_names(policy)
     yield from frozen_fields(policy)
     yield from bounds(policy, ((path, group) for path, group in policy.groups if group.clusters is None))
-    yield from mappings.findings(policy)
+    yield from mappings.findings(policy, variants)
     yield from long_names(policy)
 
 

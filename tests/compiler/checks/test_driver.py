@@ -13,7 +13,8 @@ SHA = f"sha256:{'0' * 64}"
 
 def found(**driver: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a driver."""
-    return list(checks.findings(builders.policy(driver={"version": "2.2.0", **driver})))
+    item = builders.policy(driver={"version": "2.2.0", **driver})
+    return list(checks.findings(item, builders.variants(item)))
 
 
 def codes(**driver: Any) -> list[str]:

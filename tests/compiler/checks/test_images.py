@@ -14,7 +14,7 @@ SHA = f"sha256:{'0' * 64}"
 def found(name: str = "driver", **component: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a component's image, which is pinned unless the arguments change it."""
     item = builders.policy(**{name: builders.PINNED[name] | component})
-    return list(diagnostics.merged(images.of_component(item, name)))
+    return list(diagnostics.merged(images.of_component(item, name, builders.variants(item))))
 
 
 def codes(name: str = "driver", **component: Any) -> list[str]:

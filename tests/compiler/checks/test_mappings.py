@@ -26,7 +26,8 @@ def policy(*mappings: dict[str, Any], **driver: Any) -> definitions.Policy:
 
 def found(*mappings: dict[str, Any], **driver: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of mappings that hold for any nodes."""
-    return list(diagnostics.merged(checks.findings(policy(*mappings, **driver))))
+    item = policy(*mappings, **driver)
+    return list(diagnostics.merged(checks.findings(item, builders.variants(item))))
 
 
 def codes(*mappings: dict[str, Any], **driver: Any) -> list[str]:
@@ -59,7 +60,7 @@ def node(name: str, kernel: str, *, labels: dict[str, str] | None = None, seen: 
 def test_a_pattern_that_nfd_would_pass_over_is_shown_with_the_part_that_is_wrong(regexp: str, message: str) -> None:
     item = policy({"regexp": regexp})
 
-    (diagnostic,) = checks.findings(item)
+    (diagnostic,) = checks.findings(item, builders.variants(item))
 
     assert (diagnostic.code, diagnostic.message) == ("kernel-pattern", message)
     assert diagnostic.span == item.source.span(*PATH, 0, "regexp")
@@ -68,7 +69,7 @@ def test_a_pattern_that_nfd_would_pass_over_is_shown_with_the_part_that_is_wrong
 def test_a_mapping_behind_one_that_takes_its_kernels_is_shown_by_what_it_takes() -> None:
     item = policy({"regexp": "oe2203"}, {"literal": SP4}, {"regexp": "oe2203sp4"}, {"regexp": "oe2403"})
 
-    literal, regexp = checks.findings(item)
+    literal, regexp = checks.findings(item, builders.variants(item))
 
     assert [literal.code, regexp.code] == ["mapping-never-wins"] * 2
     assert literal.span == item.source.span(*PATH, 1, "literal")
@@ -105,7 +106,7 @@ def test_a_kernel_that_a_mapping_lists_is_one_that_it_takes(
 def test_of_a_list_the_kernel_itself_is_shown() -> None:
     item = policy({"regexp": "oe2203", "kernels": [SP4, OE2403], "version": NAMED})
 
-    (diagnostic,) = checks.findings(item)
+    (diagnostic,) = checks.findings(item, builders.variants(item))
 
     assert diagnostic.span == item.source.span(*PATH, 0, "kernels", 1)
 
@@ -173,7 +174,7 @@ def test_where_images_are_named_after_kernels_every_image_is(
 ) -> None:
     item = policy({"regexp": "oe2203"} | mapping, **driver)
 
-    notes = list(checks.findings(item))
+    notes = list(checks.findings(item, builders.variants(item)))
 
     assert builders.codes(notes) == ([] if shown is None else ["kernel-not-in-image"])
     assert [note.span for note in notes] == (

@@ -35,7 +35,8 @@ def frozen(name: str = "f", **more: Any) -> dict[str, Any]:
 
 def found(*groups: Any, **more: Any) -> list[diagnostics.Diagnostic]:
     """Return the findings of a policy that hold for any nodes."""
-    return list(checks.findings(policy(*groups, **more)))
+    item = policy(*groups, **more)
+    return list(checks.findings(item, builders.variants(item)))
 
 
 def codes(*groups: Any, **more: Any) -> list[str]:
@@ -110,7 +111,7 @@ def test_so_does_a_mapping_with_kernels(mapping: dict[str, Any], message: str) -
 def test_waves_and_frozen_groups_share_their_names_and_the_later_one_is_shown() -> None:
     item = policy([wave("a", percent=5), wave("b", percent=9), wave("a", percent=50)], [frozen("b", nodes=["n"])])
 
-    first, second = checks.findings(item)
+    first, second = checks.findings(item, builders.variants(item))
 
     rollout = ("spec", "driver", "rollout")
     assert [first.code, second.code] == ["duplicate-name"] * 2
@@ -240,7 +241,7 @@ def test_shares_that_never_meet_in_a_cluster_may_be_alike(
     more = {} if second is None else {"clusters": second}
     item = policy([wave("a", percent=5, clusters=first), wave("b", percent=5, **more)])
 
-    assert list(checks.findings(item)) == []
+    assert list(checks.findings(item, builders.variants(item))) == []
     assert builders.codes(said(item, where=where)) == ([] if sound else ["wave-bounds"])
 
 
