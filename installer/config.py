@@ -101,7 +101,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     vendor: shapes.PciId
     """PCI vendor id of the devices."""
     kinds: Annotated[tuple[shapes.Kind, ...], msgspec.Meta(min_length=1)]
-    """Every kind, as the driver is loaded as a whole."""
+    """Every kind, enabled or not: its module may be loaded, and has to be unloaded before the common ones."""
     daemon_set: DaemonSet
     state: Literal["Present", "Absent"]
     driver_version: str
@@ -111,7 +111,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """The pool's mapping; absent: every kernel."""
     source: Source
     modules: Annotated[tuple[shapes.Module, ...], msgspec.Meta(min_length=1)]
-    """In the order of loading; unloaded in reverse."""
+    """The common ones and those of the enabled kinds, in the order of loading; unloaded in reverse."""
     module_parameters: dict[shapes.Module, dict[str, int]] = msgspec.field(default_factory=dict)
     sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
@@ -119,3 +119,8 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     leases: Leases
     metrics: shapes.MetricsEndpoint | None = None
     """Nothing is served without it."""
+
+    @property
+    def all_modules(self) -> tuple[str, ...]:
+        """The modules to load, and after them those of kinds that are not enabled, which may be loaded all the same."""
+        return tuple(dict.fromkeys((*self.modules, *(kind.module for kind in self.kinds))))

@@ -29,12 +29,12 @@ class Store:
         self._source = source
 
     def find(self, digest: str) -> record.Driver | None:
-        """Return the driver of this digest with the options of the config, if it is complete."""
+        """Return the complete driver of this digest and of all modules to load, with the options of the config."""
         folder = self._host.path(paths.DRIVERS)
         for path in sorted(folder.glob("[!.]*/driver.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
-                if driver.digest == digest and driver.id == path.parent.name and self._is_whole(driver):
+                if (driver.digest, driver.id) == (digest, path.parent.name) and self._is_whole(driver):
                     return msgspec.structs.replace(driver, options=desired.options(self._context.settings))
         return None
 
@@ -105,6 +105,8 @@ class Store:
         self._host.remove_folder(paths.BUILD)
 
     def _is_whole(self, driver: record.Driver) -> bool:
+        if driver.wanted and not set(self._context.settings.modules).issubset(driver.wanted):
+            return False  # A kind was enabled since.
         folder = self.folder(driver)
         return all((folder / "modules" / name).is_file() for name in driver.modules) and all(
             os.path.lexists(folder / "libraries" / name) for name in driver.libraries
@@ -134,9 +136,11 @@ class Store:
             self._check(f"{_STAGING}/modules/{name}")
         version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
         ours = paths.modules(context.kernel)
+        # A driver with other modules of the same content gets another folder: a rollback may need the previous one.
+        identity = hashlib.sha256(f"{digest} {' '.join(settings.modules)}".encode()).hexdigest()
         self._close(
             record.Driver(
-                id=f"{settings.source.name}-{version}-{digest[:8]}",
+                id=f"{settings.source.name}-{version}-{identity[:8]}",
                 digest=digest,
                 source=settings.source.name,
                 version=settings.driver_version,
@@ -144,6 +148,7 @@ class Store:
                 modules={name: f"{ours}/{name}" for name in names},
                 packages=tuple(sorted(path.stem for path in (staged / "packages").glob("*.rpm"))),
                 libraries=self._store_libraries(),
+                wanted=settings.modules,
                 options=desired.options(settings),
             )
         )

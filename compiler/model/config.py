@@ -103,7 +103,7 @@ class DriverConfig(NodeProgram):
     """Absent: the pool is for every kernel."""
     source: drivers.Source
     modules: Annotated[tuple[_Module, ...], Field(min_length=1)]
-    """Modules in the order of loading; unloaded in reverse."""
+    """The modules of the enabled kinds and those below them, in the order of loading; unloaded in reverse."""
     moduleParameters: dict[_Module, dict[str, int]] = Field(default_factory=dict)
     sriov: dict[base.DnsLabel, drivers.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""

@@ -5,7 +5,7 @@ They are JSON over several lines, as they stand in pod templates that people rev
 
 import json
 import re
-from typing import Any
+from collections.abc import Iterable
 
 from pydantic import BaseModel
 
@@ -29,6 +29,7 @@ def driver(
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
     spec = pool.driver
+    enabled = assignment.enabled_kinds(policy)
     environment = {variable.name: variable.value for variable in spec.env}
     return _text(
         config.DriverConfig(
@@ -44,9 +45,9 @@ def driver(
             enabledCleanup=spec.enabledCleanup,
             kernels=_kernels(pool.kernels) if pool.kernels else None,
             source=spec.source,
-            modules=(*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS)),
-            moduleParameters=module_parameters(spec),
-            sriov=_present(spec.sriov),
+            modules=(*devices.BASE_MODULES, *(kind.module for kind in enabled)),
+            moduleParameters=_module_parameters(spec, enabled),
+            sriov=_virtual_functions(spec, enabled),
             drain=spec.drain,
             leases=config.Lease(namespace=daemonset.namespace, names=leases),
             metrics=_metrics(spec.metrics),
@@ -93,19 +94,25 @@ def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository
     )
 
 
-def module_parameters(spec: drivers.Driver) -> dict[str, dict[str, int]]:
-    """Return the parameters of every module: the policy's over the defaults.
+def seconds(duration: str) -> int:
+    """Return the seconds in a duration such as 1h30m."""
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
+
+
+def _module_parameters(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, dict[str, int]]:
+    """Return the parameters of the module of each kind: the policy's over the defaults.
 
     uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
     """
     mode = 1 if spec.source.inTree is not None else 2
     defaults = {"uacce_mode": mode, "pf_q_num": devices.PF_QUEUES}
-    return {kind.module: defaults | spec.moduleParameters.get(kind.module, {}) for kind in devices.KINDS}
+    return {kind.module: defaults | spec.moduleParameters.get(kind.module, {}) for kind in kinds}
 
 
-def seconds(duration: str) -> int:
-    """Return the seconds in a duration such as 1h30m."""
-    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
+def _virtual_functions(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, int]:
+    """Return the wanted virtual functions of each kind that the policy names: without its module none can be made."""
+    wanted = {kind.name: getattr(spec.sriov, kind.name) for kind in kinds}
+    return {name: count for name, count in wanted.items() if count is not None}
 
 
 def _version(spec: drivers.Driver) -> str:
@@ -125,10 +132,6 @@ def _kind(kind: devices.Kind) -> config.Kind:
 
 def _metrics(metrics: base.Metrics) -> config.MetricsEndpoint | None:
     return config.MetricsEndpoint(port=metrics.port) if metrics.enabled else None
-
-
-def _present(model: BaseModel) -> dict[str, Any]:
-    return model.model_dump(exclude_none=True)
 
 
 def _text(model: BaseModel) -> str:

@@ -91,7 +91,7 @@ class Rollback:
         # A driver for the kernel of another boot is not loaded. The previous driver of this boot may not have worked,
         # or may have been loaded from elsewhere, so only its files and modules are checked.
         if not faults and kept is not None and kept.kernel == current.kernel and before.touched:
-            faults += [fault.text for fault in verification.in_place(self._settings, current, kept)]
+            faults += [fault.text for fault in verification.in_place(before.loaded, current, kept)]
         lost = sorted(
             set(before.served)
             - {function.address for function in current.functions if function.entry is not None or function.lent}

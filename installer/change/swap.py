@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from installer import config, paths, store
-from installer.decide import change_steps
+from installer.decide import change_steps, desired
 from installer.host import chroot, digests, host_state, kmod, pci, record, rpm
 from runtime import errors
 
@@ -27,7 +27,7 @@ class Swap:
         """Return the steps that unload the driver, if one is loaded."""
         steps = list(self.disable(current))
         if current.loaded:
-            names = ", ".join(reversed([name for name in self._settings.modules if name in current.loaded]))
+            names = ", ".join(reversed([name for name in self._settings.all_modules if name in current.loaded]))
             steps.append(
                 change_steps.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
             )
@@ -158,7 +158,7 @@ class Swap:
 
     def _unload_modules(self) -> None:
         self._refuse_guests()
-        kmod.unload(self._host, reversed(self._settings.modules))
+        kmod.unload(self._host, reversed(self._settings.all_modules))
 
     def _unload(self) -> None:
         # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
@@ -223,7 +223,7 @@ class Swap:
         kmod.index(self._host, host_state.kernel(self._host))
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
-        for module in self._settings.modules:
+        for module in self._settings.all_modules:
             if module in texts:
                 self._host.write(paths.options(module), texts[module])
             else:
@@ -264,15 +264,18 @@ def _loses(function: pci.Function, among: Collection[str] | None) -> bool:
 
 
 def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:
-    """Return the number of virtual functions by physical function: that of the config, else the one before."""
+    """Return the number of virtual functions by physical function: that of the config, else the one before.
+
+    A physical function whose module is not to be loaded can have none.
+    """
     return {
         function.address: settings.sriov.get(function.kind.name, before.get(function.address, 0))
-        for function in current.functions
+        for function in desired.enabled(settings, current.functions)
         if not function.virtual and not function.lent
     }
 
 
 def differing(wanted: Mapping[str, int], current: host_state.HostState) -> dict[str, int]:
-    """Return the wanted numbers of virtual functions that differ from the current ones; 0 if none is wanted."""
-    numbers = {function.address: (function.vfs, wanted.get(function.address, 0)) for function in current.functions}
-    return {address: number for address, (has, number) in numbers.items() if has != number}
+    """Return the wanted numbers of virtual functions that differ from the current ones."""
+    has = {function.address: function.vfs for function in current.functions}
+    return {address: number for address, number in wanted.items() if has.get(address) != number}

@@ -20,10 +20,18 @@ def asked(settings: config.Config, wanted: str) -> str:
 
 
 def modules(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:
-    """Return the modules that the host needs, in the order of loading: the common ones and those of its devices."""
+    """Return the modules that the host needs, in the order of loading: the common ones and those of its devices.
+
+    A device of a kind that is not enabled needs none.
+    """
     kinds = {kind.module for kind in settings.kinds}
     present = {function.kind.module for function in functions}
     return tuple(name for name in settings.modules if name not in kinds or name in present)
+
+
+def enabled(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[pci.Function, ...]:
+    """Return the functions of the enabled kinds: those whose module is to be loaded."""
+    return tuple(function for function in functions if function.kind.module in settings.modules)
 
 
 def options(settings: config.Config) -> dict[str, str]:

@@ -42,19 +42,19 @@ def faults(
     """
     needed = desired.modules(settings, current.functions)
     return (
-        *in_place(settings, current, driver),
+        *_held(needed, driver),
+        *in_place(needed, current, driver),
         *_parameters(settings, needed, current),
         *_entries(settings, current, served),
         *_options(settings, current),
         *_virtual_functions(settings, current),
-        *_nodes(current),
+        *_nodes(settings, current),
     )
 
 
-def in_place(settings: config.Config, current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:
-    """Return the faults that show that the loaded modules are not those of this driver."""
-    needed = desired.modules(settings, current.functions)
-    return (*_files(needed, current, driver), *_loaded(needed, current))
+def in_place(names: Collection[str], current: host_state.HostState, driver: record.Driver) -> tuple[Fault, ...]:
+    """Return the faults that show that the loaded ones of these modules are not those of this driver."""
+    return (*_files(names, current, driver), *_loaded(names, current))
 
 
 def impossible(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
@@ -81,6 +81,13 @@ def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence
         f"{who} can have no virtual functions, and {wanted} are asked for: switch SR-IOV on in the BIOS, or set {field}"
         " to 0."
     )
+
+
+def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
+    """Check that this driver has every module: a kind may have been enabled since it was staged."""
+    for name in needed:
+        if driver.modules and f"{name}.ko" not in driver.modules:
+            yield Fault(sort=Sort.FILES, text=f"The installed driver {driver.version} was staged without {name}.")
 
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
@@ -123,8 +130,9 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
 
 def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
     """Check that devices have entries: /sys/class/uacce may be empty although the modules are loaded."""
+    enabled = desired.enabled(settings, current.functions)
     for kind in settings.kinds:
-        mine = [function for function in current.functions if function.kind == kind and not function.lent]
+        mine = [function for function in enabled if function.kind == kind and not function.lent]
         if not mine or kind.module not in current.loaded or not desired.has_entries(settings, kind.module):
             continue
         if all(function.entry is None for function in mine):
@@ -151,11 +159,11 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
             yield Fault(sort=Sort.VFS, text=text)
 
 
-def _nodes(current: host_state.HostState) -> Iterator[Fault]:
+def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check that users other than root can open the devices, also those that appear later."""
     if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
-    for function in current.entries():
+    for function in desired.enabled(settings, current.entries()):
         mode = function.entry.mode if function.entry is not None else None
         if function.entry is not None and mode is None:
             yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{function.entry.name} is missing.")

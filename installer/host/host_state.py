@@ -62,8 +62,8 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         secure_boot=_secure_boot(host),
         free_bytes=_free_bytes(host),
         functions=pci.functions(host, settings.vendor, settings.kinds),
-        loaded=MappingProxyType(kmod.loaded(host, settings.modules)),
-        files=MappingProxyType(kmod.chosen(host, running, settings.modules)),
+        loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
+        files=MappingProxyType(kmod.chosen(host, running, settings.all_modules)),
         options=MappingProxyType(_options(host, settings)),
         rule=text(host, paths.RULE) == RULE,
         record=record.read(host),
@@ -102,7 +102,7 @@ def _free_bytes(host: chroot.Host) -> int:
 
 
 def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
-    texts = {module: text(host, paths.options(module)) for module in settings.modules}
+    texts = {module: text(host, paths.options(module)) for module in settings.all_modules}
     return {module: text for module, text in texts.items() if text is not None}
 
 

@@ -31,6 +31,8 @@ class Driver(_Kept, frozen=True, kw_only=True):
     """Its packages, as name-version-release.architecture."""
     libraries: dict[str, str] = msgspec.field(default_factory=dict)
     """The files of its folder libraries/, and the SHA-256 of each, or the target of a link after an arrow."""
+    wanted: tuple[str, ...] = ()
+    """The modules that were to be loaded when it was staged; empty in the records of earlier releases, for all."""
     options: dict[str, str] = msgspec.field(default_factory=dict)
     """The texts of the options files, by module."""
 

@@ -81,7 +81,7 @@ def as_json(made: Report) -> str:
             "failures": last.failures,
             "nextTrySeconds": round(made.pause_s),
         },
-        "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in settings.modules],
+        "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in _shown(made)],
         "devices": [_json_device(function) for function in current.functions],
         "holders": list(made.holders),
     }
@@ -128,10 +128,16 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Next", made.coming
 
 
+def _shown(made: Report) -> tuple[str, ...]:
+    """Return the modules to load, and what is loaded of the others."""
+    loaded = made.current.loaded
+    return tuple(name for name in made.settings.all_modules if name in made.settings.modules or name in loaded)
+
+
 def _modules(made: Report) -> str:
     current, home = made.current, f"/lib/modules/{made.current.kernel}/"
     rows = []
-    for name in made.settings.modules:
+    for name in _shown(made):
         module, file = current.loaded.get(name), current.files.get(name)
         values = module.parameters if module else {}
         asked = sorted(made.settings.module_parameters.get(name, {}))

@@ -1,13 +1,16 @@
 """Configs of the programs: each meets its schema, and agrees with the policy."""
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import jsonschema
 import pytest
 
+from compiler import devices
 from compiler.fleet import definitions
 from tests import builders
 
@@ -15,6 +18,7 @@ ANNOTATION = "device.openfuyao.com/config"
 DRIVER = "driver/daemonset-kae-driver-tls.yaml"
 PLUGIN = "device-plugin/daemonset-kae-device-plugin-tls.yaml"
 WATCHER = "watcher/deployment-kae-watcher.yaml"
+EVERY_KIND = MappingProxyType({kind.switch: True for kind in devices.KINDS})
 DIGEST = f"sha256:{'0' * 64}"
 
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -73,9 +77,10 @@ def config(objects: dict[str, Any], path: str, name: str) -> Any:
     return found
 
 
-def driver(**spec: Any) -> Any:
-    """The driver's config."""
-    return config(builders.objects([builders.policy("tls", driver=spec)]), DRIVER, "driver-config")
+def driver(operator: Mapping[str, bool] = EVERY_KIND, **spec: Any) -> Any:
+    """The driver's config in a policy of these kinds."""
+    policy = builders.policy("tls", operator=dict(operator), driver=spec)
+    return config(builders.objects([policy]), DRIVER, "driver-config")
 
 
 def plugin(policy: definitions.Policy) -> Any:
@@ -113,11 +118,23 @@ def test_the_driver_is_told_its_own_names() -> None:
     assert (found["cluster"], found["pool"], found["version"]) == ("east", "tls", 1)
 
 
-def test_modules_are_loaded_from_the_base_up_for_every_kind() -> None:
-    found = driver()
+@pytest.mark.parametrize(
+    ("operator", "modules"),
+    [
+        ({"enabledHPRE": True}, ["hisi_hpre"]),
+        (EVERY_KIND, ["hisi_hpre", "hisi_sec2", "hisi_zip"]),
+        ({"enabledHPRE": False, "enabledZIP": True}, ["hisi_zip"]),
+    ],
+)
+def test_modules_are_those_of_the_enabled_kinds_from_the_base_up(operator: dict[str, bool], modules: list[str]) -> None:
+    found = driver(operator)
 
-    assert found["modules"] == ["uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip"]
-    assert [kind["name"] for kind in found["kinds"]] == ["hpre", "sec", "zip"]
+    assert found["modules"] == ["uacce", "hisi_qm", *modules]
+    assert sorted(found["moduleParameters"]) == modules
+
+
+def test_the_driver_is_told_every_kind_as_it_has_to_unload_their_modules() -> None:
+    assert [kind["name"] for kind in driver()["kinds"]] == ["hpre", "sec", "zip"]
 
 
 @pytest.mark.parametrize(("source", "mode"), [("build", 2), ("prebuilt", 2), ("inTree", 1)])
@@ -135,6 +152,13 @@ def test_a_parameter_of_the_policy_replaces_the_default_of_its_module_alone() ->
         "hisi_sec2": {"pf_q_num": 256, "uacce_mode": 2},
         "hisi_zip": {"perf_mode": 1, "pf_q_num": 512, "uacce_mode": 2},
     }
+
+
+def test_nothing_is_told_of_parameters_and_virtual_functions_of_a_kind_that_is_not_enabled() -> None:
+    found = driver({}, moduleParameters={"hisi_zip": {"pf_q_num": 512}}, sriov={"hpre": 4, "zip": 8})
+
+    assert found["moduleParameters"] == {"hisi_hpre": {"pf_q_num": 256, "uacce_mode": 2}}
+    assert found["sriov"] == {"hpre": 4}
 
 
 def test_virtual_functions_are_told_for_the_kinds_that_the_policy_names() -> None:
