@@ -1,4 +1,4 @@
-"""Exceptions for I/O errors, which only the command line catches."""
+"""Exceptions for I/O errors and refused requests, which only the command line catches."""
 
 
 class WorldError(Exception):
@@ -8,3 +8,7 @@ class WorldError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class RefusedError(WorldError):
+    """A request that its own input makes impossible; `kae` ends as for wrong documents."""

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
         if error.hint:
             sys.stderr.write(f"hint: {wording.escaped(error.hint)}\n")
-        return WORLD
+        return WRONG if isinstance(error, errors.RefusedError) else WORLD
     except BrokenPipeError:
         # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -16,6 +16,7 @@ _EPILOG = """exit codes:
 """
 
 _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux."
+_COLORS = ("auto", "always", "never")
 _SHAPE = "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile`."
 _FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
@@ -26,6 +27,7 @@ def parser() -> parsing.Parser:
     top.set_defaults(module="help", topic=None)
     top.add_argument("-V", "--version", action="version", version=f"kae {__version__}")
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
+    top.add_argument("--color", choices=_COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _compile(commands)
     _plan(commands)
@@ -51,6 +53,7 @@ def _command(commands: "Commands[parsing.Parser]", name: str, text: str, *exampl
     command = commands.add_parser(name, help=text, description=text, epilog=shown)
     # After the command too, as git's users and kubectl's expect of each other's tools.
     command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
+    command.add_argument("--color", choices=_COLORS, default=argparse.SUPPRESS, help="colour findings (default: auto)")
     command.set_defaults(module=module)
     return command
 
@@ -68,6 +71,10 @@ def _sources(command: parsing.Parser) -> None:
 
 def _strict(command: parsing.Parser) -> None:
     command.add_argument("--strict", action="store_true", help="treat warnings as errors")
+
+
+def _quiet(command: parsing.Parser) -> None:
+    command.add_argument("-q", "--quiet", action="store_true", help="print only findings that stop, and exit by code")
 
 
 def _answer(command: parsing.Parser) -> None:
@@ -100,6 +107,7 @@ def _compile(commands: "Commands[parsing.Parser]") -> None:
         default="text",
         help="the format of the findings: text (default) on standard error, the others on standard output",
     )
+    _quiet(command)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     command.add_argument("--output-dir", metavar="DIR", default="output", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
@@ -210,11 +218,14 @@ def _inventory(commands: "Commands[parsing.Parser]") -> None:
     command = _command(
         commands,
         "inventory",
-        "print the canonical NodeInventory of a cluster, or of `kubectl get nodes -o json` on standard input",
-        "kubectl get nodes -o json | kae inventory --cluster east",
-        "kae inventory --cluster east --kubeconfig ~/.kube/config --context east-admin",
+        "take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input",
+        "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
+        "kae inventory --cluster east --context east-admin -o inventory/east.json",
     )
     command.add_argument("--cluster", required=True, metavar="NAME", help="the cluster's name")
+    command.add_argument(
+        "-o", "--output-file", dest="file", metavar="FILE", help="write FILE whole or not at all, instead of printing"
+    )
     _access(command)
 
 
@@ -223,12 +234,13 @@ def _status(commands: "Commands[parsing.Parser]") -> None:
         commands,
         "status",
         "compare a live cluster with the plan and with output/",
-        "kae status --cluster east --kubeconfig ~/.kube/config",
+        "kae status --cluster east",
         "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
     )
     _sources(command)
     _strict(command)
     _answer(command)
+    _quiet(command)
     _access(command)
     command.add_argument("--output-dir", metavar="DIR", default="output", help="compare with DIR instead of output/")
     command.renamed = {**command.renamed, "--output": _FOLDER}

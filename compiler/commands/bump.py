@@ -1,13 +1,7 @@
 """`kae bump`: change one version in a policy's file in place, so that a pull request shows one line."""
 
 import argparse
-import contextlib
-import os
-import stat
-import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, errors, names, schema, wording
@@ -15,7 +9,7 @@ from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.fleet import parse
 from compiler.formats import decode, documents, edits
-from compiler.project import document_files, package_data
+from compiler.project import atomic, document_files, package_data
 
 _LISTS = {
     "wave": ("wave", ("spec", "driver", "rollout", "waves")),
@@ -27,16 +21,6 @@ _LISTS = {
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the version, and print the old one."""
-    try:
-        return _bumped(arguments)
-    except edits.RefusedError as refused:
-        sys.stderr.write(f"kae: {wording.escaped(refused.message)}\n")
-        if refused.hint:
-            sys.stderr.write(f"hint: {wording.escaped(refused.hint)}\n")
-        return cli.WRONG
-
-
-def _bumped(arguments: argparse.Namespace) -> int:
     found, notes = _read(arguments.file)
     if diagnostics.has_errors(notes):
         return _wrong(arguments, notes)
@@ -103,7 +87,7 @@ def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, 
             if known
             else "`kae -C DIR` works in another folder."
         )
-        raise edits.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
+        raise errors.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
     matches = known[wanted]
     if len(matches) > 1:
         positions = wording.listed(
@@ -111,7 +95,7 @@ def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, 
         )
         is_divided = len({source.name for _, source, _ in matches}) > 1
         hint = "Choose a file with --file." if is_divided else "Give each document a file of its own."
-        raise edits.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {positions}.", hint=hint)
+        raise errors.RefusedError(f"policy '{wanted}' is written {len(matches)} times: {positions}.", hint=hint)
     return matches[0]
 
 
@@ -134,7 +118,7 @@ def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path
         if wanted not in known:
             field = wording.dotted(path)
             hint = _hint(wanted, known, f"{field} holds") if known else f"{field} has no entries."
-            raise edits.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
+            raise errors.RefusedError(f"policy '{arguments.policy}' has no {title} '{wanted}'.", hint=hint)
         return f"{title} {wanted}", (*path, known.index(wanted), "version")
     if arguments.device_plugin:
         return "device plugin", ("spec", "devicePlugin", "version")
@@ -142,8 +126,7 @@ def _part(arguments: argparse.Namespace, data: Any) -> tuple[str, documents.Path
 
 
 def _hint(wanted: str, known: Sequence[str], lead: str) -> str:
-    near = wording.nearest(wanted, known)
-    return (f"Did you mean '{near}'? " if near else "") + f"{lead} {wording.listed(known)}."
+    return f"{wording.did_you_mean(wanted, known)} {lead} {wording.listed(known)}.".lstrip()
 
 
 def _value(data: Any, path: documents.Path) -> Any:
@@ -171,18 +154,8 @@ def _brought(
 
 
 def _write(file: document_files.Input, text: str) -> None:
-    """Replace the text of the file atomically, and keep its mode; a link stays a link."""
+    """Replace the text of the file."""
     try:
-        target = file.path.resolve(strict=True)
-        # A hidden file is not read as a document.
-        handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
-        try:
-            with os.fdopen(handle, "wb") as new:
-                new.write(text.encode())
-                os.fchmod(new.fileno(), stat.S_IMODE(target.stat().st_mode))
-            Path(temporary).replace(target)
-        finally:
-            with contextlib.suppress(FileNotFoundError):  # The rename has moved it.
-                Path(temporary).unlink()
+        atomic.write(file.path.resolve(strict=True), text)
     except OSError as error:
         raise errors.WorldError(f"'{file.name}' cannot be written: {error.strerror}.") from error

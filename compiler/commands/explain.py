@@ -13,6 +13,8 @@ from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.project import load
 
+_LIST = "`kae plan` lists all nodes."
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
@@ -43,11 +45,19 @@ def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tupl
         if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
     ]
     if not matches:
-        raise errors.WorldError(f"no inventory holds a node '{wanted}'.", hint="`kae plan` lists all nodes.")
+        near = wording.did_you_mean(wanted, _names(fleet, chosen, is_full=bool(stated)))
+        raise errors.WorldError(f"no inventory holds a node '{wanted}'.", hint=f"{near} {_LIST}".lstrip())
     if len(matches) > 1:
         clusters = wording.listed(cluster.name for cluster in matches)
         raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
     return matches[0], name
+
+
+def _names(fleet: definitions.Fleet, chosen: Sequence[str], *, is_full: bool) -> Iterator[str]:
+    """Yield the nodes of the selected clusters, with their clusters if the names are to be full."""
+    for cluster in fleet.selected(chosen):
+        for node in fleet.inventory(cluster).nodes:
+            yield f"{cluster.name}/{node.name}" if is_full else node.name
 
 
 def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:

@@ -3,15 +3,22 @@
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from compiler import cli, diagnostic_formats, diagnostics
+from compiler import cli, diagnostic_formats, diagnostics, wording
+
+_WRITING = ("bump", "compile")
 
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
     """Return whether the findings end the command: errors, or with --strict any warning."""
-    return any(item.severity == "error" or arguments.strict for item in found)
+    return any(_stops(arguments, item) for item in found)
+
+
+def _stops(arguments: argparse.Namespace, finding: diagnostics.Diagnostic) -> bool:
+    return finding.severity == "error" or getattr(arguments, "strict", False)
 
 
 def show(
@@ -22,6 +29,8 @@ def show(
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error.
     """
+    if getattr(arguments, "quiet", False):
+        found, body = tuple(item for item in found if _stops(arguments, item)), ""
     form = getattr(arguments, "format", "text")
     if arguments.shape != "text":
         sys.stdout.write(diagnostic_formats.answer(arguments.shape, found, **result))
@@ -33,12 +42,38 @@ def show(
         sys.stderr.write(body)
     sys.stdout.flush()
     if form == "text":
-        sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr)))
+        report(arguments, found)
 
 
-def colour(stream: Any) -> bool:
-    """Return whether to print in colour: on terminals, unless NO_COLOR is set (https://no-color.org)."""
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+def report(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> None:
+    """Print the findings for people, and their summary."""
+    sys.stdout.flush()
+    sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr, arguments.color)))
+    sys.stderr.write(_summary(arguments, found))
+
+
+def _summary(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> str:
+    """Return the line below the findings: how many there are, and what follows; nothing without findings."""
+    counts = Counter(item.severity for item in found)
+    if not counts:
+        return ""
+    severities: tuple[diagnostics.Severity, ...] = ("error", "warning")
+    parts = [", ".join(wording.counted(counts[each], each) for each in severities if counts[each])]
+    if getattr(arguments, "strict", False) and not counts["error"]:
+        parts.append("--strict treats warnings as errors")
+    if concluded(arguments, found) and arguments.module in _WRITING and not getattr(arguments, "check", False):
+        parts.append("nothing written")
+    return f"{'; '.join(parts)}\n"
+
+
+def colour(stream: Any, wanted: str = "auto") -> bool:
+    """Return whether to print in colour: as --color says, else NO_COLOR and FORCE_COLOR; else on terminals.
+
+    See https://no-color.org and https://force-color.org.
+    """
+    if wanted != "auto" or os.environ.get("NO_COLOR"):
+        return wanted == "always"
+    return bool(os.environ.get("FORCE_COLOR")) or (stream.isatty() and os.environ.get("TERM") != "dumb")
 
 
 def exit_code(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> int:

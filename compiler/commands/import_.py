@@ -7,7 +7,7 @@ from typing import Any
 
 import pydantic
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema
+from compiler import cli, diagnostics, errors, names, schema
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.migrate import operator_values
@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
         printed = operator_values.text(objects) if objects else ""
     sys.stdout.write(printed)
     sys.stdout.flush()
-    sys.stderr.write(diagnostic_formats.text(diagnostics.merged(found), colour=findings.colour(sys.stderr)))
+    findings.report(arguments, diagnostics.merged(found))
     return cli.FINE if printed else cli.WRONG
 
 

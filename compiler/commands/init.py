@@ -81,7 +81,7 @@ def _said(folder: Path, cluster: str, made: Iterable[str]) -> str:
         lines.append("  git init --initial-branch=main")
     inventory_file = f"{names.INVENTORY}/{cluster}.json"
     lines += [
-        f"  kubectl get nodes -o json | kae inventory --cluster {cluster} > nodes && mv nodes {inventory_file}",
+        f"  kubectl get nodes -o json | kae inventory --cluster {cluster} -o {inventory_file}",
         "  kae compile",
         "  git add --all && git commit",
     ]

@@ -3,33 +3,50 @@
 import argparse
 import dataclasses
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TextIO
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, schema
+from compiler import cli, diagnostics, errors, names, schema, wording
 from compiler.checks import inventory
 from compiler.commands import findings, live
 from compiler.fleet import parse
-from compiler.formats import decode
+from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster
-from compiler.project import document_files, load, package_data
+from compiler.project import atomic, document_files, load, package_data
 
 _KINDS = ("List", "NodeList", "NodeInventory")
-_HINT = "kubectl get nodes -o json | kae inventory --cluster NAME"
+_HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the inventory of the nodes in the cluster, or in the list on standard input."""
+    """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
     name = arguments.cluster
     if not names.is_cluster(name):
         raise errors.WorldError(
             f"'{name}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
         )
-    found = _live(arguments) if _is_live(arguments) else _piped(name)
+    found = _live(arguments) if _is_live(arguments) else _piped(arguments)
     if found is None:
         return cli.WRONG
-    sys.stdout.write(canonical_form.text(found))
+    text = canonical_form.text(found)
+    if arguments.file is None:
+        sys.stdout.write(text)
+    else:
+        _write(Path(arguments.file), text)
+        sys.stdout.write(f"{wording.file_name(arguments.file)}: {wording.counted(len(found.nodes), 'node')}\n")
     return cli.FINE
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        if path.exists() and not path.is_file():
+            raise errors.WorldError(f"'{wording.file_name(str(path))}' is not a regular file.")
+        atomic.write(path, text)
+    except OSError as error:
+        name = wording.file_name(str(path))
+        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
 
 
 def _is_live(arguments: argparse.Namespace) -> bool:
@@ -45,30 +62,45 @@ def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
-def _piped(name: str) -> snapshot.Inventory | None:
+def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
     """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
+    name = arguments.cluster
     source: TextIO | None = sys.stdin  # None where the caller closed it
     if source is None:
-        raise errors.WorldError("nothing is piped into standard input.", hint=_HINT)
+        raise errors.RefusedError("standard input is closed.", hint=_HINT)
     content = source.buffer.read()
+    if not content.strip():
+        raise errors.RefusedError("standard input is empty: the command before the pipe printed nothing.", hint=_HINT)
     # kubectl prints JSON or YAML; the first byte that is no space tells which.
     kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
     found, unreadable = decode.decode(f"stdin.{kind}", content)
+    _require_nodes(found)
     judge = schema.Judge(package_data.schemas())
     judged = [(document, *judge.judge(document)) for document in found]
     nodes = [document for document, kind, faults in judged if kind in _KINDS and not faults]
     faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
     if not diagnostics.has_errors(faults) and not (len(found) == len(nodes) == 1):
-        raise errors.WorldError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
+        raise errors.RefusedError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     shown = diagnostics.merged([*faults, *(fault for document in nodes for fault in inventory.findings(document))])
-    sys.stderr.write(diagnostic_formats.text(shown, colour=findings.colour(sys.stderr)))
+    findings.report(arguments, shown)
     if diagnostics.has_errors(shown) or not nodes:
         return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
     read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(name))
     if read.cluster != name:
-        raise errors.WorldError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
+        raise errors.RefusedError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
     return read
+
+
+def _require_nodes(found: Sequence[documents.Document]) -> None:
+    """Raise RefusedError for a list of other objects, such as the pods of a mistyped `kubectl get`."""
+    for document in found:
+        data = document.data if isinstance(document.data, dict) else {}
+        kind, items = str(data.get("kind")), data.get("items")
+        first = items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else {}
+        held = first.get("kind") if kind == "List" else kind.removesuffix("List")
+        if isinstance(items, list) and isinstance(held, str) and held != "Node":
+            raise errors.RefusedError(f"standard input holds a list of {wording.cut(held)}s, not of Nodes.", hint=_HINT)
 
 
 def _spec(name: str) -> cluster.KAEClusterSpec:

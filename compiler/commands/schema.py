@@ -24,7 +24,10 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.FINE
     if arguments.name not in found:
         known = wording.listed(sorted(found))
-        raise errors.WorldError(f"there is no schema '{arguments.name}'.", hint=f"Known are {known}.")
+        raise errors.WorldError(
+            f"there is no schema '{arguments.name}'.",
+            hint=f"{wording.did_you_mean(arguments.name, found)} Known are {known}.".lstrip(),
+        )
     sys.stdout.write(json_schemas.text(found[arguments.name]))
     return cli.FINE
 

@@ -26,10 +26,6 @@ Splice = tuple[int, int, str]
 """The start and end of the characters that are replaced, and their replacement."""
 
 
-class RefusedError(errors.WorldError):
-    """The documents are written in a form that does not allow the change: a sentence, and an action as hint."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A file as it was read: its name, its text, and its documents."""
@@ -58,8 +54,8 @@ def written(source: Source, index: int, path: documents.Path, value: str) -> Sou
     return Source(name=source.name, text=text, documents=tuple(after))
 
 
-def _misfit(where: str) -> RefusedError:
-    return RefusedError(f"{where} cannot be changed without other changes.", hint="Write it by hand.")
+def _misfit(where: str) -> errors.RefusedError:
+    return errors.RefusedError(f"{where} cannot be changed without other changes.", hint="Write it by hand.")
 
 
 def _plain_data(read: list[documents.Document]) -> list[str]:
@@ -126,7 +122,7 @@ class _Yaml:
         except yaml.YAMLError as error:
             # PyYAML's composer refuses a second anchor of the same name, which YAML allows.
             message = f"{where} cannot be changed: an anchor of the file is defined twice."
-            raise RefusedError(message, hint="Rename one of the anchors.") from error
+            raise errors.RefusedError(message, hint="Rename one of the anchors.") from error
         self.root = nodes[index]
         self.shared = set(_shared(self.root))
 
@@ -145,19 +141,19 @@ class _Yaml:
                     return self._addition(node, head_before, path[depth:], value)
             if inner in self.shared:
                 message = f"{self.where} is shared by an anchor and its aliases."
-                raise RefusedError(message, hint="Write the value out at this position.")
+                raise errors.RefusedError(message, hint="Write the value out at this position.")
             node = inner
         return self._replacement(node, value, is_flow=is_flow)
 
     def _refuse_merged(self, path: documents.Path) -> None:
         if self.document.has(path):
             message = f"{self.where} comes from a merge ('<<'), which other mappings may share."
-            raise RefusedError(message, hint=f"Write '{path[-1]}:' into the mapping itself.")
+            raise errors.RefusedError(message, hint=f"Write '{path[-1]}:' into the mapping itself.")
 
     def _replacement(self, node: Any, value: str, *, is_flow: bool) -> Splice:
         """Return the splice that replaces a scalar, but not its anchor, with the quotes that it had."""
         if node.style in ("|", ">"):
-            raise RefusedError(f"{self.where} is a block scalar.", hint="Write it on one line.")
+            raise errors.RefusedError(f"{self.where} is a block scalar.", hint="Write it on one line.")
         start = node.start_mark.index
         if self.text.startswith("&", start):
             anchor = _ANCHORED.match(self.text, start)

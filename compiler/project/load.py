@@ -34,7 +34,7 @@ def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]
     names = sorted(cluster.name for cluster in known)
     for name in wanted:
         if name not in names:
+            known_names = f"Clusters are {wording.listed(names)}." if names else "No document names a cluster."
             raise errors.WorldError(
-                f"there is no cluster '{name}'.",
-                hint=f"Clusters are {wording.listed(names)}." if names else "No document names a cluster.",
+                f"there is no cluster '{name}'.", hint=f"{wording.did_you_mean(name, names)} {known_names}".lstrip()
             )

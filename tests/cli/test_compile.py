@@ -114,8 +114,13 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(tmp_path: Path) -
     assert not (folder / "output").exists()
 
     usual = project.kae(folder, "compile")
-    assert (usual.code, usual.err) == (0, strict.err)
+    *warnings, summary = usual.err.splitlines()
+    assert (usual.code, [*warnings, f"{summary}; --strict treats warnings as errors; nothing written"]) == (
+        0,
+        strict.err.splitlines(),
+    )
     assert "warning[" in usual.err
+    assert summary.endswith(" warnings")
 
     again = project.kae(folder, "compile", "--strict")
     assert (again.code, again.err) == (1, strict.err)
@@ -143,6 +148,37 @@ def test_a_world_that_is_not_as_it_was_said_to_be_ends_with_3_and_a_hint(
     assert answer.err.startswith("kae: ")
     assert "\nhint: " in answer.err
     assert project.tree(small) == before
+
+
+def test_the_last_line_counts_the_findings_and_says_what_follows(small: Path) -> None:
+    wrong = fleet.POLICY.replace("spec:", "spce:")
+    assert project.kae(small, "compile").err == ""
+
+    project.write(small, {"policies/tls.yaml": wrong})
+    compiled, checked = project.kae(small, "compile"), project.kae(small, "compile", "--check")
+    planned = project.kae(small, "plan")
+
+    assert compiled.err.splitlines()[-1] == "2 errors; nothing written"
+    assert checked.err.splitlines()[-1] == planned.err.splitlines()[-1] == "2 errors"
+
+
+def test_quiet_leaves_what_stops_and_the_exit_code(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+
+    missing = project.kae(folder, "compile", "--check", "-q")
+    fine = project.kae(folder, "compile", "--quiet")
+    strict = project.kae(folder, "compile", "--quiet", "--strict")
+
+    assert (missing.code, missing.out, missing.err) == (4, "", "")
+    assert (fine.code, fine.out, fine.err) == (0, "", "")
+    assert (strict.code, strict.out) == (1, "")
+    assert strict.err == project.kae(folder, "compile", "--strict").err
+
+
+def test_a_misspelt_cluster_is_answered_with_the_nearest_one(small: Path) -> None:
+    answer = project.kae(small, "compile", "--cluster", "eats")
+
+    assert answer.err == "kae: there is no cluster 'eats'.\nhint: Did you mean 'east'? Clusters are east and west.\n"
 
 
 def test_a_folder_without_documents_ends_with_3(tmp_path: Path) -> None:

@@ -70,14 +70,16 @@ def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        ("", 3, "one list of nodes"),
-        (fleet.POLICY, 3, "one list of nodes"),
+        ("", 1, "kae: standard input is empty: the command before the pipe printed nothing.\nhint: Run: kubectl"),
+        (" \n", 1, "standard input is empty"),
+        (fleet.POLICY, 1, "one list of nodes"),
         (f"{fleet.listed()}\n---\n{fleet.listed()}".replace("{", " {", 1), 1, "stdin.json"),
-        (canonical_form.text(builders.reduced()).replace('"east"', '"west"'), 3, "of cluster 'west', not of 'east'"),
+        (canonical_form.text(builders.reduced()).replace('"east"', '"west"'), 1, "of cluster 'west', not of 'east'"),
         ("The connection to the server localhost:8080 was refused\n", 1, "stdin.yaml:1:1: error"),
         ('{"kind":', 1, "stdin.json:1:9: error[json-syntax]"),
         (fleet.listed((fleet.NODES[0], fleet.NODES[0])), 1, "error[duplicate-node]"),
-        ('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}', 1, "error[unknown-kind]"),
+        ('{"apiVersion": "v1", "kind": "List", "items": [{"kind": "Pod"}]}', 1, "holds a list of Pods, not of Nodes."),
+        ('{"apiVersion": "v1", "kind": "PodList", "items": []}', 1, "holds a list of Pods, not of Nodes."),
     ],
 )
 def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
@@ -89,6 +91,44 @@ def test_what_is_no_list_of_nodes_prints_nothing_and_says_why(
 
     assert (answer.code, answer.out) == (code, "")
     assert words in answer.err
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "inventory/east.json"
+    project.write(tmp_path, {"inventory/east.json": "before\n"})
+    path.chmod(0o640)
+    call = ("inventory", "--cluster", "east", "-o", "inventory/east.json")
+
+    for wrong in ("", fleet.POLICY, fleet.listed((fleet.NODES[0], fleet.NODES[0]))):
+        piped(monkeypatch, wrong)
+        assert project.kae(tmp_path, *call).code == 1
+        assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}
+    piped(monkeypatch, fleet.listed())
+    answer = project.kae(tmp_path, *call)
+
+    assert (answer.code, answer.out, answer.err) == (0, f"inventory/east.json: {len(fleet.NODES)} nodes\n", "")
+    assert path.read_text() == canonical_form.text(builders.reduced(*fleet.NODES))
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert list(project.tree(tmp_path)) == ["inventory/east.json"]
+
+
+def test_a_new_file_has_the_mode_of_any_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "usual").touch()
+    piped(monkeypatch, fleet.listed())
+
+    project.kae(tmp_path, "inventory", "--cluster", "east", "-o", "east.json")
+
+    assert (tmp_path / "east.json").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+@pytest.mark.parametrize("file", ["nowhere/east.json", ".", "/dev/full"])
+def test_a_file_that_cannot_be_written_ends_with_3(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, fleet.listed())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east", "-o", file)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith(f"kae: '{file}' ")
 
 
 @pytest.mark.parametrize("name", ["East", "a/b", "..", ""])

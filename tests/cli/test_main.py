@@ -195,17 +195,35 @@ class Stream:
         (True, {"NO_COLOR": "1"}, False),
         (True, {"NO_COLOR": ""}, True),
         (True, {"TERM": "dumb"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": ""}, False),
+        (True, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
     ],
 )
 def test_colour_is_for_terminals_of_people_who_want_it(
     terminal: bool, variables: dict[str, str], coloured: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("FORCE_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
 
     assert findings.colour(Stream(terminal)) is coloured
+
+
+@pytest.mark.parametrize(("option", "coloured"), [("always", True), ("never", False), ("auto", False)])
+def test_an_option_for_colour_is_stronger_than_the_environment(
+    option: str, coloured: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR" if coloured else "FORCE_COLOR", "" if option == "auto" else "1")
+    folder = project.write(fleet.small(tmp_path), {"policies/wrong.yaml": "a: 1\n"})
+
+    before = project.kae(folder, "--color", option, "compile")
+    after = project.kae(folder, "compile", "--color", option)
+
+    assert ("\x1b[" in before.err) is coloured
+    assert before == after
 
 
 def test_no_document_can_repaint_the_terminal(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from compiler import errors
 from compiler.formats import decode, edits
 
 VERSION = ("spec", "driver", "version")
@@ -242,7 +243,7 @@ def test_json_takes_any_string(value: str) -> None:
     ],
 )
 def test_what_no_single_edit_can_change_is_refused(text: str, words: str) -> None:
-    with pytest.raises(edits.RefusedError) as refused:
+    with pytest.raises(errors.RefusedError) as refused:
         edited(text)
 
     assert words in refused.value.message

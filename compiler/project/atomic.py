@@ -1,0 +1,31 @@
+"""Writing one file whole, or not at all."""
+
+import contextlib
+import os
+import stat
+import tempfile
+from pathlib import Path
+
+
+def write(path: Path, text: str) -> None:
+    """Replace the text of a file, or make the file; a link stays a link, and the mode stays. Raises OSError."""
+    target = path.resolve()
+    # A hidden file is not read as a document.
+    handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as new:
+            new.write(text.encode())
+            os.fchmod(new.fileno(), _mode(target))
+        Path(temporary).replace(target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):  # The rename has moved it.
+            Path(temporary).unlink()
+
+
+def _mode(path: Path) -> int:
+    """Return the mode of a file; for one that does not exist, that of any new file."""
+    with contextlib.suppress(FileNotFoundError):
+        return stat.S_IMODE(path.stat().st_mode)
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
