@@ -158,8 +158,8 @@ def test_the_last_line_counts_the_findings_and_says_what_follows(small: Path) ->
     compiled, checked = project.kae(small, "compile"), project.kae(small, "compile", "--check")
     planned = project.kae(small, "plan")
 
-    assert compiled.err.splitlines()[-1] == "2 errors; nothing written"
-    assert checked.err.splitlines()[-1] == planned.err.splitlines()[-1] == "2 errors"
+    assert compiled.err.splitlines()[-1] == "1 error; nothing written"
+    assert checked.err.splitlines()[-1] == planned.err.splitlines()[-1] == "1 error"
 
 
 def test_quiet_leaves_what_stops_and_the_exit_code(tmp_path: Path) -> None:

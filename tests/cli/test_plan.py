@@ -120,7 +120,7 @@ def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> 
     usual, strict = project.kae(folder, "plan"), project.kae(folder, "plan", "--strict")
 
     assert (usual.code, strict.code, strict.out) == (0, 1, "")
-    assert strict.err == usual.err
+    assert strict.err == usual.err.removesuffix("\n") + "; --strict treats warnings as errors\n"
 
 
 def test_a_mistake_leaves_nothing_to_plan(tmp_path: Path) -> None:
