@@ -106,7 +106,6 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
         engine=spec.gitops.engine,
-        keep_crds=not spec.crd.cleanup,
         manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
         bootstrap=tuple(gitops.bootstrap(planned.cluster)),
     )

@@ -46,9 +46,9 @@ _NAMESPACED_KINDS = (
 """Every kind that the compiler can emit, so that a component that is enabled later needs no new AppProject."""
 
 
-def annotated(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) -> dict[str, Any]:
+def annotated(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> dict[str, Any]:
     """Return the object with the annotations that its engine reads."""
-    extra = {} if engine == "none" else annotations(data, engine, keep_crds=keep_crds)
+    extra = {} if engine == "none" else annotations(data, engine, kept=kept)
     if not extra:
         return dict(data)
     metadata = dict(data["metadata"])
@@ -56,10 +56,9 @@ def annotated(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) ->
     return {**data, "metadata": metadata}
 
 
-def annotations(data: Mapping[str, Any], engine: ir.Engine, *, keep_crds: bool) -> dict[str, str]:
-    """Return the annotations of an object for its engine."""
+def annotations(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> dict[str, str]:
+    """Return the annotations of an object for its engine, which does not delete an object that is `kept`."""
     kind = data["kind"]
-    kept = kind == "Namespace" or (kind == "CustomResourceDefinition" and keep_crds)
     if engine == "flux":
         added = {f"{_FLUX}/prune": "disabled"} if kept else {}
         if _has_variables(data):

@@ -150,15 +150,15 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAccess:
-    """The permissions of a cluster's driver installers: one ServiceAccount for all policies."""
+    """Permissions of a cluster's driver installers, which share one ServiceAccount."""
 
+    name: str
+    """The name of the Role and of its binding."""
     namespace: str
     leases: tuple[str, ...]
-    """The Leases that pace the swaps, of every policy."""
+    """The Leases that pace the swaps."""
     daemonsets: tuple[str, ...]
     """The DaemonSets that an installer may ask for: its own, before it cleans up."""
-    evicts: bool
-    """True when any policy drains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +304,8 @@ class Manifest:
     component: str
     template: str
     value: Any
+    kept: bool = False
+    """True when a GitOps engine must not delete the object after it has left the output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,8 +315,6 @@ class ClusterPlan:
     name: str
     has_nodes: bool
     engine: Engine
-    keep_crds: bool
-    """True when the GitOps engine must never delete NFD's definitions."""
     manifests: tuple[Manifest, ...]
     bootstrap: tuple[Manifest, ...]
 

@@ -36,7 +36,7 @@ class Object:
 def objects(plan: ir.ClusterPlan, render: Render) -> tuple[Object, ...]:
     """Return every object of a cluster, sorted by path, with the annotations of its GitOps engine."""
     rendered = [
-        _object(manifest, gitops.annotated(render(manifest), plan.engine, keep_crds=plan.keep_crds))
+        _object(manifest, gitops.annotated(render(manifest), plan.engine, kept=manifest.kept))
         for manifest in plan.manifests
     ]
     rendered.extend(_object(manifest, render(manifest)) for manifest in plan.bootstrap)

@@ -47,12 +47,12 @@ def device_plugin_name(policy_name: str) -> str:
 def _namespace(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
     if cluster.spec.namespaceManaged:
         value = ir.Namespace(name=cluster.spec.namespace, privileged=cluster.spec.psa.enabled)
-        yield ir.Manifest(component="namespace", template="namespace.yaml", value=value)
+        yield ir.Manifest(component="namespace", template="namespace.yaml", value=value, kept=True)
 
 
-def _all(component: str, templates: Iterable[str], value: Any) -> Iterator[ir.Manifest]:
+def _all(component: str, templates: Iterable[str], value: Any, *, kept: bool = False) -> Iterator[ir.Manifest]:
     for template in templates:
-        yield ir.Manifest(component=component, template=f"{template}.yaml", value=value)
+        yield ir.Manifest(component=component, template=f"{template}.yaml", value=value, kept=kept)
 
 
 _CRDS = (
@@ -82,7 +82,7 @@ def _nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -
             tolerations=own,
             worker_tolerations=tuple(dict.fromkeys((*own, *theirs))),
         )
-        yield from _all("crds", _CRDS, value)
+        yield from _all("crds", _CRDS, value, kept=not cluster.spec.crd.cleanup)
         yield from _all("nfd", _NFD, value)
 
 
@@ -90,25 +90,45 @@ def _drivers(
     cluster: definitions.Cluster, divisions: Sequence[pools.Division], *, guarded: bool
 ) -> Iterator[ir.Manifest]:
     served = tuple(division for division in divisions if division.policy.spec.driver.enabled)
-    if not served:
-        return
-    access = ir.DriverAccess(
-        namespace=cluster.spec.namespace,
-        leases=tuple(sorted(lease for division in served for lease in _leases(division.policy))),
-        daemonsets=tuple(driver_name(division.policy.name, pool) for division in served for pool in division.pools),
-        evicts=any(division.policy.spec.driver.drain.enabled for division in served),
-    )
-    yield from _all("driver", ("serviceaccount-kae-driver", "role-kae-driver", "rolebinding-kae-driver"), access)
-    if access.evicts:
-        yield from _all("driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), access)
-        if guarded:
-            guard = ir.Guard(namespace=cluster.spec.namespace)
-            templates = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
-            yield from _all("guard", templates, guard)
+    yield from _driver_access(cluster.spec.namespace, served, guarded=guarded)
     for division in served:
         for pool in division.pools:
             value = _driver_pool(cluster, division.policy, pool)
             yield ir.Manifest(component="driver", template="daemonset.yaml", value=value)
+
+
+def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
+    """Yield the permissions of the installers; those that a cleanup needs outlive their policy.
+
+    An installer that cleans up asks after its policy has left the output. So its policy has a Role of its own: one for
+    several policies would still be there, but without its names.
+    """
+    if not served:
+        return
+    cleaning = tuple(division for division in served if division.policy.spec.driver.enabledCleanup)
+    others = tuple(division for division in served if division not in cleaning)
+    roles = (
+        *([_role(names.DRIVER, namespace, others)] if others else ()),
+        *(_role(driver_name(division.policy.name), namespace, (division,)) for division in cleaning),
+    )
+    yield from _all("driver", ("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning))
+    for role in roles:
+        yield from _all("driver", ("role-kae-driver", "rolebinding-kae-driver"), role, kept=role.name != names.DRIVER)
+    if any(division.policy.spec.driver.drain.enabled for division in served):
+        kept = any(division.policy.spec.driver.drain.enabled for division in cleaning)
+        yield from _all("driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), roles[0], kept=kept)
+        if guarded:
+            templates = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
+            yield from _all("guard", templates, ir.Guard(namespace=namespace), kept=kept)
+
+
+def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.DriverAccess:
+    return ir.DriverAccess(
+        name=name,
+        namespace=namespace,
+        leases=tuple(sorted(lease for division in served for lease in _leases(division.policy))),
+        daemonsets=tuple(driver_name(division.policy.name, pool) for division in served for pool in division.pools),
+    )
 
 
 def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> ir.DriverPool:

@@ -23,10 +23,10 @@ SOCKETS = "/var/lib/kubelet/plugins_registry"
 
 NAMESPACE = ir.Namespace(name="kae-operator", privileged=True)
 ACCESS = ir.DriverAccess(
+    name="kae-driver",
     namespace="kae-operator",
     leases=("kae-driver-tls-1", "kae-driver-tls-2"),
     daemonsets=("kae-driver-tls",),
-    evicts=True,
 )
 POOL = ir.DriverPool(
     namespace="kae-operator",

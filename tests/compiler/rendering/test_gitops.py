@@ -104,6 +104,43 @@ def test_the_namespace_is_never_pruned_and_definitions_only_where_that_is_wanted
     assert never == kept
 
 
+def kept(engine: str, *policies: definitions.Policy) -> set[str]:
+    """The files of the driver whose objects the engine does not delete when they leave the output."""
+    return {
+        path.partition("/")[2].removesuffix(".yaml")
+        for path, data in applied(engine, *policies).items()
+        if path.startswith(("driver/", "guard/"))
+        and (annotations(data).get(SYNC) == "Prune=false,Delete=false" or annotations(data).get(PRUNE) == "disabled")
+    }
+
+
+TLS = {"nodeSelector": {"matchLabels": {"pool": "tls"}}}
+CLEANS = builders.policy("tls", **TLS, driver={"enabledCleanup": True})
+CLEANS_WITHOUT_A_DRAIN = builders.policy("tls", **TLS, driver={"enabledCleanup": True, "drain": {"enabled": False}})
+OTHER = builders.policy("vm", nodeSelector={"matchLabels": {"pool": "vm"}})
+ROLE = {"serviceaccount-kae-driver", "role-kae-driver-tls", "rolebinding-kae-driver-tls"}
+EVICTION = {
+    *("clusterrole-kae-driver", "clusterrolebinding-kae-driver"),
+    *("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver"),
+}
+
+
+@pytest.mark.parametrize("engine", ["argocd", "flux"])
+@pytest.mark.parametrize(
+    ("policies", "rights"),
+    [
+        ((OTHER,), set()),
+        ((CLEANS,), ROLE | EVICTION),
+        ((CLEANS, OTHER), ROLE | EVICTION),
+        ((CLEANS_WITHOUT_A_DRAIN, OTHER), ROLE),
+    ],
+)
+def test_the_rights_of_a_cleanup_outlive_its_policy(
+    engine: str, policies: tuple[definitions.Policy, ...], rights: set[str]
+) -> None:
+    assert kept(engine, *policies) == rights
+
+
 def test_what_argo_cd_keeps_is_no_difference_to_it() -> None:
     compared = {data["kind"] for data in applied("argocd").values() if COMPARE in annotations(data)}
 
@@ -127,7 +164,7 @@ def test_each_engine_gets_its_own_annotations_only() -> None:
 def test_an_annotation_of_the_object_itself_stays() -> None:
     data = {"kind": "Namespace", "metadata": {"name": "x", "annotations": {"own": "1"}}}
 
-    found = gitops.annotated(data, "argocd", keep_crds=True)
+    found = gitops.annotated(data, "argocd", kept=True)
 
     assert found["metadata"]["annotations"]["own"] == "1"
     assert data["metadata"] == {"name": "x", "annotations": {"own": "1"}}

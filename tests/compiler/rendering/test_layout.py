@@ -21,7 +21,6 @@ def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree
         name="east",
         has_nodes=True,
         engine="none",
-        keep_crds=False,
         manifests=tuple(manifest(*item) for item in objects),
         bootstrap=tuple(manifest(*item) for item in bootstrap),
     )

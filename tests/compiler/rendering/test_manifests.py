@@ -104,6 +104,20 @@ def test_the_leases_of_no_two_policies_are_the_same() -> None:
     assert len(set(names)) == len(names) == 14
 
 
+def test_a_policy_that_cleans_up_has_a_role_whose_names_stay_when_it_goes() -> None:
+    cleans = builders.policy("a", nodeSelector={"matchLabels": {"pool": "a"}}, driver={"enabledCleanup": True})
+    found = compiled(cleans, builders.selecting("b", pool="b"))
+
+    for policy, name in (("a", "kae-driver-a"), ("b", "kae-driver")):
+        role, binding = (found[f"driver/{kind}-{name}.yaml"] for kind in ("role", "rolebinding"))
+        assert [rule["resourceNames"] for rule in role["rules"] if rule["verbs"] != ["create"]] == [
+            [f"kae-driver-{policy}-1"],
+            [f"kae-driver-{policy}"],
+        ]
+        assert binding["roleRef"]["name"] == role["metadata"]["name"] == name
+        assert binding["subjects"][0]["name"] == "kae-driver"
+
+
 def test_workers_of_nfd_tolerate_what_any_policy_tolerates() -> None:
     own = {"key": "own", "operator": "Exists"}
     theirs = {"key": "dedicated", "value": "tls", "effect": "NoSchedule"}
