@@ -103,6 +103,8 @@ CODES: Mapping[str, Code] = MappingProxyType(
         # Rules beyond the schemas.
         "duplicate-policy": _error("A policy's name is unique in a cluster."),
         "duplicate-cluster": _error("One KAECluster declares a cluster."),
+        "cluster-undeclared": _error("If a project has a KAECluster, every cluster with an inventory has one."),
+        "cluster-unknown": _error("A policy's clusters name clusters of the project."),
         "duplicate-inventory": _error("A cluster has one inventory."),
         "duplicate-node": _error("An inventory has each node once."),
         "duplicate-name": _error("The names in a list are unique."),
@@ -151,7 +153,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "mutable-tag": _warning("An image is pinned by a version or a digest."),
         "no-cluster": _warning("There is a cluster for every policy."),
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),
-        "cluster-unknown": _warning("Every item of a policy's clusters matches a cluster."),
+        "glob-unmatched": _warning("Every glob in a policy's clusters matches a cluster."),
         "bootstrap-incomplete": _warning("A GitOps engine has a repository to apply from."),
         "cluster-removed": _warning("A cluster with output still has documents."),
         "kubernetes-version-unknown": _warning("The KAECluster or the inventory states the Kubernetes release."),

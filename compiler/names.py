@@ -35,6 +35,11 @@ def stem(file: str) -> str:
     return file.rpartition("/")[2].rpartition(".")[0]
 
 
+def is_glob(name: str) -> bool:
+    """Return whether a name has a character that a shell glob gives a meaning; no name of a cluster has one."""
+    return any(character in name for character in "*?[")
+
+
 def glob_matches(glob: str, cluster: str) -> bool:
     """Return whether a name or shell glob matches the cluster."""
     return fnmatch.fnmatchcase(cluster, glob)

@@ -57,9 +57,9 @@ def read(
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster)),
         *fleet_checks.findings(fleet, clusters, inventories),
     )
-    if diagnostics.has_errors(findings):
-        return replace(fleet, sound=False), findings
-    return fleet, (*findings, *fleet_checks.unused(fleet))
+    if not diagnostics.has_errors(findings):
+        findings = (*findings, *fleet_checks.clusters(fleet, inventories))
+    return replace(fleet, sound=not diagnostics.has_errors(findings)), findings
 
 
 def _judged(document: documents.Document, judge: schema.Judge) -> _Judged:

@@ -2,10 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import names, repeats, wording
+from compiler import API_VERSION, names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.formats import documents
+
+_MOST = 20
+"""Clusters that a finding lists."""
 
 
 def findings(
@@ -20,12 +23,43 @@ def findings(
     yield from shared_projects(fleet.clusters)
 
 
-def unused(fleet: definitions.Fleet) -> Iterator[Diagnostic]:
-    """Yield the parts of policies that apply to no cluster of a fleet without errors."""
+def clusters(fleet: definitions.Fleet, inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """Yield the clusters that documents name and nothing declares, in a fleet without errors.
+
+    A refused document may be the one that declares the cluster. `inventories` are those of `findings`.
+    """
+    declared = [cluster.name for cluster in fleet.clusters if cluster.source]
+    if declared:
+        yield from undeclared_clusters(declared, inventories)
     if fleet.clusters:
         yield from unknown_clusters(fleet.policies, [cluster.name for cluster in fleet.clusters])
     else:
         yield from uncovered_policies(fleet.policies)
+
+
+def undeclared_clusters(declared: Sequence[str], inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
+    """If a project has a KAECluster, every cluster with an inventory has one."""
+    for name, file in sorted(inventories):
+        if name not in declared:
+            yield undeclared(name, Span(file=file), declared)
+
+
+def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
+    """Return the finding on a cluster without KAECluster."""
+    document = f'{{apiVersion: {API_VERSION}, kind: KAECluster, metadata: {{name: "{name}"}}}}'
+    return Diagnostic(
+        code="cluster-undeclared",
+        span=span,
+        message=f"No KAECluster declares cluster '{name}'{_meant(name, declared)}",
+        notes=("The defaults of its namespace, its GitOps engine and every other setting would apply.",),
+        hint=f"Correct the name, delete the inventory, or write {document} to a file in {names.POLICIES}/.",
+    )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about an unknown cluster: with the nearest name if there is one."""
+    near = wording.nearest(name, known)
+    return f"; did you mean '{near}'?" if near else "."
 
 
 def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
@@ -86,23 +120,27 @@ def uncovered_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
 
 
 def unknown_clusters(policies: Iterable[definitions.Policy], clusters: Sequence[str]) -> Iterator[Diagnostic]:
-    """Every item of a `clusters` list in a policy matches a cluster."""
+    """Every item of a `clusters` list in a policy matches a cluster; a glob may be for clusters that join later."""
+    noun = "cluster is" if len(clusters) == 1 else "clusters are"
+    known = f"The known {noun}: {wording.listed(sorted(clusters), most=_MOST)}."
     for policy in policies:
-        for path, globs in _globs(policy):
-            for index, glob in enumerate(globs):
-                if not any(names.glob_matches(glob, name) for name in clusters):
-                    noun = "cluster is" if len(clusters) == 1 else "clusters are"
-                    yield Diagnostic(
-                        code="cluster-unknown",
-                        span=policy.source.span(*path, index),
-                        message=f"'{glob}' matches no cluster.",
-                        notes=(f"The known {noun}: {wording.listed(sorted(clusters))}.",),
-                        hint="Correct it, or add the cluster's KAECluster or inventory.",
-                    )
+        for path, index, glob in _globs(policy):
+            if any(names.glob_matches(glob, name) for name in clusters):
+                continue
+            if names.is_glob(glob):
+                code, message = "glob-unmatched", f"'{glob}' matches no cluster."
+                hint = "Correct it, or keep it for clusters that join later."
+            else:
+                code, message = "cluster-unknown", f"There is no cluster '{glob}'{_meant(glob, clusters)}"
+                hint = "Correct the name, remove it, or add the cluster's KAECluster or inventory."
+            yield Diagnostic(
+                code=code, span=policy.source.span(*path, index), message=message, notes=(known,), hint=hint
+            )
 
 
-def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
-    """Yield every list of clusters in a policy, with its path."""
-    yield ("spec", "clusters"), policy.spec.clusters or ()
-    for path, group in policy.groups:
-        yield (*path, "clusters"), group.clusters or ()
+def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, int, str]]:
+    """Yield every item of the lists of clusters in a policy, with the path of its list and its index."""
+    groups = (((*path, "clusters"), group.clusters) for path, group in policy.groups)
+    for path, globs in ((("spec", "clusters"), policy.spec.clusters), *groups):
+        for index, glob in enumerate(globs or ()):
+            yield path, index, glob

@@ -35,6 +35,12 @@ spec:
   devicePlugin:
     version: 1.4.1
 """
+EAST = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata:
+  name: east
+"""
 CLUSTER = """\
 apiVersion: device.openfuyao.com/v1alpha1
 kind: KAECluster
@@ -69,6 +75,7 @@ def small(folder: Path) -> Path:
         {
             "policies/tls.yaml": POLICY,
             "policies/rest.yaml": REST,
+            "policies/east.yaml": EAST,
             "policies/west.yaml": CLUSTER,
             "inventory/east.json": listed(NODES[:1]),
         },

@@ -47,9 +47,34 @@ def names(fleet: definitions.Fleet) -> list[str]:
 def test_a_cluster_is_what_has_a_document_or_an_inventory() -> None:
     fleet, codes = read(cluster("west"), nodes(builders.kubernetes_node()))
 
-    assert (names(fleet), codes) == (["east", "west"], [])
+    assert (names(fleet), codes) == (["east", "west"], ["cluster-undeclared"])
     assert fleet.clusters[0].spec == builders.cluster().spec
     assert fleet.inventory(fleet.clusters[1]).nodes == ()
+
+
+def test_without_any_kaecluster_an_inventory_is_enough() -> None:
+    fleet, codes = read(
+        nodes(builders.kubernetes_node()), nodes(builders.kubernetes_node(), file="inventory/west.json")
+    )
+
+    assert (names(fleet), codes) == (["east", "west"], [])
+
+
+def test_a_kaecluster_that_is_refused_leaves_no_inventory_undeclared() -> None:
+    refused = builders.document(builders.raw("KAECluster", "east", {"nfds": {}}), "policies/east.yaml")
+
+    assert read(refused, cluster("west"), nodes(builders.kubernetes_node()))[1] == ["unknown-field"]
+
+
+def test_an_inventory_that_was_found_sound_before_is_undeclared_too() -> None:
+    assert read(cluster("west"), east="east")[1] == ["cluster-undeclared"]
+
+
+def test_a_cluster_that_nothing_declares_gives_no_reason_to_speak_of_nodes() -> None:
+    for found in ([policy(clusters=["eats"]), cluster()], [policy(), cluster("west"), canonical()]):
+        fleet, codes = read(*found)
+
+        assert (len(codes), fleet.sound) == (1, False)
 
 
 def test_a_file_that_was_found_sound_before_still_makes_a_cluster() -> None:

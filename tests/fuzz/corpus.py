@@ -49,8 +49,16 @@ def _fleet() -> Iterator[Seed]:
         files = {name: (ROOT / name).read_bytes() for name in names}
         nodes = f"inventory/{cluster}.json"
         files[nodes] = _few((ROOT / nodes).read_bytes())
+        files |= _declared(*(other for other in ("east", "west") if other != cluster))
         for name in (*names, nodes):
             yield Seed(f"{cluster}/{name}", files, name)
+
+
+def _declared(*clusters: str) -> dict[str, bytes]:
+    """The least that declares the clusters that policies name."""
+    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAECluster\n"
+    text = "---\n".join(f"{head}metadata: {{name: {cluster}}}\n" for cluster in clusters)
+    return {"policies/declared.yaml": text.encode()}
 
 
 def _few(content: bytes) -> bytes:
@@ -67,7 +75,7 @@ def _few(content: bytes) -> bytes:
 
 def _raw() -> Iterator[Seed]:
     """Nodes as kubectl prints them, as JSON and as YAML."""
-    policy = {"policies/tls.yaml": (ROOT / "policies/tls.yaml").read_bytes()}
+    policy = {"policies/tls.yaml": (ROOT / "policies/tls.yaml").read_bytes(), **_declared("east", "west")}
     items = [_slim(node) for node in fleets.nodes(2)]
     answer = {"apiVersion": "v1", "kind": "List", "items": items, "metadata": {"resourceVersion": ""}}
     texts = {"json": json.dumps(answer, indent=2), "yaml": yaml.dump(answer, Dumper=yaml.CSafeDumper)}
@@ -101,7 +109,7 @@ def _pools() -> Iterator[Seed]:
         "inventory/east.json": json.dumps(answer).encode(),
     }
     for name in files:
-        yield Seed(f"pools/{name}", files, name)
+        yield Seed(f"pools/{name}", files | _declared("east", "west"), name)
 
 
 def _golden() -> Iterator[Seed]:

@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from compiler import diagnostics
 from compiler.checks import fleet
+from compiler.formats import decode
 from tests import builders
 
 REPOSITORY = {"url": "https://git.test/fleet.git"}
@@ -27,13 +29,59 @@ def test_a_cluster_has_one_inventory_in_one_file_or_in_two(second: str) -> None:
     assert (found.code, found.span.file) == ("duplicate-inventory", second)
 
 
-def test_every_glob_of_clusters_means_one() -> None:
-    policies = [builders.policy("a", clusters=["east", "we*"]), builders.policy("b", clusters=["north", "*"])]
+@pytest.mark.parametrize("place", ["policy", "wave", "frozen"])
+def test_a_literal_name_of_a_list_is_a_cluster(place: str) -> None:
+    sick = {"name": "sick", "nodes": ["a"], "version": "2.1.0", "clusters": ["eats"]}
+    specs: dict[str, dict[str, Any]] = {
+        "policy": {"clusters": ["east", "eats"]},
+        "wave": {"driver": {"rollout": {"waves": [{"name": "w", "percent": 5, "clusters": ["eats"]}]}}},
+        "frozen": {"driver": {"rollout": {"frozen": [sick]}}},
+    }
 
-    (found,) = fleet.unknown_clusters(policies, ["east", "west"])
+    (found,) = fleet.unknown_clusters([builders.policy(**specs[place])], ["east", "west"])
 
-    assert found.code == "cluster-unknown"
-    assert "'north'" in found.message
+    assert (found.code, found.severity) == ("cluster-unknown", "error")
+    assert found.message == "There is no cluster 'eats'; did you mean 'east'?"
+
+
+def test_a_name_that_is_like_no_other_is_corrected_by_nobody() -> None:
+    (found,) = fleet.unknown_clusters([builders.policy(clusters=["north-7"])], ["east", "west"])
+
+    assert found.message == "There is no cluster 'north-7'."
+
+
+@pytest.mark.parametrize("glob", ["lab-*", "lab?", "[lx]ab"])
+def test_a_glob_may_wait_for_its_clusters(glob: str) -> None:
+    (found,) = fleet.unknown_clusters([builders.policy(clusters=[glob, "we*"])], ["east", "west"])
+
+    assert (found.code, found.severity) == ("glob-unmatched", "warning")
+    assert f"'{glob}'" in found.message
+
+
+def test_a_long_list_of_clusters_is_cut() -> None:
+    (found,) = fleet.unknown_clusters([builders.policy(clusters=["x"])], [f"c{number:02}" for number in range(50)])
+
+    assert found.notes[0].endswith("c19 and 30 more.")
+
+
+def test_every_inventory_belongs_to_a_declared_cluster() -> None:
+    inventories = [("east", "inventory/east.json"), ("wets", "inventory/wets.json")]
+
+    (found,) = fleet.undeclared_clusters(["east", "west"], inventories)
+
+    assert (found.code, found.span.file) == ("cluster-undeclared", "inventory/wets.json")
+    assert found.message == "No KAECluster declares cluster 'wets'; did you mean 'west'?"
+
+
+@pytest.mark.parametrize("name", ["wets", "1", "19e5", "true"])
+def test_the_hint_on_an_undeclared_cluster_is_a_kaecluster(name: str) -> None:
+    hint = fleet.undeclared(name, diagnostics.Span(file="inventory"), []).hint
+    text = hint[hint.index("{") : hint.rindex("}") + 1]
+
+    (document,), faults = decode.decode("policies/new.yaml", text.encode())
+
+    assert (document.data["metadata"]["name"], faults) == (name, [])
+    assert builders.judge().judge(document) == ("KAECluster", [])
 
 
 def test_two_clusters_of_one_argo_cd_share_no_project() -> None:

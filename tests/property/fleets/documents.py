@@ -125,7 +125,7 @@ def _toleration(draw: random.Random) -> Raw:
 
 def _globs(draw: random.Random, cluster: str, *, held: bool = True) -> list[str]:
     fitting = (cluster, f"{cluster[:3]}*", "*", f"?{cluster[1:]}", f"[{cluster[0]}x]*")
-    return [*(["elsewhere-*"] if draw.random() < 0.5 else []), draw.choice(fitting) if held else f"{cluster}-not"]
+    return [*(["elsewhere-*"] if draw.random() < 0.5 else []), draw.choice(fitting) if held else f"{cluster}-not*"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,7 +80,7 @@ def _policies(draw: random.Random, count: int, scene: documents.Scene) -> list[d
         spec["nodeSelector"] = documents.selector(draw, draw.choice(documents.leaves(draw, 4)))
         found.append(documents.document("KAEPolicy", "intruder", spec))
     if draw.random() < 0.3:
-        spec = documents.spec(draw, scene) | {"clusters": [f"{scene.cluster}-not", "elsewhere-*"]}
+        spec = documents.spec(draw, scene) | {"clusters": [f"{scene.cluster}-not*", "elsewhere-*"]}
         found.append(documents.document("KAEPolicy", "tls-00" if draw.random() < 0.5 else "elsewhere", spec))
     draw.shuffle(found)
     return found
