@@ -34,7 +34,7 @@ def prepare(where: paths.Paths) -> None:
 
 
 def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
-    """Bring the links up to date.
+    """Bring the links, and the list of damped devices, up to date.
 
     Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
     nodes: a container that can start finds all of its links.
@@ -49,6 +49,8 @@ def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
     for wanted in (entries, nodes):
         for path, target in wanted.items():
             _link(path, target)
+    damped = [device.function.address for device in offered if health.DAMPED in device.reasons]
+    _replace_text(where.damped, "".join(f"{address}\n" for address in damped))
 
 
 def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[Link]:

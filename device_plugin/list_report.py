@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from device_plugin import config
 from device_plugin.host import health, paths, sysfs
-from runtime import shapes
+from runtime import readings, shapes
 
 _NOTHING = "-"
 
@@ -34,8 +34,8 @@ class Report:
 def report(where: paths.Paths, settings: config.Config) -> Report:
     """Scan the node; change nothing."""
     scan = sysfs.scan(where, settings.vendor, settings.kinds)
-    changing = where.changing.exists()
-    rows = tuple(_row(function, changing=changing) for function in scan.functions)
+    changing, damped = where.changing.exists(), _damped(where)
+    rows = tuple(_row(function, changing=changing, damped=function.address in damped) for function in scan.functions)
     return Report(
         rows=rows,
         offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
@@ -76,11 +76,16 @@ def as_table(made: Report) -> str:
     return "\n\n".join(parts)
 
 
-def _row(function: sysfs.Function, *, changing: bool) -> Row:
+def _damped(where: paths.Paths) -> frozenset[str]:
+    """Return the addresses of the devices that the running plugin keeps unhealthy."""
+    return frozenset((readings.text(where.damped) or "").split())
+
+
+def _row(function: sysfs.Function, *, changing: bool, damped: bool) -> Row:
     why = health.withheld(function)
     if why is not None:
         return Row(function=function, health="Withheld", why=(why,))
-    reasons = health.reasons(function, changing=changing)
+    reasons = (*health.reasons(function, changing=changing), *((health.DAMPED,) if damped else ()))
     return Row(
         function=function,
         health="Unhealthy" if reasons else "Healthy",
@@ -114,9 +119,15 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
         )
     for kind in settings.kinds:
         ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
-        placeless = [function.address for function in ours if function.numa_node not in scan.numa_nodes]
-        if placeless:
-            yield f"The kubelet is told no NUMA node for {kind.resource}, as {', '.join(placeless)} has none."
+        reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]
+        if reasons:
+            yield f"The kubelet is told no NUMA node for {kind.resource}, as {' and '.join(reasons)}."
+
+
+def _without_node(function: sysfs.Function) -> str:
+    if function.numa_node is None:
+        return f"{function.address} has none"
+    return f"{function.address} is on node {function.numa_node}, which is not below /sys/devices/system/node"
 
 
 def _cells(row: Row) -> tuple[str, ...]:

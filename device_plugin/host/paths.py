@@ -58,6 +58,11 @@ class Paths:
         return self.run / "driver-changing"
 
     @property
+    def damped(self) -> Path:
+        """Return the file with the PCI addresses of the damped devices, which only the running plugin knows."""
+        return self.run / "damped-devices"
+
+    @property
     def lock(self) -> Path:
         """Return the lock file of the one device plugin that works on this node."""
         return self.run / "device-plugin.lock"

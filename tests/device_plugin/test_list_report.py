@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report
+from device_plugin import config, list_report, plugin
+from device_plugin.host import flap_damping, health
 from tests import project
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
@@ -108,6 +109,50 @@ def test_shares_are_counted_in_capacity_and_not_listed_one_by_one(tmp_path: Path
 
     assert found.offered == (("openfuyao.com/kae.hpre", 2, 16, 32, 16),)
     assert len(found.rows) == 2
+
+
+def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node(tmp_path: Path) -> None:
+    host = hosts.Host(tmp_path, numa_nodes=1)
+    for address, numa in ((A, 0), (B, 1), ("0000:c9:00.0", -1)):
+        host.add(Function(address=address, kind=machines.KIND["hpre"], numa=numa))
+
+    found = list_report.report(settings.where(host), settings.settings("hpre"))
+
+    assert found.notes == (
+        f"The kubelet is told no NUMA node for openfuyao.com/kae.hpre, as {B} is on node 1, which is not below"
+        " /sys/devices/system/node and 0000:c9:00.0 has none.",
+    )
+
+
+def test_a_device_that_the_running_plugin_damps_is_unhealthy_until_the_damping_ends(tmp_path: Path) -> None:
+    host, now = machines.bare_metal(tmp_path), [0.0]
+    stated = settings.settings("hpre")
+    node = plugin.Plugin(settings.where(host), stated, clock=lambda: now[0])
+    for isolated in (1, 0, 1, 0, 1, 0):
+        now[0] += 10
+        host.set_isolate(A, isolated)
+        node.look()
+
+    damped = list_report.report(settings.where(host), stated)
+    now[0] += flap_damping.CALM_S
+    node.look()
+    free = list_report.report(settings.where(host), stated)
+
+    assert damped.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 1),)
+    assert [(row.health, row.why) for row in damped.rows] == [("Unhealthy", (health.DAMPED.text,)), ("Healthy", ())]
+    assert free.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 2),)
+
+
+def test_a_plugin_that_starts_anew_damps_nothing_and_the_list_says_so(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where, stated = settings.where(host), settings.settings("hpre")
+    where.damped.parent.mkdir(parents=True, exist_ok=True)
+    where.damped.write_text(f"{A}\n")
+    before = list_report.report(where, stated)
+
+    plugin.Plugin(where, stated).look()
+
+    assert [report.offered[0][-1] for report in (before, list_report.report(where, stated))] == [1, 2]
 
 
 def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:
