@@ -8,6 +8,8 @@ from compiler.fleet import definitions
 from compiler.formats import documents
 from compiler.planning import images, overrides
 
+_INSTALL_POLICIES = ("IfNotPresent", "Always")
+
 
 def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) -> Iterator[Diagnostic]:
     """Yield the mistakes in the driver of a policy and in its variants, judged without any nodes."""
@@ -48,12 +50,15 @@ def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 hint="Keep one of the two." if variable.name in seen else "Remove it.",
             )
         seen.add(variable.name)
-        if variable.name == "INSTALL_POLICY" and variable.value not in ("IfNotPresent", "Always"):
+        if variable.name == "INSTALL_POLICY" and variable.value not in _INSTALL_POLICIES:
+            near = wording.nearest(variable.value, _INSTALL_POLICIES)
             yield Diagnostic(
                 code="install-policy",
                 span=policy.source.span("spec", "driver", "env", index, "value"),
                 message=f"{wording.quoted(variable.value)} is not a value of INSTALL_POLICY.",
-                hint="Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
+                hint=f"Did you mean '{near}'?"
+                if near
+                else "Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
             )
 
 

@@ -1,21 +1,16 @@
 """The validator's errors in plain words, each mistake once."""
 
 import itertools
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 from compiler import diagnostics, wording
 from compiler.formats import documents
-from compiler.schema import phrases
+from compiler.schema import hints, phrases
 
 MOST = 50
 """Mistakes of one document that are shown; the next run shows the rest."""
-
-_FEW = 12
-"""The most fields that a hint lists."""
 
 # Of several faults of one value only the first of these is shown: the length of a wrong type does not matter.
 _RANKS = (
@@ -32,9 +27,6 @@ _RANKS = (
     "minProperties",
     "maxProperties",
 )
-_BOOLEANS: Mapping[str, str] = MappingProxyType(
-    {"yes": "true", "on": "true", "true": "true", "no": "false", "off": "false", "false": "false"}
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +38,7 @@ class Reader:
 
     def resolved(self, schema: phrases.Schema) -> phrases.Schema:
         """Return a schema with the schema that it refers to merged in."""
-        reference = schema.get("$ref")
-        if reference is None:
-            return schema
-        return {**self.schema["$defs"][reference.removeprefix("#/$defs/")], **schema}
+        return phrases.resolved(schema, self.schema)
 
     def owner(self, path: documents.Path) -> str:
         """Return the phrase for the value at a path."""
@@ -127,12 +116,7 @@ def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagn
     for name in fault.value:
         if name in fields:
             continue
-        if near := wording.nearest(name, fields):
-            hint = f"Did you mean '{near}'?"
-        elif len(fields) > _FEW:
-            hint = "Remove it."
-        else:
-            hint = f"Its fields are {wording.listed(fields)}." if fields else "Write {}: it has no fields."
+        hint = hints.on_unknown_field(name, fields, reader.schema)
         field = replace(fault, path=(*fault.path, name), key=True)
         message = f"{wording.quoted(name)} is not a field of {reader.owner(fault.path)}."
         yield reader.diagnostic("unknown-field", field, message, hint=hint)
@@ -141,7 +125,7 @@ def _unknown_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagn
 def _missing_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagnostic]:
     fields = fault.schema["properties"]
     # A misspelt field is reported as an unknown one, with a hint.
-    misspelt = {wording.nearest(name, fields) for name in fault.value if name not in fields}
+    misspelt = {hints.meant(name, fields) for name in fault.value if name not in fields}
     for name in fault.schema["required"]:
         if name in fault.value or ("additionalProperties" in fault.schema and name in misspelt):
             continue
@@ -153,37 +137,13 @@ def _missing_fields(fault: _Fault, reader: Reader) -> Iterator[diagnostics.Diagn
 
 def _wrong_type(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     if fault.value is None and not fault.key:
-        message, hint = f"'{wording.dotted(fault.path)}' has no value.", _hint_on_nothing(fault)
+        message, hint = f"'{wording.dotted(fault.path)}' has no value.", hints.on_nothing(fault.path, fault.schema)
         return reader.diagnostic("wrong-type", fault, message, hint=hint)
     where = "as a key" if fault.key else f"in '{wording.dotted(fault.path)}'"
     message = f"Expected {phrases.typed(fault.schema)}, found {phrases.value(fault.value)} {where}."
     finding = reader.diagnostic("wrong-type", fault, message)
-    return replace(finding, hint=_hint_on_type(fault.value, fault.schema["type"], finding.span))
-
-
-def _hint_on_nothing(fault: _Fault) -> str:
-    noun = "item" if isinstance(fault.path[-1], int) else "key"
-    empty = fault.schema["type"] == "object" and not fault.schema.get("required")
-    return f"Remove the {noun}, or write {{}}." if empty else f"Remove the {noun}, or give it a value."
-
-
-def _hint_on_type(value: Any, expected: str | list[str], span: diagnostics.Span) -> str:
-    """Return what to write instead, where the value shows what was meant."""
-    if expected == "string" and isinstance(value, bool | int | float):
-        return f'Put it in quotes: "{_spelt(value, span)}".'
-    if not isinstance(value, str):
-        return ""
-    if expected == "boolean" and value.lower() in _BOOLEANS:
-        return f"Write {_BOOLEANS[value.lower()]}, without quotes."
-    if expected == "integer" and re.fullmatch(r"-?[0-9]{1,15}", value, re.ASCII):
-        return f"Write {int(value)}, without quotes."
-    return f"Write a list, even of one: [{wording.cut(value)}]." if expected == "array" else ""
-
-
-def _spelt(value: Any, span: diagnostics.Span) -> str:
-    """Return a number or boolean as the document spells it, such as 1.30 for the value 1.3."""
-    word = re.match(r"[-+.\w]+", span.text[span.column - 1 :]) if span.column else None
-    return word.group() if word else phrases.value(value).removeprefix("the number ")
+    hint = hints.on_type(fault.value, fault.path, fault.schema, reader.schema, finding.span)
+    return replace(finding, hint=hint)
 
 
 def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
@@ -198,11 +158,14 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
         hint = "Remove the key, or give the list an item."
         return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
     quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
-    near = wording.nearest(value, schema.get("enum", ()))
+    message = f"{quoted} is not {phrases.expected(schema)}."
     return reader.diagnostic(
-        "invalid-value",
-        fault,
-        f"{quoted} is not {phrases.expected(schema)}.",
-        notes=(f"It is {len(value)} characters long.",) if fault.keyword == "maxLength" else (),
-        hint=f"Did you mean '{near}'?" if near else "",
+        "invalid-value", fault, message, notes=tuple(_notes(fault)), hint=hints.on_value(value, schema)
     )
+
+
+def _notes(fault: _Fault) -> Iterator[str]:
+    if fault.keyword == "maxLength":
+        yield f"It is {len(fault.value)} characters long."
+    if fault.keyword == "pattern" and " " in fault.value:
+        yield "It holds a space." if fault.value.count(" ") == 1 else "It holds spaces."

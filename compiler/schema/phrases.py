@@ -21,6 +21,14 @@ _TYPES: Mapping[str, str] = MappingProxyType(
 )
 
 
+def resolved(schema: Schema, document: Schema) -> Schema:
+    """Return a schema with the schema of the document that it refers to merged in."""
+    reference = schema.get("$ref")
+    if reference is None:
+        return schema
+    return {**document["$defs"][reference.removeprefix("#/$defs/")], **schema}
+
+
 def expected(schema: Schema) -> str:
     """Return the phrase for the values that a schema allows."""
     if base.FORM in schema:

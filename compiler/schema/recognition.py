@@ -66,7 +66,7 @@ def _unknown_version(document: documents.Document, kind: str, version: str) -> R
     group = API_VERSION.partition("/")[0]
     hint = f"Write apiVersion: {API_VERSION}."
     if kind == "KAEPolicy" and version.startswith(f"{group}/"):
-        hint = "Turn a KAEPolicy of the KAE Operator into one for the compiler with 'kae import'."
+        hint = f"{hint[:-1]}, or translate a KAEPolicy of the KAE Operator with 'kae import FILE'."
     message = f"{wording.quoted(version)} is not a version of {kind} that the compiler reads."
     return _refused(document, "unknown-version", message, "apiVersion", hint=hint)
 

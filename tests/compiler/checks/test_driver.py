@@ -40,6 +40,15 @@ def test_the_environment_names_each_variable_once(env: list[tuple[str, str]], co
 
 
 @pytest.mark.parametrize(
+    ("value", "words"), [("Alway", "Did you mean 'Always'?"), ("Sometimes", "IfNotPresent to keep")]
+)
+def test_an_unknown_install_policy_is_told_with_what_to_write(value: str, words: str) -> None:
+    (one,) = found(env=[{"name": "INSTALL_POLICY", "value": value}])
+
+    assert words in one.hint
+
+
+@pytest.mark.parametrize(
     ("parameters", "sound"),
     [
         ({"hisi_hpre": {"pf_q_num": 2}}, True),

@@ -156,6 +156,7 @@ def test_a_policy_of_the_operator_is_answered_with_the_command_that_imports_it()
     one = only({"apiVersion": "device.openfuyao.com/v1", "kind": "KAEPolicy", "spec": {"foo": 1}})
 
     assert (one.code, one.span.file) == ("unknown-version", "apiVersion")
+    assert one.hint.startswith(f"Write apiVersion: {API_VERSION}, or ")
     assert "kae import" in one.hint
 
 
@@ -217,6 +218,32 @@ def test_an_unknown_field_that_resembles_none_is_told_with_the_few_that_there_ar
     assert one.hint == "Its fields are hpre, sec and zip."
 
 
+@pytest.mark.parametrize(
+    ("spec", "hint"),
+    [
+        ({"driver": {"tag": "2.2.0"}}, "Did you mean 'version'?"),
+        ({"driver": {"registry": "example.com"}}, "Did you mean 'repository'?"),
+        ({"driver": {"imagePullPolicy": "Always"}}, "Did you mean 'pullPolicy'?"),
+        ({"driver": {"imagePullSecrets": []}}, "Did you mean 'pullSecrets'?"),
+        ({"selector": {}}, "Did you mean 'nodeSelector'?"),
+        ({"driver": {"rollout": {"frozen": [{"name": "a", "selector": {}}]}}}, "Did you mean 'inventorySelector'?"),
+    ],
+)
+def test_a_field_with_the_name_of_charts_and_pods_is_told_with_its_name_here(spec: dict[str, Any], hint: str) -> None:
+    assert only(policy(**spec)).hint == hint
+
+
+def test_a_field_in_a_wrong_mapping_is_told_with_the_right_one() -> None:
+    assert only(policy(waves=[])).hint == "Did you mean 'spec.driver.rollout.waves'?"
+    assert only(cluster(argocd={})).hint == "Did you mean 'spec.gitops.argocd'?"
+
+
+def test_a_field_that_several_mappings_have_is_told_with_the_fields_that_there_are() -> None:
+    hint = only(policy(repository="example.com")).hint
+
+    assert hint == "Its fields are clusters, daemonSets, default, devicePlugin, driver, nodeSelector and operator."
+
+
 def test_a_field_where_there_can_be_none_is_told() -> None:
     one = only(policy(driver={"source": {"inTree": {"version": "1"}}}))
 
@@ -275,8 +302,56 @@ def test_a_misspelt_field_of_a_foreign_object_is_told_as_missing() -> None:
             "Expected a string, found true in 'spec.nodeSelector.matchLabels[example.com/a]'.",
             'Put it in quotes: "true".',
         ),
-        ({"driver": []}, "Expected a mapping, found a list in 'spec.driver'.", ""),
-        ({"driver": {"env": {}}}, "Expected a list, found a mapping in 'spec.driver.env'.", ""),
+        (
+            {"operator": []},
+            "Expected a mapping, found a list in 'spec.operator'.",
+            "Its fields are enabledHPRE, enabledSEC and enabledZIP.",
+        ),
+        (
+            {"daemonSets": {"labels": ["a"]}},
+            "Expected a mapping, found a list in 'spec.daemonSets.labels'.",
+            "Write each entry as 'key: value', without '- '.",
+        ),
+        (
+            {"driver": {"rollout": {"waves": {"name": "early"}}}},
+            "Expected a list, found a mapping in 'spec.driver.rollout.waves'.",
+            "Begin each item of the list with '- '.",
+        ),
+        (
+            {"driver": {"env": {"A": True, "B": "c"}}},
+            "Expected a list, found a mapping in 'spec.driver.env'.",
+            'Write a list: [{name: A, value: "true"}, …].',
+        ),
+        (
+            {"driver": {"env": ["A=b,c"]}},
+            "Expected a mapping, found the string 'A=b,c' in 'spec.driver.env[0]'.",
+            'Write {name: A, value: "b,c"}.',
+        ),
+        (
+            {"driver": {"pullSecrets": ["regcred"]}},
+            "Expected a mapping, found the string 'regcred' in 'spec.driver.pullSecrets[0]'.",
+            "Write {name: regcred}.",
+        ),
+        (
+            {"driver": {"pullSecrets": "regcred"}},
+            "Expected a list, found the string 'regcred' in 'spec.driver.pullSecrets'.",
+            "Write a list, even of one: [{name: regcred}].",
+        ),
+        (
+            {"driver": {"rollout": {"waves": [{"name": "early", "percent": "5%"}]}}},
+            "Expected a number, found the string '5%' in 'spec.driver.rollout.waves[0].percent'.",
+            "Write 5, without the sign.",
+        ),
+        (
+            {"driver": {"rollout": {"waves": [{"name": "early", "percent": "2.5"}]}}},
+            "Expected a number, found the string '2.5' in 'spec.driver.rollout.waves[0].percent'.",
+            "Write 2.5, without quotes.",
+        ),
+        (
+            {"driver": {"rollout": {"maxParallel": "5%"}}},
+            "Expected a whole number, found the string '5%' in 'spec.driver.rollout.maxParallel'.",
+            "",
+        ),
         ({"default": None}, "'spec.default' has no value.", "Remove the key, or give it a value."),
         ({"driver": None}, "'spec.driver' has no value.", "Remove the key, or write {}."),
         ({"clusters": [None]}, "'spec.clusters[0]' has no value.", "Remove the item, or give it a value."),
@@ -313,7 +388,7 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             {"daemonSets": {"labels": {"a b": "c"}}},
             "spec/daemonSets/labels/a b:",
             "'a b' is not a label key, such as app or example.com/app.",
-            "",
+            "Did you mean 'a-b'?",
         ),
         (
             {"driver": {"state": "present"}},
@@ -344,7 +419,7 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "spec/devicePlugin/image",
             r"'a\n' is not a part of an image reference "
             "(at most 500 letters, digits, '.', '_', ':', '/', '@' and '-').",
-            "",
+            "Did you mean 'a'?",
         ),
         (
             {"driver": {"version": "2.3.0-${KERNEL_VERSION}"}},
@@ -366,6 +441,18 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "'5.10 *' is not a kernel's full version, as `uname -r` prints it.",
             "",
         ),
+        (
+            {"driver": {"rollout": {"maxUnavailable": "10"}}},
+            "spec/driver/rollout/maxUnavailable",
+            "'10' is not a whole number, or a percentage such as \"10%\".",
+            "Write 10, without quotes.",
+        ),
+        (
+            {"driver": {"rollout": {"waves": [{"name": "Rack_1"}]}}},
+            "spec/driver/rollout/waves/0/name",
+            "'Rack_1' is not a DNS label of at most 30 characters without '--'.",
+            "Did you mean 'rack-1'?",
+        ),
     ],
 )
 def test_a_value_out_of_bounds_is_told_with_what_is_allowed(
@@ -374,6 +461,20 @@ def test_a_value_out_of_bounds_is_told_with_what_is_allowed(
     one = only(policy(**spec))
 
     assert (one.code, one.span.file, one.message, one.hint) == ("invalid-value", place, message, hint)
+
+
+@pytest.mark.parametrize(
+    ("version", "note", "hint"),
+    [
+        ("2.2.0 ", "It holds a space.", "Did you mean '2.2.0'?"),
+        (" 2.2.0 ", "It holds spaces.", "Did you mean '2.2.0'?"),
+        ("2.2.0 beta", "It holds a space.", "Did you mean '2.2.0-beta'?"),
+    ],
+)
+def test_a_space_in_a_version_is_named(version: str, note: str, hint: str) -> None:
+    one = only(policy(driver={"version": version}))
+
+    assert (one.notes, one.hint) == ((note,), hint)
 
 
 def test_a_name_that_is_too_long_is_told_once_with_its_length() -> None:
