@@ -22,6 +22,13 @@ POOL_LABEL = "device.openfuyao.com/pool"
 RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL)
 """The labels by which DaemonSets select their pods; templates/ sets them."""
 
+BOOTSTRAP = "bootstrap"
+"""The component that a person applies by hand, perhaps to another cluster; kustomize does not list it."""
+
+SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
+FLUX_PRUNE = "kustomize.toolkit.fluxcd.io/prune"
+"""Annotations by which Argo CD and Flux leave an object in the cluster that the output no longer has."""
+
 _CLUSTER = re.compile(CLUSTER_PATTERN)
 
 

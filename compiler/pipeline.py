@@ -105,6 +105,8 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
     return ir.ClusterPlan(
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
+        declared=planned.cluster.source is not None,
+        frozen=tuple(manifests.frozen_groups(planned.divisions)),
         engine=spec.gitops.engine,
         manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
         bootstrap=tuple(gitops.bootstrap(planned.cluster)),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, errors, pipeline, wording
+from compiler import cli, diagnostics, errors, names, pipeline, wording
 from compiler.commands import findings, live
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
@@ -51,10 +51,10 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE if result.as_planned else cli.DIFFERS
 
 
-def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Cluster:
+def _chosen(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.Cluster:
     """Return the one selected cluster. Raises WorldError where there are none or several."""
-    load.require_clusters(names, fleet.clusters)
-    chosen = fleet.selected(names)
+    load.require_clusters(wanted, fleet.clusters)
+    chosen = fleet.selected(wanted)
     if not chosen:
         raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
     if len(chosen) > 1:
@@ -68,7 +68,7 @@ def _chosen(fleet: definitions.Fleet, names: Sequence[str]) -> definitions.Clust
 def _wanted(fleet: definitions.Fleet, view: plan.Plan) -> _Wanted:
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     compiled, objects = pipeline.render_cluster(view, render)
-    applied = tuple(item for item in objects if item.component != layout.BOOTSTRAP)
+    applied = tuple(item for item in objects if item.component != names.BOOTSTRAP)
     return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=applied)
 
 

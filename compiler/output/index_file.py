@@ -18,7 +18,9 @@ VERSION = 2
 Component = Literal["driver", "device-plugin"]
 State = Literal["Present", "Absent"]
 
-_FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"})
+_LATER_FIELDS = frozenset({"declared", "frozen"})
+"""Fields of version 2 that its first indexes lack."""
+_FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"}) | _LATER_FIELDS
 _V1_FIELDS = frozenset({"version", "complete", "files"})
 
 
@@ -35,6 +37,16 @@ class Workload:
     """The state of the driver; None for a device plugin."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Frozen:
+    """A frozen group of a policy, with a record of its entry at the compile."""
+
+    policy: str
+    group: str
+    entry: str
+    """A digest of the entry in the policy: a later compile tells by it whether a person has edited the entry."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
     """The content of index.json."""
@@ -44,6 +56,10 @@ class Index:
     workloads: tuple[Workload, ...] = ()
     has_nodes: bool = False
     """True when the cluster's inventory had nodes at the compile."""
+    declared: bool = False
+    """True when the cluster had a KAECluster at the compile; an index without this field leaves it open."""
+    frozen: tuple[Frozen, ...] | None = ()
+    """The frozen groups of the cluster; None where the index has no such field."""
     complete: bool = True
     """False while a rewrite is under way."""
     version: int = VERSION
@@ -58,6 +74,8 @@ def interim(old: Index | None, new: Index) -> Index:
         files=tuple(sorted({*old.files, *new.files})),
         workloads=_sorted({*old.workloads, *new.workloads}),
         has_nodes=old.has_nodes or new.has_nodes,
+        declared=old.declared or new.declared,
+        frozen=tuple(sorted({*(old.frozen or ()), *(new.frozen or ())})),
         complete=False,
     )
 
@@ -68,7 +86,9 @@ def text(index: Index) -> str:
     return (
         "{\n"
         f'  "complete": {_json(index.complete)},\n'
+        f'  "declared": {_json(index.declared)},\n'
         f'  "files": {_lines(sorted(index.files))},\n'
+        f'  "frozen": {_lines(map(asdict, sorted(index.frozen or ())))},\n'
         f'  "hasNodes": {_json(index.has_nodes)},\n'
         f'  "version": {VERSION},\n'
         f'  "workloads": {_lines(workloads)}\n'
@@ -93,24 +113,38 @@ def _v1(data: Mapping[str, Any]) -> Index | None:
         return None
     if not all(isinstance(digest, str) and len(digest) == 64 for digest in files.values()):
         return None
-    return Index(files=tuple(sorted(files)), complete=complete, version=1)
+    return Index(files=tuple(sorted(files)), frozen=None, complete=complete, version=1)
 
 
 def _v2(data: Mapping[str, Any]) -> Index | None:
-    if data.keys() != _FIELDS or data["version"] != VERSION:
+    if data.keys() | _LATER_FIELDS != _FIELDS or data["version"] != VERSION:
         return None
-    files, workloads, flags = data["files"], data["workloads"], (data["complete"], data["hasNodes"])
+    data = {"declared": False, "frozen": None, **data}
+    files, workloads, flags = data["files"], data["workloads"], (data["complete"], data["hasNodes"], data["declared"])
     if not all(isinstance(flag, bool) for flag in flags):
         return None
     if not isinstance(files, list) or not all(isinstance(path, str) for path in files):
         return None
     if not isinstance(workloads, list) or not all(is_workload(fields, files) for fields in workloads):
         return None
+    frozen = data["frozen"]
+    if frozen is not None and not (isinstance(frozen, list) and all(map(_is_frozen, frozen))):
+        return None
     return Index(
         files=tuple(sorted(files)),
         workloads=_sorted(Workload(**fields) for fields in workloads),
         has_nodes=flags[1],
+        declared=flags[2],
+        frozen=None if frozen is None else tuple(sorted(Frozen(**fields) for fields in frozen)),
         complete=flags[0],
+    )
+
+
+def _is_frozen(data: Any) -> bool:
+    return (
+        isinstance(data, dict)
+        and data.keys() == {"policy", "group", "entry"}
+        and all(isinstance(value, str) for value in data.values())
     )
 
 

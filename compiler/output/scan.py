@@ -171,15 +171,15 @@ def _recorded(folder: Path, content: bytes | None) -> index_file.Index | None:
                 f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
                 hint="Restore it from git.",
             )
-    return _with_drivers(folder, index) if index and index.version == 1 else index
+    return _with_workloads(folder, index) if index and index.version == 1 else index
 
 
-def _with_drivers(folder: Path, index: index_file.Index) -> index_file.Index:
-    """Return an index of version 1 with the drivers that the files on disk deploy."""
+def _with_workloads(folder: Path, index: index_file.Index) -> index_file.Index:
+    """Return an index of version 1 with the workloads that the files on disk deploy."""
     from compiler.output import version_1  # noqa: PLC0415 - only the first compile after an upgrade finds version 1
 
-    paths = [path for path in index.files if version_1.is_driver(path) and _is_file(folder / path)]
-    return replace(index, workloads=tuple(version_1.drivers({path: _content(folder / path) for path in paths})))
+    paths = [path for path in index.files if version_1.is_workload(path) and _is_file(folder / path)]
+    return replace(index, workloads=tuple(version_1.workloads({path: _content(folder / path) for path in paths})))
 
 
 def _is_file(path: Path) -> bool:

@@ -26,6 +26,9 @@ class Tree:
     workloads: tuple[index_file.Workload, ...] = ()
     has_nodes: bool = False
     """True when the cluster's inventory has nodes."""
+    declared: bool = False
+    """True when the cluster has a KAECluster."""
+    frozen: tuple[index_file.Frozen, ...] = ()
 
     def __post_init__(self) -> None:
         paths = [path for path, _ in self.files]
@@ -46,7 +49,13 @@ class Tree:
     def index(self) -> index_file.Index:
         """Return the index of the finished tree."""
         paths = tuple(path for path, _ in self.files)
-        return index_file.Index(files=paths, workloads=self.workloads, has_nodes=self.has_nodes)
+        return index_file.Index(
+            files=paths,
+            workloads=self.workloads,
+            has_nodes=self.has_nodes,
+            declared=self.declared,
+            frozen=self.frozen,
+        )
 
     def index_content(self) -> bytes:
         """Return the content of the finished tree's index.json."""

@@ -1,4 +1,4 @@
-"""The drivers of an output whose index.json has version 1, which records no workloads."""
+"""The workloads of an output whose index.json has version 1, which records no workloads."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -11,20 +11,21 @@ _CONFIG = "device.openfuyao.com/config"
 """The annotation of a pod template that holds the program's config."""
 
 
-def is_driver(path: str) -> bool:
-    """Return whether a recorded path is that of a driver's DaemonSet."""
-    return path.startswith("driver/daemonset-")
+def is_workload(path: str) -> bool:
+    """Return whether a recorded path is that of a DaemonSet of the driver or of the device plugin."""
+    return path.startswith(("driver/daemonset-", "device-plugin/daemonset-"))
 
 
-def drivers(contents: Mapping[str, bytes]) -> Iterator[index_file.Workload]:
-    """Yield the workloads in the files of drivers' DaemonSets, without those that were edited beyond reading."""
+def workloads(contents: Mapping[str, bytes]) -> Iterator[index_file.Workload]:
+    """Yield the workloads in the files of DaemonSets, without those that were edited beyond reading."""
     for path, content in contents.items():
         try:
             daemon_set: Any = yaml_text.single(content.decode(), path)
             config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][_CONFIG])
-            stated = {field: config[field] for field in ("policy", "pool", "state")}
+            component = path.partition("/")[0]
+            stated = {field: config[field] if component == "driver" else None for field in ("pool", "state")}
+            fields = {"file": path, "component": component, "policy": config["policy"], **stated}
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
-        fields = {"file": path, "component": "driver", **stated}
         if index_file.is_workload(fields, contents):
             yield index_file.Workload(**fields)

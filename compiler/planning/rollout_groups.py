@@ -1,6 +1,7 @@
 """Rollout groups: the nodes of a policy that change earlier than others, or not at all, listed by name."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,6 +29,14 @@ class Group:
     """The names of its nodes, sorted; empty for the rest, which takes all others."""
     declared: drivers.Frozen | drivers.Wave | None
     """None for the rest, which is not declared."""
+
+    @property
+    def entry(self) -> str:
+        """A digest of the declaration, which changes when a person edits it; empty for the rest."""
+        if self.declared is None:
+            return ""
+        data = self.declared.model_dump(mode="json", exclude_unset=True)
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def bucket(node: str) -> int:

@@ -8,6 +8,7 @@ at once comes before it. No hooks, for the same reason.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compiler import names
 from compiler.fleet import definitions
 from compiler.model import gitops as engines
 from compiler.rendering import ir
@@ -20,7 +21,6 @@ _LARGE = frozenset({"CustomResourceDefinition", "NodeFeatureRule"})
 """Kinds that can outgrow the 262144 bytes of the annotation in which client-side apply keeps a copy."""
 
 _SYNC_WAVE = "argocd.argoproj.io/sync-wave"
-_SYNC_OPTIONS = "argocd.argoproj.io/sync-options"
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 _FLUX = "kustomize.toolkit.fluxcd.io"
 
@@ -60,7 +60,7 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> di
     """Return the annotations of an object for its engine, which does not delete an object that is `kept`."""
     kind = data["kind"]
     if engine == "flux":
-        added = {f"{_FLUX}/prune": "disabled"} if kept else {}
+        added = {names.FLUX_PRUNE: "disabled"} if kept else {}
         if _has_variables(data):
             added[f"{_FLUX}/substitute"] = "disabled"
         return added
@@ -69,7 +69,7 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> di
     if kind in _LARGE:
         options.append("ServerSideApply=true")
     if options:
-        added[_SYNC_OPTIONS] = ",".join(options)
+        added[names.SYNC_OPTIONS] = ",".join(options)
     if kept:
         added[_COMPARE_OPTIONS] = "IgnoreExtraneous"
     return added

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from compiler.output import index_file
+
 Engine = Literal["argocd", "flux", "none"]
 
 
@@ -314,6 +316,9 @@ class ClusterPlan:
 
     name: str
     has_nodes: bool
+    declared: bool
+    """True when the cluster has a KAECluster."""
+    frozen: tuple[index_file.Frozen, ...]
     engine: Engine
     manifests: tuple[Manifest, ...]
     bootstrap: tuple[Manifest, ...]

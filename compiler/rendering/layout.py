@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from compiler import names
 from compiler.formats import canonical
 from compiler.output import index_file
 from compiler.output import tree as trees
@@ -14,9 +15,6 @@ COMPONENTS = (
     *("driver", "device-plugin", "watcher", "monitoring"),
 )
 """Components in the order in which kustomize lists them; a cluster has only those that it needs."""
-
-BOOTSTRAP = "bootstrap"
-"""The component that a person applies by hand, perhaps to another cluster; kustomize does not list it."""
 
 Render = Callable[[ir.Manifest], Mapping[str, Any]]
 
@@ -51,7 +49,7 @@ def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
         if obj.path in texts:
             raise ValueError(f"two objects of one cluster are called {obj.path}")
         texts[obj.path] = canonical.dump_yaml(obj.data)
-    applied = [obj for obj in rendered if obj.component != BOOTSTRAP]
+    applied = [obj for obj in rendered if obj.component != names.BOOTSTRAP]
     texts["kustomization.yaml"] = canonical.dump_yaml(
         {
             "apiVersion": "kustomize.config.k8s.io/v1beta1",
@@ -66,6 +64,8 @@ def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
         tuple(sorted(texts.items())),
         workloads=tuple(obj.workload for obj in rendered if obj.workload),
         has_nodes=plan.has_nodes,
+        declared=plan.declared,
+        frozen=plan.frozen,
     )
 
 

@@ -6,6 +6,8 @@ from typing import Any
 from compiler import names
 from compiler.fleet import definitions, selectors
 from compiler.model import base, config
+from compiler.model import driver as drivers
+from compiler.output import index_file
 from compiler.planning import images, pools, supported
 from compiler.rendering import ir, node_feature_rules, program_configs
 
@@ -31,6 +33,14 @@ def of_cluster(
         *_watcher(cluster),
         *_monitoring(cluster, policies),
     )
+
+
+def frozen_groups(divisions: Iterable[pools.Division]) -> Iterator[index_file.Frozen]:
+    """Yield the frozen groups of a cluster, for the record in index.json."""
+    for division in divisions:
+        for group in division.groups:
+            if isinstance(group.declared, drivers.Frozen):
+                yield index_file.Frozen(policy=division.policy.name, group=group.name, entry=group.entry)
 
 
 def driver_name(policy_name: str, pool: pools.Pool | None = None) -> str:
