@@ -12,6 +12,7 @@ from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
+from compiler.checks import output as output_checks
 from compiler.checks import policy as policy_checks
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
@@ -90,6 +91,11 @@ def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tup
 def check_nodes(planned: plan.Plan) -> Findings:
     """Return the findings on the nodes of a planned cluster."""
     return tuple(node_checks.findings(planned))
+
+
+def check_changes(change: output_checks.Change) -> tuple[tuple[output_checks.Removal, ...], Findings]:
+    """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
+    return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))
 
 
 def render_cluster(planned: plan.Plan, render: layout.Render) -> tuple[tree.Tree, tuple[layout.Object, ...]]:

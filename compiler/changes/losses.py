@@ -24,6 +24,10 @@ class Loss:
     policy: str
     last: bool
     """True when the last DaemonSet of the component goes."""
+    unlabelled: bool
+    """True when the NodeFeatureRule goes that labels nodes with devices."""
+    unknown: bool
+    """True when the nodes that it serves are not known: the inventory is empty, or a DaemonSet cannot be read."""
     served: int
     """The number of known nodes that it serves in the earlier output."""
     nodes: tuple[str, ...]
@@ -51,10 +55,10 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
     components: tuple[Component, ...] = ("driver", "device-plugin")
     for component in components:
         serving = {} if unlabelled else _serving(planned, component)
-        kept = () if unlabelled else after.policies(component)
+        kept = after.policies(component)
         for policy in before.policies(component):
-            is_same = not unlabelled and _selections(before, component, policy) == _selections(after, component, policy)
-            if policy in kept and is_same:
+            is_same = _selections(before, component, policy) == _selections(after, component, policy)
+            if policy in kept and is_same and not unlabelled:
                 continue
             served = _served(before, component, policy, planned.inventory.nodes)
             gone = tuple(name for name in served if name not in serving)
@@ -66,6 +70,8 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                 component=component,
                 policy=policy,
                 last=policy not in kept,
+                unlabelled=unlabelled,
+                unknown=not planned.inventory.nodes or not _is_readable(before, component, policy),
                 served=len(served),
                 nodes=gone,
                 moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
@@ -132,6 +138,12 @@ def _selections(output: deployed.Deployed, component: Component, policy: str) ->
     readable = sorted(output.daemon_sets(component, policy), key=lambda item: item.workload.file)
     rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
     return len(recorded), [item.selection for item in readable], rule and rule.get("spec")
+
+
+def _is_readable(output: deployed.Deployed, component: Component, policy: str) -> bool:
+    recorded = [item for item in output.index.workloads if (item.component, item.policy) == (component, policy)]
+    present = [item for item in recorded if item.state != "Absent"]
+    return len(output.daemon_sets(component, policy)) == len(present)
 
 
 def _served(

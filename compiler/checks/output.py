@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from compiler import wording
 from compiler.changes import deployed, losses
 from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import definitions
 from compiler.output import index_file
 from compiler.planning import plan
-
-ACCEPTABLE = (
-    *("removes-drivers", "removes-device-plugins", "moves-namespace"),
-    *("thaws-nodes", "drops-protection", "inventory-empty"),
-)
-"""The codes that a person can accept for one compile."""
 
 _NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
@@ -45,6 +40,8 @@ class Change:
     before: deployed.Deployed
     after: deployed.Deployed
     planned: plan.Plan
+    policies: tuple[definitions.Policy, ...]
+    """The policies of all clusters."""
     removed_percent: float
     """A component may leave this share of a policy's nodes, or one node."""
 
@@ -72,8 +69,8 @@ def changes(change: Change) -> Iterator[Diagnostic]:
     for loss in found:
         if loss.nodes and not _is_removal(change, loss):
             yield left_out(change, loss)
-    heirs = {loss.policy for loss in found if loss.moved and not loss.nodes}
-    before = (item for item in change.before.index.workloads if item.policy not in heirs)
+    inherited = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
+    before = (item for item in change.before.index.workloads if item.policy not in inherited)
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
 
@@ -172,10 +169,10 @@ def thawed(change: Change) -> Iterator[Removal]:
 def _reasons(thaws: Iterable[losses.Thaw]) -> Iterator[str]:
     by_reason: dict[str, list[str]] = {}
     for thaw in thaws:
-        reason = f"get the image {thaw.image}" if thaw.image else "get no driver"
-        by_reason.setdefault(reason if thaw.known else "are not in the inventory", []).append(thaw.node)
+        reason = f"The driver from now on is {thaw.image}" if thaw.image else "No driver from now on"
+        by_reason.setdefault(reason if thaw.known else "Not in the inventory", []).append(thaw.node)
     for reason, nodes in by_reason.items():
-        yield f"{wording.nodes(nodes)}: {reason}."
+        yield f"{reason}: {wording.listed(nodes, most=5)}."
 
 
 def removed(change: Change, loss: losses.Loss) -> Removal:
@@ -183,10 +180,12 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
     noun, code = _NOUNS[loss.component], _CODES[loss.component]
     scope = f"{code}:{change.cluster}/{loss.policy}"
     nodes = wording.nodes(loss.nodes)
-    if loss.last:
+    if loss.last or loss.unlabelled:
         message = f"The {noun} of policy '{loss.policy}' goes from cluster '{change.cluster}'"
         message += f": {nodes} {'loses' if len(loss.nodes) == 1 else 'lose'} it." if loss.nodes else "."
         note = "Its last DaemonSet leaves the output, and a GitOps engine deletes it."
+        if not loss.last:
+            note = "The NodeFeatureRule 'kae' leaves the output, so no node keeps the labels that DaemonSets select by."
     else:
         message = f"The {noun} of policy '{loss.policy}' leaves {nodes} of cluster '{change.cluster}'."
         note = (
@@ -197,7 +196,7 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
         scope=scope,
         finding=Diagnostic(
             code=code,
-            span=_policy_span(change, loss.policy),
+            span=_policy_span(change, loss.policy, loss.component),
             message=message,
             notes=(note,),
             hint=f"Undo the change that takes it away. {accepting(scope)}",
@@ -244,18 +243,19 @@ def accepting(scope: str) -> str:
 
 
 def _is_removal(change: Change, loss: losses.Loss) -> bool:
-    if loss.last:
-        return bool(loss.nodes) or not change.planned.inventory.nodes
+    if loss.last or loss.unlabelled:
+        return bool(loss.nodes) or loss.unknown
     return len(loss.nodes) > 1 and len(loss.nodes) * 100 > change.removed_percent * loss.served
 
 
-def _policy_span(change: Change, policy: str) -> Span:
-    """Return the position of a policy's name; that of a file which it has in the output if the policy is gone."""
-    for division in change.planned.divisions:
-        if division.policy.name == policy:
-            return division.policy.source.span("metadata", "name")
-    file = next((item.file for item in change.before.index.workloads if item.policy == policy), index_file.NAME)
-    return Span(file=f"{change.folder}/{file}")
+def _policy_span(change: Change, name: str, component: str = "driver") -> Span:
+    """Return the position of a policy's clusters if it left the cluster, else of its name, else its earlier output."""
+    here = {division.policy.name for division in change.planned.divisions}
+    for policy in change.policies:
+        if policy.name == name:
+            return policy.source.span("metadata", "name") if name in here else policy.source.span("spec", "clusters")
+    own = (item for item in change.before.index.workloads if (item.policy, item.component) == (name, component))
+    return Span(file=f"{change.folder}/{next((item.file for item in own), index_file.NAME)}")
 
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from compiler import __version__, diagnostic_formats
+from compiler import __version__, diagnostic_formats, wording
 from compiler.cli import parsing
 
 _EPILOG = """exit codes:
@@ -109,9 +109,33 @@ def _compile(commands: "Commands[parsing.Parser]") -> None:
     )
     _quiet(command)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
+    command.add_argument(
+        "--accept",
+        action="append",
+        default=[],
+        type=_scope,
+        metavar="CODE[:CLUSTER[/POLICY]]",
+        help="let a removal pass, such as removes-drivers:east/tls; repeatable",
+    )
     command.add_argument("--output-dir", metavar="DIR", default="output", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
     command.renamed = {"--output": _FOLDER}
+
+
+_ACCEPTABLE = (
+    *("removes-drivers", "removes-device-plugins", "moves-namespace"),
+    *("thaws-nodes", "drops-protection", "inventory-empty"),
+)
+
+
+def _scope(text: str) -> str:
+    """Return the scope of removals that a person accepts: CODE[:CLUSTER[/POLICY]]."""
+    code = text.partition(":")[0]
+    if code not in _ACCEPTABLE:
+        near = wording.nearest(code, _ACCEPTABLE)
+        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(_ACCEPTABLE)}"
+        raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
+    return text
 
 
 def _plan(commands: "Commands[parsing.Parser]") -> None:

@@ -17,8 +17,10 @@ from compiler.output import cache, scan, tree
 from compiler.project import document_files, package_data
 
 if TYPE_CHECKING:
+    from compiler.checks import output as output_checks
     from compiler.fleet import definitions
     from compiler.output import write
+    from compiler.planning import plan
     from compiler.rendering import layout
 
 Findings = tuple[diagnostics.Diagnostic, ...]
@@ -36,6 +38,10 @@ class Outcome:
     digest: str
     """The digest of its output."""
     findings: Findings
+    """Those on its documents and nodes."""
+    removals: tuple["output_checks.Removal", ...] = ()
+    changes: Findings = ()
+    """Findings on the earlier output; the cache keeps neither, as they are shown once."""
 
 
 class _Call:
@@ -142,8 +148,12 @@ def _compiled(call: _Call) -> int:
     removed = [output_checks.removed_cluster(call.arguments.output_dir, name) for name in stale]
     on_clusters = [finding for item in outcomes for finding in item.findings]
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
-    # Findings on the earlier output are shown once, so the cache does not keep them.
-    shown = diagnostics.merged([*found, *_left_drivers(call, outcomes)])
+    removals = [*_removed_clusters(call, stale), *(removal for item in outcomes for removal in item.removals)]
+    # A check has nothing to ask: the output that it compares with has been accepted.
+    refused = [item.finding for item in removals if not item.is_accepted(call.arguments.accept)]
+    refused = [] if call.arguments.check else refused
+    changes = [] if refused else [finding for item in outcomes for finding in item.changes]
+    shown = diagnostics.merged([*found, *refused, *changes])
     if findings.concluded(call.arguments, shown):
         findings.show(call.arguments, shown, clusters=[])
         return cli.WRONG
@@ -158,7 +168,7 @@ def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet",
     from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
     changed = [item for item in call.inputs if item.name not in current]
-    fleet, found = load.fleet_of(changed, call.findings, current)
+    fleet, found = load.fleet_of(changed, call.findings, current, call.arguments.accept)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     return fleet, found
 
@@ -177,14 +187,18 @@ def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> lis
             record = call.cache.clusters[cluster.name]
             outcome = Outcome(name=cluster.name, key=key, tree=None, digest=record.tree, findings=_recorded(record))
         else:
-            outcome = _outcome(fleet, cluster, key, render if fleet.sound else None)
+            outcome = _outcome(call, fleet, cluster, key, render if fleet.sound else None)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes
 
 
 def _outcome(
-    fleet: "definitions.Fleet", cluster: "definitions.Cluster", key: str, render: "layout.Render | None"
+    call: _Call,
+    fleet: "definitions.Fleet",
+    cluster: "definitions.Cluster",
+    key: str,
+    render: "layout.Render | None",
 ) -> Outcome:
     """Plan a cluster, and render it if `render` is given and there are no errors."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
@@ -192,8 +206,56 @@ def _outcome(
     planned, found = pipeline.plan_cluster(fleet, cluster)
     if render is None or diagnostics.has_errors(found):
         return Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
-    compiled, _ = pipeline.render_cluster(planned, render)
-    return Outcome(name=cluster.name, key=key, tree=compiled, digest=cache.tree_digest(compiled), findings=found)
+    compiled, objects = pipeline.render_cluster(planned, render)
+    removals, changes = _compared(call, fleet, planned, compiled, objects)
+    return Outcome(
+        name=cluster.name,
+        key=key,
+        tree=compiled,
+        digest=cache.tree_digest(compiled),
+        findings=found,
+        removals=removals,
+        changes=changes,
+    )
+
+
+def _compared(
+    call: _Call,
+    fleet: "definitions.Fleet",
+    planned: "plan.Plan",
+    compiled: tree.Tree,
+    objects: Iterable["layout.Object"],
+) -> tuple[tuple["output_checks.Removal", ...], Findings]:
+    """Return what the compile takes away from a cluster, and the findings on other changes for its nodes."""
+    from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
+    from compiler.changes import deployed  # noqa: PLC0415
+    from compiler.checks import output as output_checks  # noqa: PLC0415
+
+    by_path = {item.path: item.data for item in objects}
+    seen = scan.look(call.output, compiled.cluster, by_path)
+    before = deployed.earlier(seen, compiled, by_path)
+    if before is None:
+        return (), ()
+    return pipeline.check_changes(
+        output_checks.Change(
+            folder=f"{call.arguments.output_dir}/{compiled.cluster}",
+            before=before,
+            after=deployed.Deployed(index=compiled.index(), objects=by_path),
+            planned=planned,
+            policies=fleet.policies,
+            removed_percent=20,
+        )
+    )
+
+
+def _removed_clusters(call: _Call, stale: Iterable[str]) -> Iterable["output_checks.Removal"]:
+    """Yield what goes with the output of clusters that are no longer declared."""
+    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
+
+    for name in stale:
+        recorded = scan.recorded(call.output, name)
+        if recorded is not None:
+            yield from output_checks.removed_policies(call.arguments.output_dir, name, recorded)
 
 
 def _progress(number: int, total: int, name: str) -> None:
@@ -201,16 +263,6 @@ def _progress(number: int, total: int, name: str) -> None:
     if sys.stderr.isatty() and total != 1:
         sys.stderr.write(f"\r\x1b[Kcompiling {number}/{total} {name}" if total else "\r\x1b[K")
         sys.stderr.flush()
-
-
-def _left_drivers(call: _Call, outcomes: Iterable[Outcome]) -> Iterable[diagnostics.Diagnostic]:
-    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
-
-    for item in outcomes:
-        if item.tree:
-            recorded = scan.recorded(call.output, item.name)
-            folder, before = str(call.output / item.name), recorded.workloads if recorded else ()
-            yield from output_checks.left_drivers(folder, item.name, before, item.tree.workloads)
 
 
 class _Done(NamedTuple):

@@ -1,8 +1,9 @@
 """Reading the documents of a project from disk into a fleet."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, errors, pipeline, schema, wording
+from compiler import diagnostics, errors, names, pipeline, schema, wording
+from compiler.checks import output as output_checks
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.project import document_files, package_data
@@ -17,24 +18,36 @@ def fleet_of(
     files: Iterable[document_files.Input],
     on_files: Iterable[diagnostics.Diagnostic] = (),
     known: Mapping[str, str] | None = None,
+    accepted: Collection[str] = (),
 ) -> tuple[definitions.Fleet, pipeline.Findings]:
     """Return the fleet of these files, and the findings, including those `on_files`. Raises WorldError.
 
-    `known` is passed to `pipeline.read`.
+    `known` is passed to `pipeline.read`; `accepted` are scopes of removals, of which an empty inventory may be one.
     """
     # No variable keeps the bytes of a file, so that `decode` can free them.
     readings = [decode.decode(item.name, document_files.read(item)) for item in files]
-    unread = (*on_files, *(finding for _, findings in readings for finding in findings))
+    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted)))
     documents = (document for documents, _ in readings for document in documents)
     return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread)
 
 
+def _judged(findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
+    """Yield the findings on a file; an inventory without a document takes the nodes of its cluster away."""
+    for finding in findings:
+        if finding.code != "empty-file" or finding.span.file.startswith(f"{names.POLICIES}/"):
+            yield finding
+            continue
+        removal = output_checks.empty_file(finding, names.stem(finding.span.file))
+        if not removal.is_accepted(accepted):
+            yield removal.finding
+
+
 def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]) -> None:
     """Raise WorldError for a wanted cluster that no document names."""
-    names = sorted(cluster.name for cluster in known)
+    declared = sorted(cluster.name for cluster in known)
     for name in wanted:
-        if name not in names:
-            known_names = f"Clusters are {wording.listed(names)}." if names else "No document names a cluster."
+        if name not in declared:
+            known_names = f"Clusters are {wording.listed(declared)}." if declared else "No document names a cluster."
             raise errors.WorldError(
-                f"there is no cluster '{name}'.", hint=f"{wording.did_you_mean(name, names)} {known_names}".lstrip()
+                f"there is no cluster '{name}'.", hint=f"{wording.did_you_mean(name, declared)} {known_names}".lstrip()
             )

@@ -85,3 +85,7 @@ def small(folder: Path) -> Path:
 def full(folder: Path) -> Path:
     """A project whose nodes meet every fate."""
     return project.write(small(folder), {"inventory/east.json": listed()})
+
+
+ACCEPT_WEST = ("--accept", "removes-drivers:west", "--accept", "removes-device-plugins:west")
+"""Arguments that let the output of west go."""

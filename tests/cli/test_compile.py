@@ -64,7 +64,7 @@ def test_the_compile_that_replaces_version_1_warns_of_a_driver_left_behind(state
     _take_back_to_version_1(small / "output/east")
     (small / "policies/tls.yaml").unlink()
 
-    answer = project.kae(small, "compile")
+    answer = project.kae(small, "compile", "--accept", "removes-drivers", "--accept", "removes-device-plugins")
 
     assert answer.code == 0
     assert ("output/east/driver/daemonset-kae-driver-tls.yaml: warning[driver-left-behind]" in answer.err) is (
@@ -230,7 +230,7 @@ def test_a_check_finds_every_damage_and_a_compile_repairs_it(damage: object, sta
 
     assert checked.code == 4
     assert state in checked.out
-    assert project.kae(small, "compile").code == 0
+    assert project.kae(small, "compile", *fleet.ACCEPT_WEST).code == 0
     assert project.kae(small, "compile", "--check").code == 0
 
 
@@ -337,7 +337,7 @@ def test_one_cluster_is_compiled_alone(small: Path) -> None:
 def test_output_of_a_cluster_that_is_gone_is_removed_and_said(small: Path) -> None:
     (small / "policies/west.yaml").unlink()
 
-    answer = project.kae(small, "compile")
+    answer = project.kae(small, "compile", *fleet.ACCEPT_WEST)
 
     assert answer.code == 0
     assert answer.out == "east: unchanged\nwest: removed\n"

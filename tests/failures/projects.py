@@ -88,10 +88,79 @@ def _cluster_removed(folder: Path) -> None:
 def _driver_left_behind(folder: Path) -> None:
     tls = POLICY.replace("spec:", "spec:\n  nodeSelector: {matchLabels: {pool: tls}}")
     absent = tls.replace("tls", "absent").replace("2.2.0", "2.2.0\n    state: Absent")
-    project.write(folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": tls, "policies/absent.yaml": absent})
-    project.kae(folder, "compile", "--no-cache")
+    texts = {"policies/east.yaml": CLUSTER, "policies/tls.yaml": tls, "policies/absent.yaml": absent}
+    _compiled(folder, texts | {"inventory/east.json": _inventory(_node("kp-1", pool="web"))})
     (folder / "policies/tls.yaml").unlink()
     (folder / "policies/absent.yaml").unlink()
+
+
+def _compiled(folder: Path, texts: dict[str, str]) -> None:
+    project.write(folder, texts)
+    project.kae(folder, "compile", "--no-cache")
+
+
+def _node(name: str, **labels: str) -> dict[str, object]:
+    """Return a Node with a device of HPRE, as kubectl prints it."""
+    info = {"architecture": "arm64", "kernelVersion": "5.10.0-216.0.0.115.oe2203sp4.aarch64"}
+    info |= {"kubeletVersion": "v1.31.4", "osImage": "openEuler 22.03 (LTS-SP4)"}
+    found = {"openfuyao.com/kae.present": "true", "openfuyao.com/kae.hpre.present": "true"}
+    discovered = {"nfd.node.kubernetes.io/feature-labels": ",".join(found)}
+    metadata = {"name": name, "labels": found | labels, "annotations": discovered}
+    return {"kind": "Node", "metadata": metadata, "spec": {}, "status": {"nodeInfo": info}}
+
+
+def _inventory(*nodes: dict[str, object]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
+
+
+def _east(folder: Path, policy: str = POLICY, cluster: str = CLUSTER) -> None:
+    """Compile a project with one cluster, one policy and two nodes."""
+    nodes = _inventory(_node("kp-1", pool="tls"), _node("kp-2", pool="tls"))
+    _compiled(folder, {"policies/east.yaml": cluster, "policies/tls.yaml": policy, "inventory/east.json": nodes})
+
+
+def _removes(folder: Path) -> None:
+    _east(folder)
+    (folder / "policies/tls.yaml").unlink()
+
+
+def _moves_namespace(folder: Path) -> None:
+    _east(folder, cluster=CLUSTER.replace("spec:", "spec:\n  namespace: kae-prod"))
+    project.write(folder, {"policies/east.yaml": CLUSTER})
+
+
+def _thaws_nodes(folder: Path) -> None:
+    frozen = "rollout: {frozen: [{name: sick, inventorySelector: {matchLabels: {rack: r3}}, version: 2.1.0}]}"
+    _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {frozen}\n"))
+    ill = _node("kp-1", pool="tls", rack="r3")
+    project.write(folder, {"inventory/east.json": _inventory(ill, _node("kp-2", pool="tls", rack="r3"))})
+    project.kae(folder, "compile", "--no-cache")
+    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1", pool="tls"))})
+
+
+def _drops_protection(folder: Path) -> None:
+    engine = "spec:\n  gitops: {engine: flux, repository: {url: 'https://git.example.com/fleet.git'}}"
+    _east(folder, cluster=CLUSTER.replace("spec:", engine))
+    project.write(folder, {"policies/east.yaml": CLUSTER})
+
+
+def _inventory_empty(folder: Path) -> None:
+    _east(folder)
+    project.write(folder, {"inventory/east.json": ""})
+
+
+def _nodes_left_out(folder: Path) -> None:
+    _east(folder)
+    project.write(
+        folder, {"policies/tls.yaml": POLICY.replace("spec:", "spec:\n  nodeSelector: {matchLabels: {rack: r3}}")}
+    )
+    one = _inventory(_node("kp-1", rack="r3"), _node("kp-2"))
+    project.write(folder, {"inventory/east.json": one})
+
+
+def _nodes_reassigned(folder: Path) -> None:
+    _east(folder)
+    project.write(folder, {"policies/tls.yaml": POLICY.replace("name: tls", "name: kunpeng")})
 
 
 def _foreign_file(folder: Path) -> None:
@@ -110,6 +179,14 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "pool-rules-too-large": _pool_rules_too_large,
         "cluster-removed": _cluster_removed,
         "driver-left-behind": _driver_left_behind,
+        "removes-drivers": _removes,
+        "removes-device-plugins": _removes,
+        "moves-namespace": _moves_namespace,
+        "thaws-nodes": _thaws_nodes,
+        "drops-protection": _drops_protection,
+        "inventory-empty": _inventory_empty,
+        "nodes-left-out": _nodes_left_out,
+        "nodes-reassigned": _nodes_reassigned,
         "foreign-file": _foreign_file,
     }
 )

@@ -37,6 +37,8 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
         files=files,
         workloads=tuple(sorted(workloads, key=lambda item: item.file)),
         has_nodes=draw(st.booleans()),
+        declared=draw(st.booleans()),
+        frozen=draw(st.sets(st.builds(index_file.Frozen, policy=PARTS, group=PARTS, entry=PARTS)).map(sorted).map(tuple)),
         complete=draw(st.booleans()),
     )
 
@@ -51,15 +53,21 @@ def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> Non
             index_file.Workload(file="device-plugin/p.yaml", component="device-plugin", policy="tls"),
         ),
         has_nodes=True,
+        declared=True,
+        frozen=(index_file.Frozen(policy="tls", group="sick", entry="0a1b"),),
     )
 
     assert index_file.text(index) == (
         "{\n"
         '  "complete": true,\n'
+        '  "declared": true,\n'
         '  "files": [\n'
         '    "device-plugin/p.yaml",\n'
         '    "driver/d.yaml",\n'
         '    "images.txt"\n'
+        "  ],\n"
+        '  "frozen": [\n'
+        '    {"entry": "0a1b", "group": "sick", "policy": "tls"}\n'
         "  ],\n"
         '  "hasNodes": true,\n'
         '  "version": 2,\n'
@@ -76,7 +84,23 @@ def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> Non
 def test_an_empty_index_has_empty_lists() -> None:
     text = index_file.text(index_file.Index(files=(), complete=False))
 
-    assert json.loads(text) == {"complete": False, "files": [], "hasNodes": False, "version": 2, "workloads": []}
+    assert json.loads(text) == {
+        "complete": False,
+        "declared": False,
+        "files": [],
+        "frozen": [],
+        "hasNodes": False,
+        "version": 2,
+        "workloads": [],
+    }
+
+
+def test_the_first_indexes_of_version_2_leave_open_what_they_lack() -> None:
+    text = '{"complete": true, "files": [], "hasNodes": true, "version": 2, "workloads": []}'
+
+    index = index_file.parse(text.encode())
+
+    assert index == index_file.Index(files=(), has_nodes=True, declared=False, frozen=None)
 
 
 @hypothesis.given(indexes())
@@ -114,7 +138,7 @@ def test_version_1_is_read_as_an_index_without_workloads(complete: bool) -> None
 
     found = index_file.parse(json.dumps(data).encode())
 
-    assert found == index_file.Index(files=("a", "b"), complete=complete, version=1)
+    assert found == index_file.Index(files=("a", "b"), complete=complete, frozen=None, version=1)
 
 
 @pytest.mark.parametrize(
