@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, schema
+from compiler.changes import comparison
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
@@ -93,7 +94,7 @@ def check_nodes(planned: plan.Plan) -> Findings:
     return tuple(node_checks.findings(planned))
 
 
-def check_changes(change: output_checks.Change) -> tuple[tuple[output_checks.Removal, ...], Findings]:
+def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
     return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))
 

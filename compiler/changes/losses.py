@@ -32,6 +32,8 @@ class Loss:
     """The number of known nodes that it serves in the earlier output."""
     nodes: tuple[str, ...]
     """The nodes that no DaemonSet of the component serves any more."""
+    removed: tuple[str, ...]
+    """The nodes whose driver a DaemonSet of state Absent removes from now on."""
     moved: Mapping[str, tuple[str, ...]]
     """The nodes that another policy's DaemonSet serves from now on, by policy."""
 
@@ -55,7 +57,8 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
     components: tuple[Component, ...] = ("driver", "device-plugin")
     for component in components:
         serving = {} if unlabelled else _serving(planned, component)
-        kept = after.policies(component)
+        absent = _absent(planned) if component == "driver" else frozenset()
+        kept = {item.policy for item in after.index.workloads if item.component == component}
         for policy in before.policies(component):
             is_same = _selections(before, component, policy) == _selections(after, component, policy)
             if policy in kept and is_same and not unlabelled:
@@ -74,6 +77,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                 unknown=not planned.inventory.nodes or not _is_readable(before, component, policy),
                 served=len(served),
                 nodes=gone,
+                removed=tuple(name for name in served if name in absent),
                 moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
             )
 
@@ -121,15 +125,20 @@ def _serving(planned: plan.Plan, component: Component) -> dict[str, str]:
     return {
         name: decision.policy.name
         for decision in planned.decisions
-        if decision.policy is not None and _is_served(decision, component)
+        if decision.policy is not None
+        and (decision.driver if component == "driver" else decision.device_plugin).image is not None
         for name in decision.names
     }
 
 
-def _is_served(decision: plan.Decision, component: Component) -> bool:
-    if component == "device-plugin":
-        return decision.device_plugin.image is not None
-    return decision.driver.image is not None and decision.pool is not None and decision.pool.driver.state == "Present"
+def _absent(planned: plan.Plan) -> frozenset[str]:
+    """Return the nodes on which the driver's installer removes the driver."""
+    return frozenset(
+        name
+        for decision in planned.decisions
+        if decision.pool is not None and decision.pool.driver.state == "Absent"
+        for name in decision.names
+    )
 
 
 def _selections(output: deployed.Deployed, component: Component, policy: str) -> tuple[object, ...]:

@@ -4,51 +4,15 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from compiler import wording
 from compiler.changes import deployed, losses
+from compiler.changes.comparison import Change, Removal
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import definitions
 from compiler.output import index_file
-from compiler.planning import plan
 
 _NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """Something that a compile takes away, and the scope by which it can be accepted."""
-
-    finding: Diagnostic
-    scope: str
-    """CODE:CLUSTER, or CODE:CLUSTER/POLICY."""
-
-    def is_accepted(self, accepted: Iterable[str]) -> bool:
-        """Return whether one of CODE, CODE:CLUSTER and CODE:CLUSTER/POLICY names it."""
-        cluster = self.scope.partition("/")[0]
-        return not {self.finding.code, cluster, self.scope}.isdisjoint(accepted)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The output of a cluster before and after a compile, with the plan that it was compiled from."""
-
-    folder: str
-    """The folder of the cluster's output, as findings name it."""
-    before: deployed.Deployed
-    after: deployed.Deployed
-    planned: plan.Plan
-    policies: tuple[definitions.Policy, ...]
-    """The policies of all clusters."""
-    removed_percent: float
-    """A component may leave this share of a policy's nodes, or one node."""
-
-    @property
-    def cluster(self) -> str:
-        """The name of the cluster."""
-        return self.planned.cluster.name
 
 
 def removals(change: Change) -> Iterator[Removal]:
@@ -69,6 +33,8 @@ def changes(change: Change) -> Iterator[Diagnostic]:
     for loss in found:
         if loss.nodes and not _is_removal(change, loss):
             yield left_out(change, loss)
+        if loss.removed:
+            yield uninstalled(change, loss)
     inherited = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
     before = (item for item in change.before.index.workloads if item.policy not in inherited)
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
@@ -213,6 +179,17 @@ def left_out(change: Change, loss: losses.Loss) -> Diagnostic:
         f"of cluster '{change.cluster}'.",
         notes=(f"It serves {loss.served - len(loss.nodes)} of {loss.served} nodes from now on.",),
         hint="`kae explain` tells why.",
+    )
+
+
+def uninstalled(change: Change, loss: losses.Loss) -> Diagnostic:
+    """A driver that hosts have stays Present."""
+    return Diagnostic(
+        code="nodes-left-out",
+        span=_policy_span(change, loss.policy),
+        message=f"The driver is removed from {wording.nodes(loss.removed)} of cluster '{change.cluster}'.",
+        notes=("driver.state is Absent there, so the installer unloads the modules and deletes the files.",),
+        hint="Set driver.state: Present to keep it.",
     )
 
 

@@ -17,7 +17,7 @@ from compiler.output import cache, scan, tree
 from compiler.project import document_files, package_data
 
 if TYPE_CHECKING:
-    from compiler.checks import output as output_checks
+    from compiler.changes import comparison
     from compiler.fleet import definitions
     from compiler.output import write
     from compiler.planning import plan
@@ -39,7 +39,7 @@ class Outcome:
     """The digest of its output."""
     findings: Findings
     """Those on its documents and nodes."""
-    removals: tuple["output_checks.Removal", ...] = ()
+    removals: tuple["comparison.Removal", ...] = ()
     changes: Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
 
@@ -225,11 +225,10 @@ def _compared(
     planned: "plan.Plan",
     compiled: tree.Tree,
     objects: Iterable["layout.Object"],
-) -> tuple[tuple["output_checks.Removal", ...], Findings]:
+) -> tuple[tuple["comparison.Removal", ...], Findings]:
     """Return what the compile takes away from a cluster, and the findings on other changes for its nodes."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
-    from compiler.changes import deployed  # noqa: PLC0415
-    from compiler.checks import output as output_checks  # noqa: PLC0415
+    from compiler.changes import comparison, deployed  # noqa: PLC0415
 
     by_path = {item.path: item.data for item in objects}
     seen = scan.look(call.output, compiled.cluster, by_path)
@@ -237,7 +236,7 @@ def _compared(
     if before is None:
         return (), ()
     return pipeline.check_changes(
-        output_checks.Change(
+        comparison.Change(
             folder=f"{call.arguments.output_dir}/{compiled.cluster}",
             before=before,
             after=deployed.Deployed(index=compiled.index(), objects=by_path),
@@ -248,7 +247,7 @@ def _compared(
     )
 
 
-def _removed_clusters(call: _Call, stale: Iterable[str]) -> Iterable["output_checks.Removal"]:
+def _removed_clusters(call: _Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
     """Yield what goes with the output of clusters that are no longer declared."""
     from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
 
