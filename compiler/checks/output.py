@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from compiler import wording
 from compiler.changes import deployed, losses
 from compiler.changes.comparison import Change, Removal
+from compiler.checks import fleet as fleet_checks
 from compiler.diagnostics import Diagnostic, Span
 from compiler.output import index_file
 
@@ -17,6 +18,7 @@ _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"
 
 def removals(change: Change) -> Iterator[Removal]:
     """Yield what a compile takes away from a cluster."""
+    yield from undeclared(change)
     yield from emptied(change)
     yield from moved_namespace(change)
     yield from dropped_protection(change)
@@ -40,6 +42,15 @@ def changes(change: Change) -> Iterator[Diagnostic]:
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
 
+def undeclared(change: Change) -> Iterator[Removal]:
+    """A cluster keeps its KAECluster; nobody can accept to fall to the defaults of every setting."""
+    if change.before.index.declared and change.planned.cluster.source is None:
+        span = Span(file=change.planned.inventory.file)
+        yield Removal(
+            scope=f"cluster-undeclared:{change.cluster}", finding=fleet_checks.undeclared(change.cluster, span, ())
+        )
+
+
 def emptied(change: Change) -> Iterator[Removal]:
     """A cluster whose nodes are known keeps an inventory with nodes."""
     if change.before.index.has_nodes and not change.planned.inventory.nodes:
@@ -49,7 +60,7 @@ def emptied(change: Change) -> Iterator[Removal]:
             scope=scope,
             finding=Diagnostic(
                 code="inventory-empty",
-                span=Span(file=file) if file else change.planned.cluster.span("metadata", "name"),
+                span=Span(file=file) if file else _cluster_span(change, "metadata", "name"),
                 message=f"The inventory of cluster '{change.cluster}' has no nodes, but its output was compiled "
                 "for some.",
                 notes=("Groups of nodes, waves and the pools of kernels are made from the inventory.",),
@@ -83,7 +94,7 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
             scope=scope,
             finding=Diagnostic(
                 code="moves-namespace",
-                span=change.planned.cluster.span("spec", "namespace"),
+                span=_cluster_span(change, "spec", "namespace"),
                 message=f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} "
                 f"to {namespace}.",
                 notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
@@ -223,6 +234,13 @@ def _is_removal(change: Change, loss: losses.Loss) -> bool:
     if loss.last or loss.unlabelled:
         return bool(loss.nodes) or loss.unknown
     return len(loss.nodes) > 1 and len(loss.nodes) * 100 > change.removed_percent * loss.served
+
+
+def _cluster_span(change: Change, *path: str) -> Span:
+    """Return the position of a setting of the KAECluster; without one, the file of the inventory."""
+    if change.planned.cluster.source is None:
+        return Span(file=change.planned.inventory.file or change.folder)
+    return change.planned.cluster.source.setting_span(*path)
 
 
 def _policy_span(change: Change, name: str, component: str = "driver") -> Span:
