@@ -142,13 +142,41 @@ def _plan(commands: "Commands[parsing.Parser]") -> None:
     command = _command(
         commands,
         "plan",
-        "show the policy, the images and the reasons for each node",
-        "kae plan",
+        "show the state of the fleet: the policy, the images and the reasons for each node",
+        "kae plan | less",
+        "kae plan --problems",
+        "kae plan --policy tls -l 'zone in (a, b),!gpu'",
         "kae plan --cluster east -o json",
     )
     _sources(command)
+    command.add_argument(
+        "--policy", action="append", default=[], metavar="NAME", help="only the nodes of this policy; repeatable"
+    )
+    command.add_argument(
+        "--node", action="append", default=[], metavar="NODE", help="only this node, or CLUSTER/NODE; repeatable"
+    )
+    command.add_argument(
+        "-l",
+        "--selector",
+        type=_selector,
+        default="",
+        metavar="SELECTOR",
+        help="only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'",
+    )
+    command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     _strict(command)
     _answer(command)
+
+
+def _selector(text: str) -> str:
+    """Return a label selector that parses."""
+    from compiler.fleet import label_selector  # noqa: PLC0415 - it imports the models of documents
+
+    try:
+        label_selector.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}.") from error
+    return text
 
 
 def _explain(commands: "Commands[parsing.Parser]") -> None:

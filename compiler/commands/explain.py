@@ -13,8 +13,6 @@ from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.project import load
 
-_LIST = "`kae plan` lists all nodes."
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
@@ -37,27 +35,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
     """Return the cluster and the name of the node that `wanted` names, among the selected clusters."""
-    stated, _, name = wanted.rpartition("/")
-    load.require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
-    matches = [
-        cluster
-        for cluster in fleet.selected(chosen)
-        if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
-    ]
-    if not matches:
-        near = wording.did_you_mean(wanted, _names(fleet, chosen, is_full=bool(stated)))
-        raise errors.WorldError(f"no inventory holds a node '{wanted}'.", hint=f"{near} {_LIST}".lstrip())
+    matches = load.nodes_named(fleet, wanted, chosen)
     if len(matches) > 1:
-        clusters = wording.listed(cluster.name for cluster in matches)
-        raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
-    return matches[0], name
-
-
-def _names(fleet: definitions.Fleet, chosen: Sequence[str], *, is_full: bool) -> Iterator[str]:
-    """Yield the nodes of the selected clusters, with their clusters if the names are to be full."""
-    for cluster in fleet.selected(chosen):
-        for node in fleet.inventory(cluster).nodes:
-            yield f"{cluster.name}/{node.name}" if is_full else node.name
+        clusters = wording.listed(cluster.name for cluster, _ in matches)
+        raise errors.WorldError(f"clusters {clusters} have a node '{matches[0][1]}'.", hint="Write CLUSTER/NODE.")
+    return matches[0]
 
 
 def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iterator[str]:
@@ -88,7 +70,7 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:
             yield "  a term of its node affinity:"
-            yield from (f"      {line}" for line in _term(term, node))
+            yield from (f"      {line}" for line in _term(term, node, governing))
     yield ""
     offered = ", ".join(f"{name}: {count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
@@ -98,18 +80,37 @@ def _components(
     decision: plan.Decision, division: pools.Division | None
 ) -> tuple[tuple[str, plan.Landing, tuple[selectors.Term, ...]], ...]:
     return (
-        ("driver", decision.driver, division.driver_terms if division else ()),
+        ("driver", decision.driver, _driver_terms(division, decision.node) if division else ()),
         ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
     )
 
 
-def _term(term: selectors.Term, node: snapshot.Node) -> Iterator[str]:
+def _driver_terms(division: pools.Division, node: snapshot.Node) -> tuple[selectors.Term, ...]:
+    """Return the affinity of the DaemonSet of the node's pool; without a pool, what those of all pools have in common.
+
+    They also require the label of a pool, which the node then lacks.
+    """
+    pool = division.pool(node)
+    if pool is not None:
+        return pool.terms
+    if division.label is None:
+        return division.driver_terms
+    label = selectors.Requirement(division.label, "In", tuple(pool.name for pool in division.pools))
+    return tuple((*term, label) for term in division.driver_terms)
+
+
+def _term(term: selectors.Term, node: snapshot.Node, division: pools.Division | None = None) -> Iterator[str]:
+    """Yield each requirement with the node's label; that of the division's pool is the one that NFD will give."""
     if not term:
         yield "yes  every node"
     for requirement in term:
-        holds = selectors.requirement_matches(requirement, node.label(requirement.key))
         value = node.label(requirement.key)
         have = f"the node has {requirement.key}={value}" if value is not None else "the node has no such label"
+        if division is not None and requirement.key == division.label:
+            pool = division.pool(node)
+            value = pool.name if pool else None
+            have = f"NFD gives it {requirement.key}={value}" if value is not None else "NFD gives it no such label"
+        holds = selectors.requirement_matches(requirement, value)
         yield f"{'yes' if holds else 'NO '}  {selectors.text(requirement)}   ({have})"
 
 

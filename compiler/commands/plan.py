@@ -2,93 +2,72 @@
 
 import argparse
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import diagnostics, pipeline, wording
+from compiler import diagnostics, errors, pipeline, wording
 from compiler.commands import findings
-from compiler.planning import image_matrix, plan, rollout_groups
+from compiler.fleet import definitions, label_selector
+from compiler.planning import gaps, image_matrix, plan, selection, text
 from compiler.project import load
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the plan of the selected clusters."""
+    """Print the plan of the selected clusters, or of the selected nodes."""
     fleet, notes = load.read(arguments.inventory)
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    views = [view for view, _ in planned]
     found = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
-    else:
-        for_programs = arguments.shape != "text"
-        body = "" if for_programs else "\n".join(table(view) for view in views)
-        findings.show(arguments, found, body, clusters=[data(view) for view in views] if for_programs else [])
+        return findings.exit_code(arguments, found)
+    views = _selected(arguments, fleet, [view for view, _ in planned])
+    for_programs = arguments.shape != "text"
+    body = "" if for_programs else "".join(f"{line}\n" for line in _lines(arguments, views)).rstrip("\n") + "\n"
+    findings.show(arguments, found, body, clusters=[data(view) for view in views] if for_programs else [])
     return findings.exit_code(arguments, found)
 
 
-def table(view: plan.Plan) -> str:
-    """Return a cluster's nodes as a table for people, with pools, images to build, and every reason below it."""
-    rows: list[tuple[str, ...]] = []
-    unmet: list[str] = []
-    for decision, name in _nodes(view):
-        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in decision.resources)
-        rows.append(
-            (
-                name,
-                decision.policy.name if decision.policy else "-",
-                decision.pool.name if decision.pool else "-",
-                _short(decision.driver.image),
-                _short(decision.device_plugin.image),
-                offered or "-",
+def _selected(
+    arguments: argparse.Namespace, fleet: definitions.Fleet, views: Sequence[plan.Plan]
+) -> Sequence[plan.Plan]:
+    """Return the plans of the selected nodes, without clusters that have none of them unless all do."""
+    _require_policies(arguments.policy, views)
+    chosen = selection.Selection(
+        policies=frozenset(arguments.policy),
+        nodes=frozenset(
+            (cluster.name, name)
+            for node in arguments.node
+            for cluster, name in load.nodes_named(fleet, node, arguments.cluster)
+        ),
+        term=label_selector.parse(arguments.selector),
+        has_problem=arguments.problems,
+    )
+    restricted = [selection.restricted(view, chosen) for view in views]
+    return [view for view in restricted if view.decisions] or restricted if chosen else views
+
+
+def _require_policies(wanted: Sequence[str], views: Sequence[plan.Plan]) -> None:
+    """Raise WorldError for a wanted policy that holds in none of the clusters."""
+    known = sorted({division.policy.name for view in views for division in view.divisions})
+    for name in wanted:
+        if name not in known:
+            known_names = f"Policies are {wording.listed(known)}." if known else "No policy holds there."
+            raise errors.WorldError(
+                f"there is no policy '{name}'.", hint=f"{wording.did_you_mean(name, known)} {known_names}".lstrip()
             )
-        )
-        unmet.extend(f"  {name}: {reason}" for reason in missing(decision))
-    head = ("NODE", "POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES")
-    lines = [
-        f"cluster {view.cluster.name}: {wording.counted(len(rows), 'node')}",
-        *_drawn(head, rows),
-    ]
-    for title, found in (("pools:", _pools(view)), ("images to build:", _images(view)), ("why not:", unmet)):
-        if found:
-            lines += ["", title, *found]
-    return "\n".join(lines) + "\n"
 
 
-def _drawn(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    import tabulate  # noqa: PLC0415 - only people's tables need it
-
-    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
-    return [line.rstrip() for line in drawn.splitlines()]
-
-
-def _pools(view: plan.Plan) -> list[str]:
-    """Return a table of pools and their nodes, with a line for policies whose new nodes wait for the next compile."""
-    counts = image_matrix.counted(view.decisions)
-    rows, notes = [], []
-    for division in view.divisions:
-        if division.label is None:
-            continue
-        name = division.policy.name
-        for pool in division.pools:
-            image = _short(pool.image)
-            driver = image if pool.driver.state == "Present" else f"removed by {image}"
-            rows.append((name, pool.name, str(counts[name, pool.name].total()), driver))
-        if division.groups:
-            notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
-    return [f"  {line}" for line in (*_drawn(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes)] if rows else notes
-
-
-def _images(view: plan.Plan) -> list[str]:
-    """Return the images that have to hold modules, kernel by kernel."""
-    found = image_matrix.needs(view.divisions, view.decisions)
-    rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
-    return [f"  {line}" for line in _drawn(("KERNEL", "IMAGE", "POLICY", "NODES"), rows)] if rows else []
-
-
-def _short(image: str | None) -> str:
-    name, _, digest = (image or "-").rpartition("/")[2].partition("@sha256:")
-    return f"{name}@{digest[:12]}" if digest else name
+def _lines(arguments: argparse.Namespace, views: Sequence[plan.Plan]) -> Iterator[str]:
+    options = (
+        *(f"--policy {name}" for name in arguments.policy),
+        *(f"--node {name}" for name in arguments.node),
+        *([f"-l {arguments.selector}"] if arguments.selector else ()),
+        *(["--problems"] if arguments.problems else ()),
+    )
+    yield from text.summary(views, " ".join(options))
+    for view in views:
+        yield from text.without(view, is_problem=True) if arguments.problems else text.details(view)
 
 
 def data(view: plan.Plan) -> dict[str, Any]:
@@ -136,11 +115,9 @@ def reasons(decision: plan.Decision) -> list[str]:
 
 def missing(decision: plan.Decision) -> list[str]:
     """Return a reason for each component that the node does not get."""
-    if decision.policy is None:
-        return [f"no policy, pool, driver and device plugin: {decision.why}"]
-    found = []
-    if decision.driver.image is None:
-        found.append(f"no driver, and so no pool: {decision.driver.reason}")
-    if decision.device_plugin.image is None:
-        found.append(f"no device plugin: {decision.device_plugin.reason}")
-    return found
+    lacks = {
+        "policy": "no policy, pool, driver and device plugin",
+        "driver": "no driver, and so no pool",
+        "device plugin": "no device plugin",
+    }
+    return [f"{lacks[gap.component]}: {gap.reason}" for gap in gaps.of(decision)]

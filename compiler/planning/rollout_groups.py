@@ -82,14 +82,18 @@ def _selected(group: drivers.Group, nodes: Iterable[snapshot.Node]) -> set[str]:
 
 def _below(nodes: Iterable[snapshot.Node], is_driven: Callable[[snapshot.Node], bool], percent: float) -> set[str]:
     """Return the nodes below a bound; if no driver is installed on any of them, the lowest node with a driver joins."""
-    bound = round(percent * BUCKETS / 100)
     buckets = [(bucket(node.name), node) for node in nodes]
-    below = [node for number, node in buckets if number < bound]
+    below = [node for number, node in buckets if number < _bound(percent)]
     members = {node.name for node in below}
     if not any(map(is_driven, below)):
         lowest = min(((number, node.name) for number, node in buckets if is_driven(node)), default=None)
         members.update(() if lowest is None else (lowest[1],))
     return members
+
+
+def _bound(percent: float) -> int:
+    """Return the first bucket that a wave does not reach."""
+    return round(percent * BUCKETS / 100)
 
 
 def reason(group: Group, node: snapshot.Node) -> str:
@@ -100,5 +104,8 @@ def reason(group: Group, node: snapshot.Node) -> str:
     if declared.nodes is not None:
         return "the group names it"
     if isinstance(declared, drivers.Wave) and declared.percent is not None:
-        return f"its name puts it at {percent}, and the wave ends at {declared.percent:g} %"
+        end = f"{declared.percent:g} %"
+        if bucket(node.name) < _bound(declared.percent):
+            return f"its name puts it at {percent}, and the wave ends at {end}"
+        return f"no node below {end} gets a driver, so the lowest one that does is drafted: this one, at {percent}"
     return "the inventorySelector matches it"

@@ -51,3 +51,30 @@ def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]
             raise errors.WorldError(
                 f"there is no cluster '{name}'.", hint=f"{wording.did_you_mean(name, declared)} {known_names}".lstrip()
             )
+
+
+def nodes_named(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> list[tuple[definitions.Cluster, str]]:
+    """Return the cluster and the name of each node that NODE or CLUSTER/NODE names, among the selected clusters.
+
+    Raises WorldError where there is none.
+    """
+    stated, _, name = wanted.rpartition("/")
+    require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
+    matches = [
+        (cluster, name)
+        for cluster in fleet.selected(chosen)
+        if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
+    ]
+    if not matches:
+        near = wording.did_you_mean(wanted, _names(fleet, chosen, is_full=bool(stated)))
+        raise errors.WorldError(
+            f"no inventory holds a node '{wanted}'.", hint=f"{near} `kae plan -o json` lists all nodes.".lstrip()
+        )
+    return matches
+
+
+def _names(fleet: definitions.Fleet, chosen: Sequence[str], *, is_full: bool) -> Iterator[str]:
+    """Yield the nodes of the selected clusters, with their clusters if the names are to be full."""
+    for cluster in fleet.selected(chosen):
+        for node in fleet.inventory(cluster).nodes:
+            yield f"{cluster.name}/{node.name}" if is_full else node.name

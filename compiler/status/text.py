@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from compiler import wording
+from compiler import tables, wording
 from compiler.status import cluster_status, drift, live_objects, rollout
 
 _NODES = 8
@@ -62,8 +62,6 @@ def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
 
 
 def _table(status: cluster_status.ClusterStatus) -> Iterator[str]:
-    import tabulate  # noqa: PLC0415 - only people's tables need it
-
     rows = [
         (
             daemon_set.wanted.name,
@@ -76,8 +74,7 @@ def _table(status: cluster_status.ClusterStatus) -> Iterator[str]:
         for daemon_set in status.rollouts
     ]
     head = ("DAEMONSET", "PLANNED", "PODS", "READY", "CURRENT", "STATE")
-    drawn = tabulate.tabulate(rows, headers=head, tablefmt="plain", disable_numparse=True)
-    yield from (line.rstrip() for line in drawn.splitlines())
+    yield from tables.plain(head, rows)
 
 
 def _summary(daemon_set: rollout.Rollout) -> str:

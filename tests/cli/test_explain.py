@@ -81,5 +81,5 @@ def test_a_misspelt_node_is_answered_with_the_nearest_one(folder: Path) -> None:
     alone, full = project.kae(folder, "explain", "kp920-o2"), project.kae(folder, "explain", "east/kp920-o2")
 
     assert (alone.code, full.code) == (3, 3)
-    assert alone.err.endswith("hint: Did you mean 'kp920-02'? `kae plan` lists all nodes.\n")
-    assert full.err.endswith("hint: Did you mean 'east/kp920-02'? `kae plan` lists all nodes.\n")
+    assert alone.err.endswith("hint: Did you mean 'kp920-02'? `kae plan -o json` lists all nodes.\n")
+    assert full.err.endswith("hint: Did you mean 'east/kp920-02'? `kae plan -o json` lists all nodes.\n")

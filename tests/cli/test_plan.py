@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from tests import project
+from tests import builders, project
 from tests.cli import fleet
 
 FIELDS = {"name", "policy", "pool", "driver", "devicePlugin", "resources", "reasons"}
@@ -34,7 +34,7 @@ def nodes(planned: dict[str, Any]) -> dict[str, Any]:
     return {node["name"]: node for node in east["nodes"]}
 
 
-def test_people_get_a_table_and_a_reason_for_every_gap(folder: Path, snapshot: SnapshotAssertion) -> None:
+def test_people_get_a_summary_and_then_a_reason_for_every_gap(folder: Path, snapshot: SnapshotAssertion) -> None:
     answer = project.kae(folder, "plan")
 
     assert answer.code == 0
@@ -114,6 +114,110 @@ def test_a_cluster_that_no_document_names_ends_with_3(folder: Path) -> None:
 
     assert (answer.code, answer.out) == (3, "")
     assert "Clusters are east and west." in answer.err
+
+
+def test_nodes_that_are_alike_share_a_line(tmp_path: Path) -> None:
+    def lines(count: int) -> list[str]:
+        machines = tuple(
+            builders.kubernetes_node(f"{node['metadata']['name']}-{number:03}", node["metadata"]["labels"])
+            for node in fleet.NODES
+            for number in range(count)
+        )
+        folder = project.write(fleet.small(tmp_path), {"inventory/east.json": fleet.listed(machines)})
+        return project.kae(folder, "plan", "--cluster", "east").out.splitlines()
+
+    few, many = lines(2), lines(100)
+
+    assert len(few) == len(many)
+    assert (
+        "  100 nodes (new-01-000, new-01-001, new-01-002, new-01-003, new-01-004 and 95 more): "
+        "no driver and device plugin: NFD has not labelled the node yet: its devices are unknown"
+    ) in many
+
+
+def test_a_policy_without_nodes_is_named(tmp_path: Path) -> None:
+    folder = fleet.full(tmp_path)
+    project.write(folder, {"policies/more.yaml": fleet.POLICY.replace("tls", "tsl")})
+
+    answer = project.kae(folder, "plan", "--cluster", "east")
+
+    assert "\npolicies without nodes: tsl\n" in answer.out
+
+
+RESTRICTIONS = [
+    (("--policy", "tls"), ["kp920-01", "kp920-02", "kp920-04", "new-01"]),
+    (("--policy", "tls", "--policy", "rest", "-l", "pool!=tls"), ["kp920-03", "x86-01"]),
+    (("--node", "kp920-01", "--node", "east/x86-01"), ["kp920-01", "x86-01"]),
+    (("-l", "pool in (tls),!openfuyao.com/kae.deploy.driver"), ["kp920-01", "kp920-04", "new-01"]),
+    (("--selector", "pool=web"), []),
+    (("--problems",), ["kp920-02", "kp920-04", "new-01"]),
+    (("--problems", "--policy", "rest"), []),
+]
+
+
+@pytest.mark.parametrize(("options", "names"), RESTRICTIONS)
+def test_programs_get_the_nodes_that_meet_every_restriction(
+    options: tuple[str, ...], names: list[str], folder: Path
+) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "east", *options, "-o", "json")
+
+    assert answer.code == 0
+    assert list(nodes(json.loads(answer.out))) == names
+
+
+@pytest.mark.parametrize(("options", "names"), RESTRICTIONS)
+def test_the_summary_is_of_the_selected_nodes_and_says_so(
+    options: tuple[str, ...], names: list[str], folder: Path
+) -> None:
+    answer = project.kae(folder, "plan", "--cluster", "east", *options)
+
+    said = " ".join(options).replace("--selector", "-l")
+    head = answer.out.splitlines()[0]
+    assert head.startswith(f"cluster east: {len(names)} of 6 nodes (")
+    assert sorted(head.partition("(")[2].partition("), ")[0].rstrip(")").split()) == sorted(said.rstrip(")").split())
+
+
+def test_problems_are_listed_by_reason_alone(folder: Path, snapshot: SnapshotAssertion) -> None:
+    assert project.kae(folder, "plan", "--problems").out == snapshot
+
+
+def test_clusters_without_a_selected_node_are_left_out(folder: Path) -> None:
+    answer = project.kae(folder, "plan", "--policy", "tls")
+
+    assert answer.out.startswith("cluster east: 4 of 6 nodes (--policy tls), ")
+    assert "west" not in answer.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ("--policy", "tl"),
+            "kae: there is no policy 'tl'.\nhint: Did you mean 'tls'? Policies are rest and tls.\n",
+        ),
+        (("--policy", "tls", "--cluster", "west"), "kae: there is no policy 'tls'.\nhint: Policies are rest.\n"),
+        (
+            ("--node", "kp92-01"),
+            "kae: no inventory holds a node 'kp92-01'.\n"
+            "hint: Did you mean 'kp920-01'? `kae plan -o json` lists all nodes.\n",
+        ),
+        (("--node", "eats/kp920-01"), "kae: there is no cluster 'eats'.\n"),
+    ],
+)
+def test_a_name_that_does_not_exist_ends_with_3_and_the_nearest_one(
+    options: tuple[str, ...], words: str, folder: Path
+) -> None:
+    answer = project.kae(folder, "plan", *options)
+
+    assert (answer.code, answer.out) == (3, "")
+    assert words in answer.err
+
+
+def test_a_selector_that_cannot_be_read_ends_with_2(folder: Path) -> None:
+    answer = project.kae(folder, "plan", "-l", "pool in tls")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "argument -l/--selector: 'pool in tls' is no requirement on a label." in answer.err
 
 
 def test_a_warning_ends_with_0_and_where_that_is_wanted_with_1(folder: Path) -> None:

@@ -98,6 +98,18 @@ def test_the_pool_of_a_node_is_explained(name: str, folder: Path, snapshot: Snap
     assert answer.out == snapshot
 
 
+def test_a_node_that_was_drafted_into_a_wave_is_told_why(tmp_path: Path) -> None:
+    policy = POLICY.replace("percent: 10", "percent: 5")
+    project.write(tmp_path, {"policies/all.yaml": policy, "inventory/east.json": fleet.listed((_node(3),))})
+
+    answer = project.kae(tmp_path, "explain", "node-03")
+
+    assert (
+        "  group 'canary': no node below 5 % gets a driver, so the lowest one that does is drafted: "
+        "this one, at 8.87 %\n"
+    ) in answer.out
+
+
 def test_programs_get_the_reasons_of_a_pool(folder: Path) -> None:
     answer = project.kae(folder, "explain", "node-07", "-o", "json")
 

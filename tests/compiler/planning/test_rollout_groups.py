@@ -151,7 +151,11 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
     node = builders.node("kp920-02", {"zone": "1"})
     rollout = {
         "frozen": [{"name": "f", "nodes": ["kp920-02"], "version": "1"}],
-        "waves": [{"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}}, wave("w", 90)],
+        "waves": [
+            {"name": "s", "inventorySelector": {"matchLabels": {"zone": "1"}}},
+            wave("v", 84.74),
+            wave("w", 90),
+        ],
     }
     item = builders.policy(driver={"rollout": rollout})
     found = rollout_groups.of(item, snapshot.ClusterName("east"), [node], lambda _: False)
@@ -159,6 +163,7 @@ def test_why_a_node_is_in_its_group_is_told_by_what_took_it() -> None:
     assert [rollout_groups.reason(group, node) for group in found] == [
         "the group names it",
         "the inventorySelector matches it",
+        "no node below 84.74 % gets a driver, so the lowest one that does is drafted: this one, at 84.74 %",
         "its name puts it at 84.74 %, and the wave ends at 90 %",
         "no frozen group and no wave takes it; its name puts it at 84.74 %",
     ]

@@ -1,0 +1,53 @@
+"""A plan restricted to a part of its nodes."""
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from compiler.fleet import selectors
+from compiler.inventory import snapshot
+from compiler.planning import gaps, plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """The nodes that a command is about: those that meet every restriction."""
+
+    policies: frozenset[str] = frozenset()
+    """The names of their policies; empty for any, and for none."""
+    nodes: frozenset[tuple[str, str]] = frozenset()
+    """The names of their clusters and their own; empty for all."""
+    term: selectors.Term = ()
+    has_problem: bool = False
+    """Only nodes that lack what their policy promises."""
+
+    def __bool__(self) -> bool:
+        return self != Selection()
+
+
+def restricted(view: plan.Plan, selection: Selection) -> plan.Plan:
+    """Return a plan with the selected nodes, and the policies that are selected or have one of them."""
+    if not selection:
+        return view
+    decisions = tuple(_selected(view, selection))
+    policies = {decision.policy.name for decision in decisions if decision.policy} | selection.policies
+    divisions = tuple(division for division in view.divisions if division.policy.name in policies)
+    return dataclasses.replace(view, decisions=decisions, divisions=divisions)
+
+
+def _selected(view: plan.Plan, selection: Selection) -> Iterable[plan.Decision]:
+    for decision in view.decisions:
+        policy = decision.policy.name if decision.policy else None
+        if selection.policies and policy not in selection.policies:
+            continue
+        if selection.has_problem and not gaps.has_problem(decision):
+            continue
+        nodes = tuple(node for node in decision.nodes if _takes(selection, view.cluster.name, node))
+        if nodes:
+            yield dataclasses.replace(decision, nodes=nodes)
+
+
+def _takes(selection: Selection, cluster: str, node: snapshot.Node) -> bool:
+    if selection.nodes and (cluster, node.name) not in selection.nodes:
+        return False
+    return selectors.term_matches(selection.term, node.label)

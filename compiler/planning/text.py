@@ -1,0 +1,222 @@
+"""The plan for people: a summary of each cluster, then its details; nodes that are alike share a line."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
+
+from compiler import tables, wording
+from compiler.model import driver as drivers
+from compiler.planning import gaps, image_matrix, plan, pools, rollout_groups
+
+_IMAGES = 3
+"""Images of a component that the summary shows for a policy."""
+
+_REASONS = 5
+"""Problems that the summary shows; the details show all."""
+
+_POLICIES = 8
+"""Policies without nodes that the summary names."""
+
+_NAMES = 3
+"""Nodes that a row of the table of nodes names."""
+
+_TITLES = {True: "problems", False: "without a component, and no problem"}
+
+
+def summary(views: Sequence[plan.Plan], restriction: str = "") -> Iterator[str]:
+    """Yield the summary: a table of the clusters if there are several, and a part for each of them.
+
+    `restriction` says what the plans are restricted to; it is empty for whole plans.
+    """
+    if len(views) > 1:
+        yield from _clusters(views)
+        yield ""
+    for view in views:
+        yield _head(view, restriction)
+        yield from _policies(view)
+        yield from _groups(view)
+        yield from _problems(view)
+        yield ""
+
+
+def details(view: plan.Plan) -> Iterator[str]:
+    """Yield the details of a cluster: its nodes, pools and images to build, and every gap with its nodes."""
+    for title, lines in (("nodes", _nodes(view)), ("pools", _pools(view)), ("images to build", _images(view))):
+        if lines:
+            yield from (f"cluster {view.cluster.name}, {title}:", *(f"  {line}" for line in lines), "")
+    for is_problem in _TITLES:
+        yield from without(view, is_problem=is_problem)
+
+
+def without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
+    """Yield the nodes of a cluster that lack a component, by reason."""
+    found = gaps.grouped(view.decisions, is_problem=is_problem)
+    if found:
+        yield f"cluster {view.cluster.name}, {_TITLES[is_problem]}:"
+        yield from (f"  {wording.nodes(one.nodes)}: {_reason(one)}" for one in found)
+        yield ""
+
+
+def _clusters(views: Sequence[plan.Plan]) -> list[str]:
+    counts = [
+        (_count(view), _count(view, gaps.has_devices), _count(view, gaps.has_problem), len(view.divisions))
+        for view in views
+    ]
+    rows = [
+        *((view.cluster.name, *map(str, row)) for view, row in zip(views, counts, strict=True)),
+        ("(all)", *(str(sum(column)) for column in list(zip(*counts, strict=True))[:3]), ""),
+    ]
+    return tables.plain(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), rows)
+
+
+def _count(view: plan.Plan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:
+    return sum(len(decision.nodes) for decision in view.decisions if holds(decision))
+
+
+def _head(view: plan.Plan, restriction: str) -> str:
+    number, whole = _count(view), wording.counted(len(view.inventory.nodes), "node")
+    unknown = _count(view, lambda decision: not decision.node.profile.discovered)
+    facts = (
+        f"{number} of {whole} ({restriction})" if restriction else whole,
+        *([f"{_count(view, gaps.has_devices)} with KAE devices"] if number else ()),
+        *([f"{unknown} not labelled by NFD yet"] if unknown else ()),
+        *([f"{_count(view, gaps.has_problem)} with problems"] if number else ()),
+    )
+    return f"cluster {view.cluster.name}: {', '.join(facts)}"
+
+
+def _policies(view: plan.Plan) -> Iterator[str]:
+    """Yield a table of the policies that have nodes, and the names of the others."""
+    rows: list[tuple[str, ...]] = []
+    idle: list[str] = []
+    for division in view.divisions:
+        own = [decision for decision in view.decisions if decision.policy is division.policy]
+        rows.extend(_policy(division, own) if own else ())
+        idle.extend(() if own else (division.policy.name,))
+    unassigned = _count(view, lambda decision: decision.policy is None)
+    rows.extend([("(none)", str(unassigned), "-", "-")] if unassigned else ())
+    yield from tables.plain(("POLICY", "NODES", "DRIVER", "DEVICE PLUGIN"), rows) if rows else ()
+    if idle:
+        yield f"policies without nodes: {wording.listed(idle, most=_POLICIES)}"
+
+
+def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Iterator[tuple[str, ...]]:
+    """Yield the rows of a policy: the first has its name, each an image of either component with its nodes."""
+    spec = division.policy.spec
+    installed, plugins = Counter[str](), Counter[str]()
+    for decision in decisions:
+        installed[_driver(decision)] += len(decision.nodes)
+        plugins[_short(decision.device_plugin.image)] += len(decision.nodes)
+    name, number = division.policy.name, str(installed.total())
+    columns = (
+        _images_of(installed) if spec.driver.enabled else ["pre-installed"],
+        _images_of(plugins) if spec.devicePlugin.enabled else ["pre-installed"],
+    )
+    for index, cells in enumerate(zip_longest(*columns, fillvalue="")):
+        yield (name, number, *cells) if index == 0 else ("", "", *cells)
+
+
+def _images_of(counts: Counter[str]) -> list[str]:
+    """Return the most frequent images with their nodes, and the number of other images."""
+    ranked = [(image, count) for image, count in counts.most_common() if image != "-"]
+    more = len(ranked) - _IMAGES
+    lines = [f"{image} ({count})" for image, count in ranked[:_IMAGES]]
+    return [*lines, *([f"and {wording.counted(more, 'more image')}"] if more > 0 else [])] or ["-"]
+
+
+def _groups(view: plan.Plan) -> Iterator[str]:
+    """Yield a table of the policies with waves and frozen groups, and the number of nodes in each group."""
+    rows = []
+    for division in view.divisions:
+        sizes = Counter[str]()
+        for decision in view.decisions:
+            group = division.group(decision.node.name) if decision.policy is division.policy else None
+            sizes[group.name if group else ""] += len(decision.nodes)
+        texts: dict[type | None, list[str]] = {drivers.Frozen: [], drivers.Wave: [], type(None): []}
+        for group in division.groups:
+            text = f"{group.name} {sizes[group.name]}" if group.declared else str(sizes[group.name])
+            texts[type(group.declared)].append(text)
+        if division.groups:
+            rows.append((division.policy.name, *(", ".join(each) or "-" for each in texts.values())))
+    if rows:
+        yield from ("", *tables.plain(("POLICY", "FROZEN", "WAVES", rollout_groups.REST.upper()), rows))
+
+
+def _problems(view: plan.Plan) -> Iterator[str]:
+    """Yield the most frequent problems, and the numbers of nodes with other gaps."""
+    found = gaps.grouped(view.decisions, is_problem=True)
+    shown, more = found[:_REASONS], found[_REASONS:]
+    if found:
+        yield from ("", f"{_TITLES[True]}:")
+    yield from (f"  {wording.counted(len(one.nodes), 'node')}: {_reason(one)}" for one in shown)
+    if more:
+        yield f"  {_number_of_nodes(more)}: {wording.counted(len(more), 'more reason')}, listed below"
+    intended = gaps.grouped(view.decisions, is_problem=False)
+    if intended:
+        yield f"{_TITLES[False]}: {_number_of_nodes(intended)}"
+
+
+def _number_of_nodes(found: Iterable[gaps.Gaps]) -> str:
+    return wording.counted(len({name for one in found for name in one.nodes}), "node")
+
+
+def _reason(gap: gaps.Gaps) -> str:
+    """Return the components that nodes lack, and why."""
+    if gap.components == ("policy",):
+        return gap.reason
+    return f"no {' and '.join(gap.components)}: {gap.reason}"
+
+
+def _nodes(view: plan.Plan) -> list[str]:
+    """Return a table of the nodes, nodes with the same components and resources in one row."""
+    names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
+    for decision in view.decisions:
+        offered = ", ".join(f"{resource.partition('/')[2]}={count}" for resource, count in decision.resources)
+        row = (
+            decision.policy.name if decision.policy else "-",
+            decision.pool.name if decision.pool else "-",
+            _driver(decision),
+            _short(decision.device_plugin.image),
+            offered or "-",
+        )
+        names[row].extend(decision.names)
+    rows = [(*row, str(len(own)), wording.listed(sorted(own), most=_NAMES)) for row, own in sorted(names.items())]
+    head = ("POLICY", "POOL", "DRIVER", "DEVICE PLUGIN", "RESOURCES", "NODES", "NAMES")
+    return tables.plain(head, rows) if rows else []
+
+
+def _pools(view: plan.Plan) -> list[str]:
+    """Return a table of pools and their nodes, with a line for policies whose new nodes wait for the next compile."""
+    counts = image_matrix.counted(view.decisions)
+    rows: list[tuple[str, ...]] = []
+    notes: list[str] = []
+    for division in view.divisions:
+        if division.label is None:
+            continue
+        name = division.policy.name
+        rows.extend((name, pool.name, str(counts[name, pool.name].total()), _of_pool(pool)) for pool in division.pools)
+        if division.groups:
+            notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
+    return [*tables.plain(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
+
+
+def _images(view: plan.Plan) -> list[str]:
+    """Return a table of the images that have to hold modules, kernel by kernel."""
+    found = image_matrix.needs(view.divisions, view.decisions)
+    rows = [(need.kernel, need.image, need.policy, str(need.nodes)) for need in found]
+    return tables.plain(("KERNEL", "IMAGE", "POLICY", "NODES"), rows) if rows else []
+
+
+def _driver(decision: plan.Decision) -> str:
+    return _of_pool(decision.pool) if decision.pool else "-"
+
+
+def _of_pool(pool: pools.Pool) -> str:
+    image = _short(pool.image)
+    return image if pool.driver.state == "Present" else f"removed by {image}"
+
+
+def _short(image: str | None) -> str:
+    """Return an image without its registry and path, and with the first digits of a digest."""
+    name, _, digest = (image or "-").rpartition("/")[2].partition("@sha256:")
+    return f"{name}@{digest[:12]}" if digest else name
