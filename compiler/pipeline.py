@@ -3,7 +3,7 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, schema
@@ -44,7 +44,9 @@ def read(
     `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again. `unread`
     are findings on files that are no documents, and come first.
     """
-    judged = [_judged(document, judge) for document in found]
+    found = tuple(found)
+    files = {document.file for document in found} | {finding.span.file for finding in unread} | (known or {}).keys()
+    judged = [_judged(document, judge, files) for document in found]
     accepted = [item for item in judged if not item.findings]
     policies = tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy")
     clusters = tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster")
@@ -64,13 +66,13 @@ def read(
     return replace(fleet, sound=not diagnostics.has_errors(findings)), findings
 
 
-def _judged(document: documents.Document, judge: schema.Judge) -> _Judged:
+def _judged(document: documents.Document, judge: schema.Judge, files: Collection[str]) -> _Judged:
     in_policies = document.file.startswith(f"{names.POLICIES}/")
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:
         findings = [*findings, *inventory_checks.misplaced(document, kind)]
     if not findings and kind not in ("KAEPolicy", "KAECluster"):
-        findings = [*inventory_checks.misnamed(document), *inventory_checks.findings(document)]
+        findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 

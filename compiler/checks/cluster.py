@@ -26,6 +26,7 @@ def findings(cluster: definitions.Cluster) -> Iterator[Diagnostic]:
     yield from flux_repository(cluster, source)
     yield from watcher(cluster, source)
     yield from mirrors(cluster, source)
+    yield from image_references(cluster, source)
 
 
 def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
@@ -145,3 +146,19 @@ def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterato
             message=f"The prefix '{prefix}' is mirrored twice.",
             hint="Keep one of the two.",
         )
+
+
+def image_references(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The images of NFD and of the watcher, and both sides of a mirror, are image references."""
+    spec = cluster.spec
+    if spec.nfd.enabled:
+        path = ("spec", "nfd", "image", "repository")
+        yield from image_checks.of_setting(source, path, spec.nfd.image.repository, "NFD's image")
+    if spec.watcher.enabled:
+        yield from image_checks.of_setting(
+            source, ("spec", "watcher", "image"), spec.watcher.image, "The watcher's image"
+        )
+    for index, mirror in enumerate(spec.images.mirrors):
+        for field, prefix in (("from", mirror.from_), ("to", mirror.to)):
+            mirror_path: documents.Path = ("spec", "images", "mirrors", index, field)
+            yield from image_checks.of_setting(source, mirror_path, prefix.rstrip("/"), "The prefix")

@@ -15,6 +15,8 @@ _NAME = r"[a-z0-9]+([._-]+[a-z0-9]+)*(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*"
 _IMAGE = re.compile(_NAME + r"(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@sha256:[0-9a-f]{64})?")
 """The grammar of https://github.com/distribution/reference, shortened."""
 
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
 _A_KERNEL = "5.10.0-1.oe2203.aarch64"
 """An example, to fill into images that are named after kernels."""
 
@@ -46,15 +48,37 @@ def _image(source: documents.Document, component: base.Component, paths: Paths, 
             message=f"The {noun}'s image has a {given} but no {absent}.",
             hint="Set both, or leave both empty and write the whole reference into image.",
         )
-    elif not _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)):
-        yield Diagnostic(
-            code="image-reference",
-            span=source.setting_span(*paths[_misspelt(component)]),
-            message=f"The {noun}'s image '{reference}' is not an image reference.",
-            hint="Write names in lower case, and as version a tag, or sha256: with 64 hexadecimal digits.",
-        )
+    elif not _is_reference(reference):
+        yield _malformed(source, paths[_misspelt(component)], reference, f"The {noun}'s image")
     elif images.tag(reference) == "latest":
         yield mutable_tag(source, paths["image" if is_whole else "version"], reference, f"the {noun}'s image")
+
+
+def of_setting(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:
+    """An image that a KAECluster names, or the beginning of one, is a valid reference."""
+    if not _is_reference(reference):
+        yield _malformed(source, path, reference, noun)
+
+
+def _is_reference(reference: str) -> bool:
+    return _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)) is not None
+
+
+def _malformed(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Diagnostic:
+    """Return the finding on an image reference that no container runtime accepts; `path` is the field at fault."""
+    scheme = _SCHEME.match(reference)
+    if scheme:
+        hint = f"Write it without '{scheme.group()}': an image reference has no scheme."
+    elif path[-1] in ("version", "tag"):
+        hint = "Write a tag of letters, digits, '.', '_' and '-', or sha256: with 64 hexadecimal digits."
+    else:
+        hint = "Write registry and names in lower case, such as registry.example.com/openfuyao."
+    return Diagnostic(
+        code="image-reference",
+        span=source.setting_span(*path),
+        message=f"{noun} '{reference}' is not an image reference.",
+        hint=hint,
+    )
 
 
 def _misspelt(component: base.Component) -> str:

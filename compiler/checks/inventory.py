@@ -1,6 +1,6 @@
 """Rules for one inventory, and for the folder that inventories are in."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from compiler import names, repeats
 from compiler.diagnostics import Diagnostic, Span
@@ -44,15 +44,18 @@ def misplaced(document: documents.Document, kind: str | None) -> Iterator[Diagno
         )
 
 
-def misnamed(document: documents.Document) -> Iterator[Diagnostic]:
-    """An inventory's file is named after its cluster, and the name is one that a cluster can have."""
+def misnamed(document: documents.Document, files: Collection[str]) -> Iterator[Diagnostic]:
+    """An inventory's file is named after its cluster, and the name is one that a cluster can have.
+
+    `files` are the names of all files of the project.
+    """
     name, expected = parse.inventory_cluster(document), names.stem(document.file)
     if document.data["kind"] == "NodeInventory" and name != expected:
         yield Diagnostic(
             code="inventory-name",
             span=document.span("metadata", "name"),
             message=f"The inventory of cluster '{name}' is in a file named '{expected}'.",
-            hint=f"Rename the file to {name}.json.",
+            hint=_renaming(document.file, name, files),
         )
     elif not names.is_cluster(name):
         yield Diagnostic(
@@ -62,3 +65,12 @@ def misnamed(document: documents.Document) -> Iterator[Diagnostic]:
             notes=("A list of nodes belongs to the cluster that its file is named after.",),
             hint="Use lower-case letters, digits, '-' and '.', at most 50 characters.",
         )
+
+
+def _renaming(file: str, cluster: str, files: Collection[str]) -> str:
+    """Return what to do with a file that holds the inventory of a cluster which it is not named after."""
+    folder, _, name = file.rpartition("/")
+    right = f"{cluster}.{name.rpartition('.')[2]}"
+    if f"{folder}/{right}" not in files:
+        return f"Rename the file to {right}, or write the name of its cluster into metadata.name."
+    return f"{right} exists: write the name of this file's cluster into metadata.name, or delete the outdated file."

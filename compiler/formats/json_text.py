@@ -179,11 +179,7 @@ _SYNTAX: tuple[tuple[str, str, str], ...] = (
     # The beginning of the scanner's message, then our message and hint.
     ("Extra data", "The file continues after its JSON value.", "Keep one value in a .json file."),
     ("Unterminated string", "The string that opens here does not close.", ""),
-    (
-        "Invalid control character",
-        "A string cannot hold a raw tab or line break.",
-        "Write '\\t' or '\\n'.",
-    ),
+    ("Invalid control character", "A string cannot hold a raw tab.", "Write '\\t'."),
     ("Invalid \\", "A string holds an unknown escape.", "Write '\\\\' for a backslash."),
     ("Expecting property name", "A key in double quotes is missing here.", ""),
     ("Expecting ':'", "A ':' is missing here.", ""),
@@ -206,8 +202,11 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
     elif json_positions.after_space(text, position) == len(text):
         message, hint = "The file ends before its JSON value does.", ""
+    elif error.msg.startswith("Invalid control") and text[position] in "\r\n":
+        message, hint = "The string does not close on its line.", "Close it, or write '\\n' for a line break."
     elif text[position] in "/#":
-        hint = "JSON has no comments."
+        is_inside = text.endswith('"', 0, position)
+        hint = "Check that the string before it ends where it should." if is_inside else "JSON has no comments."
     return diagnostics.Diagnostic(code="json-syntax", span=where.span(position), message=message, hint=hint)
 
 

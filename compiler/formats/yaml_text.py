@@ -1,5 +1,6 @@
 """YAML documents as Kubernetes reads them, with libyaml's errors in plain words."""
 
+import contextlib
 from typing import Any
 
 import yaml
@@ -93,9 +94,30 @@ def _syntax(error: yaml.YAMLError, text: lines.Lines) -> diagnostics.Diagnostic:
     if problem == "found character that cannot start any token":
         message, hint = _TAB if character == "\t" else (f"A plain value cannot begin with '{character}'.", hint)
     notes: tuple[str, ...] = ()
-    if error.context_mark is not None:
+    quotes = _open_quotes(text.text, error.problem_mark)
+    if quotes is not None:
+        at = quotes
+        message = f"The quotes that open here close on line {error.problem_mark.line + 1}, before more text."
+        hint = "Close them on the line on which they open."
+    elif error.context_mark is not None:
         if problem in _OPENS:
             at = error.context_mark.index
         elif "flow" in (error.context or ""):
             notes = (f"It opens at {text.span(error.context_mark.index)}.",)
     return diagnostics.Diagnostic(code="yaml-syntax", span=text.span(at), message=message, notes=notes, hint=hint)
+
+
+def _open_quotes(text: str, error: yaml.Mark) -> int | None:
+    """Return where quotes open that span several lines and close on the line of an error, before it.
+
+    These quotes miss their end: what closes them are the quotes of a later value, or of a comment.
+    """
+    opens = None
+    with contextlib.suppress(yaml.YAMLError):
+        for token in yaml.scan(text, Loader=yaml.CSafeLoader):
+            if token.start_mark.index >= error.index:
+                break
+            is_open = isinstance(token, yaml.ScalarToken) and token.style in ("'", '"')
+            if is_open and token.start_mark.line < token.end_mark.line == error.line:
+                opens = token.start_mark.index
+    return opens

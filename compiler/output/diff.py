@@ -12,7 +12,7 @@ from compiler.output import index_file, tree
 
 Kind = Literal["fine", "old", "incomplete", "edited"]
 """fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. edited: a recorded file is
-missing, or index.json is not as the compiler writes it."""
+missing, or index.json is missing or not as the compiler writes it."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -152,7 +152,7 @@ def _recorded(seen: Observed) -> tuple[str, ...]:
 def _kind(seen: Observed) -> Kind | None:
     """Return what is wrong with the folder regardless of the wanted tree."""
     if seen.recorded is None:
-        return None if seen.index is None else "edited"
+        return "edited" if seen.index is not None or seen.files else None
     if not seen.recorded.complete:
         return "incomplete"
     is_canonical = seen.recorded.version != index_file.VERSION or seen.index == index_file.text(seen.recorded).encode()

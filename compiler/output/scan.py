@@ -71,10 +71,7 @@ def io_errors(verb: str, output: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise errors.WorldError(
-            f"'{error.filename or output}' cannot be {verb}: {error.strerror}.",
-            hint="Nothing is lost: the next compile completes this one." if verb == "written" else "",
-        ) from error
+        raise errors.WorldError(f"'{error.filename or output}' cannot be {verb}: {error.strerror}.") from error
 
 
 def _look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":

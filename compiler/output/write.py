@@ -80,7 +80,28 @@ def write_trees(
         with _locked(output):
             plans = [_planned(output, one) for one in wanted]
             plans += [_planned_removal(output, cluster) for cluster in removed]
-            return tuple(_perform(output, plan, disk) for plan in plans)
+            return _performed(output, plans, disk)
+
+
+def _performed(output: Path, plans: Iterable["_Plan"], disk: Disk) -> tuple[Written, ...]:
+    """Perform the plans. Raises WorldError, whose hint says so where a rewrite began and did not end."""
+    done: list[Written] = []
+    for plan in plans:
+        try:
+            with scan.io_errors("written", output):
+                done.append(_perform(output, plan, disk))
+        except errors.WorldError as error:
+            if any(item.new_index or item.removed for item in done) or _is_incomplete(output, plan.cluster):
+                error.hint = "Nothing is lost: the next compile completes this one."
+            raise
+    return tuple(done)
+
+
+def _is_incomplete(output: Path, cluster: str) -> bool:
+    with contextlib.suppress(errors.WorldError):
+        recorded = scan.recorded(output, cluster)
+        return recorded is not None and not recorded.complete
+    return False
 
 
 @dataclass(frozen=True, slots=True)

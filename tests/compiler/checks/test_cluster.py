@@ -54,6 +54,34 @@ def test_settings_of_an_engine_agree_and_name_a_repository(gitops: dict[str, Any
     assert codes(gitops=gitops) == code
 
 
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ({"nfd": {"image": {"repository": "https://r.test/nfd"}}}, "NFD's image 'https://r.test/nfd'"),
+        ({"watcher": {**WATCHER, "image": "https://r.test/w:1"}}, "The watcher's image 'https://r.test/w:1'"),
+        ({"images": {"mirrors": [{"from": "oci://a.test", "to": "b.test"}]}}, "The prefix 'oci://a.test'"),
+        ({"images": {"mirrors": [{"from": "a.test", "to": "https://b.test/x/"}]}}, "The prefix 'https://b.test/x'"),
+    ],
+)
+def test_an_image_with_a_scheme_is_no_reference(spec: dict[str, Any], message: str) -> None:
+    (one,) = cluster.findings(builders.cluster(**spec))
+
+    assert (one.code, one.message) == ("image-reference", f"{message} is not an image reference.")
+    assert "an image reference has no scheme" in one.hint
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"nfd": {"enabled": False, "image": {"repository": "https://r.test/nfd"}}},
+        {"watcher": {"image": "https://r.test/watcher:1"}},
+        {"images": {"mirrors": [{"from": "a.test/x/", "to": "b.test:5000/y"}]}},
+    ],
+)
+def test_images_that_are_not_deployed_and_prefixes_of_images_are_fine(spec: dict[str, Any]) -> None:
+    assert codes(**spec) == []
+
+
 def test_a_namespace_that_is_made_elsewhere_is_labelled_there() -> None:
     assert codes(psa={"enabled": True}, namespaceManaged=False) == ["conflicting-settings"]
     assert codes(psa={"enabled": True}) == []

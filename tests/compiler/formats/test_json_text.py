@@ -116,7 +116,8 @@ def test_places_can_be_asked_for_in_any_order() -> None:
         ("[1 2]", 1, 4, "A ',' or a closing bracket is missing here."),
         ("{a: 1}", 1, 2, "A key in double quotes is missing here."),
         ("[1, , 2]", 1, 5, "A value is missing here."),
-        ('["a\nb"]', 1, 4, "A string cannot hold a raw tab or line break."),
+        ('["a\tb"]', 1, 4, "A string cannot hold a raw tab."),
+        ('{"a": "b,\n"c": 1}', 1, 10, "The string does not close on its line."),
         ('["a', 1, 2, "The string that opens here does not close."),
         ('["\\x"]', 1, 3, "A string holds an unknown escape."),
         ('["\\u12"]', 1, 4, "A string holds an unknown escape."),
@@ -142,6 +143,10 @@ def test_yaml_under_the_name_of_json_is_told_so() -> None:
 
 def test_a_comment_is_told_so() -> None:
     assert only('{"a": 1, // one\n"b": 2}').hint == "JSON has no comments."
+
+
+def test_a_path_after_a_string_that_ends_too_early_is_no_comment() -> None:
+    assert only('{"path: "/dev", "b": 2}').hint == "Check that the string before it ends where it should."
 
 
 def test_all_keys_that_stand_twice_are_found_with_their_first_places() -> None:

@@ -246,6 +246,26 @@ def test_what_is_no_yaml_is_said_in_a_sentence(text: str, line: int, column: int
     assert (*where(found), found.message) == ("yaml-syntax", line, column, message)
 
 
+@pytest.mark.parametrize(
+    "rest",
+    ['c: "d"\n', '# the "newest" one\nc: d\n', '# a comment\nc: "d"  # another\n'],
+    ids=["value", "comment", "both"],
+)
+def test_quotes_that_a_later_value_or_comment_closes_are_told_where_they_open(rest: str) -> None:
+    found = only(f'a:\n  b: "1.0\n{rest}')
+
+    line = 4 if "another" in rest else 3
+    assert where(found) == ("yaml-syntax", 2, 6)
+    assert found.message == f"The quotes that open here close on line {line}, before more text."
+    assert found.hint == "Close them on the line on which they open."
+
+
+def test_quotes_of_several_lines_are_not_blamed_for_a_later_fault() -> None:
+    found = only('a: "b\n  c"\nd: e: f\n')
+
+    assert where(found) == ("yaml-syntax", 3, 5)
+
+
 def test_an_unclosed_list_says_where_it_opens() -> None:
     assert only("a: [b\n").notes == ("It opens at a.yaml:1:4.",)
 

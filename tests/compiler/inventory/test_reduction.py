@@ -348,7 +348,7 @@ def test_every_canonical_text_meets_its_schema(found: list[dict[str, Any]]) -> N
     document = builders.document(json.loads(text), "inventory/east.json")
 
     assert builders.judge().judge(document) == ("NodeInventory", [])
-    assert list(inventory.misnamed(document)) == []
+    assert list(inventory.misnamed(document, ())) == []
     assert list(inventory.findings(document)) == []
 
 

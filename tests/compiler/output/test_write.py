@@ -156,7 +156,7 @@ def test_without_a_readable_index_only_equal_files_are_taken_for_ours(tmp_path: 
     if damage is not None:
         (tmp_path / "east/index.json").write_bytes(damage)
 
-    assert scan.state(tmp_path, OLD).kind == ("old" if damage is None else "edited")
+    assert scan.state(tmp_path, OLD).kind == "edited"
     with pytest.raises(errors.WorldError) as caught:
         write.write_trees(tmp_path, [NEW])
     assert "restore it from git" in caught.value.hint
@@ -286,7 +286,9 @@ def test_a_disk_that_refuses_is_named_and_the_next_compile_heals(tmp_path: Path,
         except errors.WorldError as error:
             assert str(output) in str(error)
             assert os.strerror(code) in str(error)
-            assert scan.state(output, NEW).kind in ("old", "incomplete")
+            kind = scan.state(output, NEW).kind
+            assert kind in ("old", "incomplete")
+            assert ("the next compile completes this one" in error.hint) is (kind == "incomplete")
             assert not list(output.rglob("*.kae-tmp"))
         else:
             break
@@ -296,6 +298,21 @@ def test_a_disk_that_refuses_is_named_and_the_next_compile_heals(tmp_path: Path,
 
     # Two indexes and two files with their renames; a folder made; a file and its folder removed.
     assert allowed == 11
+
+
+@pytest.mark.parametrize("is_current", [False, True])
+def test_a_failure_says_that_the_next_compile_completes_what_began_in_another_cluster(
+    is_current: bool, tmp_path: Path
+) -> None:
+    other = tree.Tree.of("west", {"a.yaml": "a\n"})
+    write.write_trees(tmp_path, [OLD, other] if is_current else [OLD])
+    # The first cluster's tree is written completely, or is there already; the second one's first write fails.
+    allowed = 0 if is_current else 7
+
+    with pytest.raises(errors.WorldError) as caught:
+        write.write_trees(tmp_path, [other, NEW], disk=Refusing(allowed, errno.ENOSPC))
+
+    assert bool(caught.value.hint) is not is_current
 
 
 def test_an_output_that_cannot_be_a_folder_is_a_failure_of_the_world(tmp_path: Path) -> None:
