@@ -104,10 +104,11 @@ docs: $(READY) ## Write the generated parts of docs/ anew
 	$(BIN)/python -m docs.reference
 
 .PHONY: check
-check: $(READY) ## Check that output/ and schemas/ are what the code produces
+check: $(READY) ## Check that output/, schemas/ and the generated docs are what the code produces
 	@rm -rf .venv/schemas && mkdir .venv/schemas
 	$(BIN)/kae schema --write .venv/schemas
 	diff -r schemas .venv/schemas
+	$(BIN)/python -m docs.reference --check
 	$(BIN)/kae compile --check
 
 .PHONY: wheel

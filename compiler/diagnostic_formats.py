@@ -108,13 +108,13 @@ def sentences(found: Diagnostic) -> str:
     return "\n".join((found.message, *found.notes, *((found.hint,) if found.hint else ())))
 
 
-def sarif(found: Sequence[Diagnostic]) -> str:
-    """Return SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings.
+def sarif(found: Sequence[Diagnostic], examples: Mapping[str, str]) -> str:
+    """Return SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings; rules show an example by code.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
     """
     used = sorted({diagnostic.code for diagnostic in found})
-    rules = [{"id": code, "shortDescription": {"text": CODES[code].rule}} for code in used]
+    rules = [_rule(code, examples.get(code, "")) for code in used]
     driver = {"name": "kae", "semanticVersion": __version__, "rules": rules}
     body = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
@@ -122,6 +122,16 @@ def sarif(found: Sequence[Diagnostic]) -> str:
         "runs": [{"tool": {"driver": driver}, "results": [_sarif(diagnostic, used) for diagnostic in found]}],
     }
     return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+
+
+def _rule(code: str, example: str) -> dict[str, Any]:
+    rule, more = CODES[code].rule, f"`kae rule {code}` shows this page."
+    fenced = f"```text\n{example}```\n\n" if example else ""
+    return {
+        "id": code,
+        "shortDescription": {"text": rule},
+        "help": {"text": f"{rule}\n\n{example}\n{more}", "markdown": f"{rule}\n\n{fenced}{more}"},
+    }
 
 
 def _sarif(found: Diagnostic, rules: Sequence[str]) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """Write the generated pages of docs/ from the code.
 
-`python -m docs.reference` writes docs/policy-reference.md from the models, and docs/findings.md from the table of codes
-and the texts in tests/failures/.
+`python -m docs.reference` writes docs/policy-reference.md from the models, and docs/findings.md and
+compiler/project/examples.json from the table of codes and the texts in tests/failures/.
 """
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
 REFERENCE = HERE / "policy-reference.md"
 FINDINGS = HERE / "findings.md"
+EXAMPLES = package_data.HERE / "project/examples.json"
 
 _REFERENCE_HEAD = """\
 # Policy reference
@@ -75,6 +77,11 @@ def findings() -> str:
 def _finding(name: str, code: diagnostics.Code) -> str:
     kind = code.severity.capitalize()
     return f"\n## {name}\n\n{kind}. Rule: {_cell(code.rule)}\n\n```text\n{_example(name)}```\n"
+
+
+def examples() -> str:
+    """Return the text of compiler/project/examples.json, which `kae rule` shows."""
+    return json.dumps({name: _example(name) for name in diagnostics.CODES}, indent=1, ensure_ascii=False) + "\n"
 
 
 def _example(name: str) -> str:
@@ -255,9 +262,12 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Write both pages."""
-    REFERENCE.write_text(policy_reference(), encoding="utf-8", newline="\n")
-    FINDINGS.write_text(findings(), encoding="utf-8", newline="\n")
+    """Write both pages, and the examples of `kae rule`; with --check only compare them."""
+    for path, text in ((REFERENCE, policy_reference()), (FINDINGS, findings()), (EXAMPLES, examples())):
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(text, encoding="utf-8", newline="\n")
+        elif path.read_text(encoding="utf-8") != text:
+            raise SystemExit(f"{path.relative_to(HERE.parent)} is not what the code says; run `make docs`.")
 
 
 if __name__ == "__main__":

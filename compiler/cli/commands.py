@@ -3,7 +3,7 @@
 import argparse
 
 from compiler import __version__, diagnostic_formats, wording
-from compiler.cli import parsing
+from compiler.cli import options, parsing
 
 _EPILOG = """exit codes:
   0  fine, warnings included
@@ -16,8 +16,6 @@ _EPILOG = """exit codes:
 """
 
 _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux."
-_COLORS = ("auto", "always", "never")
-_SHAPE = "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile`."
 _FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 
@@ -27,7 +25,7 @@ def parser() -> parsing.Parser:
     top.set_defaults(module="help", topic=None)
     top.add_argument("-V", "--version", action="version", version=f"kae {__version__}")
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
-    top.add_argument("--color", choices=_COLORS, default="auto", help="colour findings (default: auto)")
+    top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     _compile(commands)
     _plan(commands)
@@ -40,57 +38,13 @@ def parser() -> parsing.Parser:
     _status(commands)
     _schema(commands)
     _completion(commands)
+    _rule(commands)
     _help(commands)
     return top
 
 
-Commands = argparse._SubParsersAction  # argparse has no public name for this type
-
-
-def _command(commands: "Commands[parsing.Parser]", name: str, text: str, *examples: str) -> parsing.Parser:
-    module = {"import": "import_"}.get(name, name)
-    shown = "\n  ".join(("examples:", *examples)) if examples else None
-    command = commands.add_parser(name, help=text, description=text, epilog=shown)
-    # After the command too, as git's users and kubectl's expect of each other's tools.
-    command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
-    command.add_argument("--color", choices=_COLORS, default=argparse.SUPPRESS, help="colour findings (default: auto)")
-    command.set_defaults(module=module)
-    return command
-
-
-def _sources(command: parsing.Parser) -> None:
-    command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
-    command.add_argument(
-        "--inventory",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="read inventories from DIR instead of inventory/; repeatable",
-    )
-
-
-def _strict(command: parsing.Parser) -> None:
-    command.add_argument("--strict", action="store_true", help="treat warnings as errors")
-
-
-def _quiet(command: parsing.Parser) -> None:
-    command.add_argument("-q", "--quiet", action="store_true", help="print only findings that stop, and exit by code")
-
-
-def _answer(command: parsing.Parser) -> None:
-    command.add_argument(
-        "-o",
-        "--output-format",
-        dest="shape",
-        choices=("text", "json", "yaml"),
-        default="text",
-        help="the shape of the answer: text (default), json or yaml",
-    )
-    command.renamed = {"--format": _SHAPE}
-
-
-def _compile(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _compile(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "compile",
         "compile policies/ and inventory/ into output/",
@@ -98,16 +52,16 @@ def _compile(commands: "Commands[parsing.Parser]") -> None:
         "kae compile --check > output.patch    show what a compile would change, and write nothing",
         "kae compile --check --format github   annotate a pull request",
     )
-    _sources(command)
-    _strict(command)
-    _answer(command)
+    options.sources(command)
+    options.strict(command)
+    options.answer(command)
     command.add_argument(
         "--format",
         choices=diagnostic_formats.FORMATS,
         default="text",
         help="the format of the findings: text (default) on standard error, the others on standard output",
     )
-    _quiet(command)
+    options.quiet(command)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     command.add_argument(
         "--accept",
@@ -122,7 +76,7 @@ def _compile(commands: "Commands[parsing.Parser]") -> None:
     command.renamed = {"--output": _FOLDER}
 
 
-_ACCEPTABLE = (
+ACCEPTABLE = (
     *("removes-drivers", "removes-device-plugins", "moves-namespace"),
     *("thaws-nodes", "drops-protection", "inventory-empty"),
 )
@@ -131,15 +85,15 @@ _ACCEPTABLE = (
 def _scope(text: str) -> str:
     """Return the scope of removals that a person accepts: CODE[:CLUSTER[/POLICY]]."""
     code = text.partition(":")[0]
-    if code not in _ACCEPTABLE:
-        near = wording.nearest(code, _ACCEPTABLE)
-        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(_ACCEPTABLE)}"
+    if code not in ACCEPTABLE:
+        near = wording.nearest(code, ACCEPTABLE)
+        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(ACCEPTABLE)}"
         raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
     return text
 
 
-def _plan(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _plan(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "plan",
         "show the state of the fleet: the policy, the images and the reasons for each node",
@@ -148,7 +102,7 @@ def _plan(commands: "Commands[parsing.Parser]") -> None:
         "kae plan --policy tls -l 'zone in (a, b),!gpu'",
         "kae plan --cluster east -o json",
     )
-    _sources(command)
+    options.sources(command)
     command.add_argument(
         "--policy", action="append", default=[], metavar="NAME", help="only the nodes of this policy; repeatable"
     )
@@ -164,8 +118,8 @@ def _plan(commands: "Commands[parsing.Parser]") -> None:
         help="only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'",
     )
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
-    _strict(command)
-    _answer(command)
+    options.strict(command)
+    options.answer(command)
 
 
 def _selector(text: str) -> str:
@@ -179,8 +133,8 @@ def _selector(text: str) -> str:
     return text
 
 
-def _explain(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _explain(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "explain",
         "show why a node gets, or does not get, each component",
@@ -188,13 +142,13 @@ def _explain(commands: "Commands[parsing.Parser]") -> None:
         "kae explain kp920-rack1-03 -o json    the cluster is not needed where one node has the name",
     )
     command.add_argument("node", metavar="CLUSTER/NODE", help="the node; CLUSTER/ may go where one node has the name")
-    _sources(command)
-    _strict(command)
-    _answer(command)
+    options.sources(command)
+    options.strict(command)
+    options.answer(command)
 
 
-def _preflight(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _preflight(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "preflight",
         "show which policy would serve a kernel that no node runs yet",
@@ -203,12 +157,12 @@ def _preflight(commands: "Commands[parsing.Parser]") -> None:
     )
     command.add_argument("--kernel", required=True, metavar="VERSION", help="the kernel, as `uname -r` prints it")
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
-    _sources(command)
-    _answer(command)
+    options.sources(command)
+    options.answer(command)
 
 
-def _bump(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _bump(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "bump",
         "change one version in a policy's file, and nothing else",
@@ -222,22 +176,13 @@ def _bump(commands: "Commands[parsing.Parser]") -> None:
     part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
     part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
     part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
-    command.add_argument("--version", required=True, type=_utf8, metavar="V", help="the new version")
+    command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
-    _answer(command)
+    options.answer(command)
 
 
-def _utf8(text: str) -> str:
-    """Return an argument that can be written to a document."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError("it is not UTF-8") from error
-    return text
-
-
-def _init(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _init(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "init",
         "make a new GitOps repository that compiles",
@@ -248,8 +193,8 @@ def _init(commands: "Commands[parsing.Parser]") -> None:
     command.add_argument("--cluster", default="default", metavar="NAME", help="the first cluster (default: default)")
 
 
-def _import(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _import(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "import",
         "turn the KAE Operator's Helm values, or a live KAEPolicy, into documents",
@@ -266,8 +211,8 @@ def _import(commands: "Commands[parsing.Parser]") -> None:
     )
 
 
-def _inventory(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _inventory(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "inventory",
         "take the inventory of a live cluster, or of `kubectl get nodes -o json` on standard input",
@@ -278,34 +223,28 @@ def _inventory(commands: "Commands[parsing.Parser]") -> None:
     command.add_argument(
         "-o", "--output-file", dest="file", metavar="FILE", help="write FILE whole or not at all, instead of printing"
     )
-    _access(command)
+    options.access(command)
 
 
-def _status(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _status(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "status",
         "compare a live cluster with the plan and with output/",
         "kae status --cluster east",
         "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
     )
-    _sources(command)
-    _strict(command)
-    _answer(command)
-    _quiet(command)
-    _access(command)
+    options.sources(command)
+    options.strict(command)
+    options.answer(command)
+    options.quiet(command)
+    options.access(command)
     command.add_argument("--output-dir", metavar="DIR", default="output", help="compare with DIR instead of output/")
     command.renamed = {**command.renamed, "--output": _FOLDER}
 
 
-def _access(command: parsing.Parser) -> None:
-    """Add the options that name a live cluster, as in kubectl."""
-    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
-    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")
-
-
-def _schema(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _schema(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "schema",
         "print the JSON Schemas, or the custom resource definitions",
@@ -324,16 +263,33 @@ def _schema(commands: "Commands[parsing.Parser]") -> None:
     )
 
 
-def _completion(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(
+def _completion(commands: options.Commands) -> None:
+    command = options.command(
         commands,
         "completion",
         "print a completion script for a shell",
-        'eval "$(kae completion bash)"    in ~/.bashrc',
+        'eval "$(kae completion bash)"                             in ~/.bashrc',
+        'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
+        "kae completion fish > ~/.config/fish/completions/kae.fish",
     )
-    command.add_argument("shell", choices=("bash", "zsh", "tcsh"))
+    command.add_argument("shell", choices=("bash", "fish", "zsh"))
+    asked = commands.add_parser("__complete")  # Only the scripts call it, so no help lists it.
+    asked.add_argument("line")
+    asked.set_defaults(module="complete")
 
 
-def _help(commands: "Commands[parsing.Parser]") -> None:
-    command = _command(commands, "help", "show the help of a command", "kae help compile")
+def _rule(commands: options.Commands) -> None:
+    command = options.command(
+        commands,
+        "rule",
+        "explain a finding: its rule, an example and the fix",
+        "kae rule policy-overlap",
+        "kae rule    list all of them",
+    )
+    command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
+    options.answer(command)
+
+
+def _help(commands: options.Commands) -> None:
+    command = options.command(commands, "help", "show the help of a command", "kae help compile")
     command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")

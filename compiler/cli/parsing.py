@@ -42,7 +42,7 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:
             return
-        known = [str(choice) for choice in action.choices]
+        known = [name for choice in action.choices if not (name := str(choice)).startswith("_")]
         near = wording.did_you_mean(value, known)
         if isinstance(action, argparse._SubParsersAction):
             self.error(f"there is no command '{value}'.", near or "`kae help` lists the commands.")

@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
@@ -37,12 +37,19 @@ def show(
     elif form in ("text", "github"):
         sys.stdout.write((diagnostic_formats.github(found) if form == "github" else "") + body)
     else:
-        render = diagnostic_formats.sarif if form == "sarif" else diagnostic_formats.json_text
-        sys.stdout.write(render(found))
+        is_sarif = form == "sarif"
+        text = diagnostic_formats.sarif(found, _examples()) if is_sarif else diagnostic_formats.json_text(found)
+        sys.stdout.write(text)
         sys.stderr.write(body)
     sys.stdout.flush()
     if form == "text":
         report(arguments, found)
+
+
+def _examples() -> Mapping[str, str]:
+    from compiler.project import package_data  # noqa: PLC0415 - needed here only
+
+    return package_data.examples()
 
 
 def report(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> None:

@@ -33,6 +33,13 @@ def schemas() -> Mapping[str, Any]:
 
 
 @functools.cache
+def examples() -> Mapping[str, str]:
+    """Return an example of each finding by its code, as `make docs` writes them."""
+    read: Mapping[str, str] = json.loads((HERE / "project/examples.json").read_bytes())
+    return read
+
+
+@functools.cache
 def templates() -> Mapping[str, str]:
     """Return the texts of all templates by `<component>/<file>`."""
     top = folder("templates")

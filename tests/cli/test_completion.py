@@ -1,40 +1,121 @@
-"""`kae completion`: scripts that their shells can read."""
+"""`kae completion`: scripts that their shells read, and the words that they offer."""
 
+import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests import project
+from tests.cli import fleet
+
+ROOT = Path(__file__).parents[2]
+ASK = {
+    "bash": 'COMP_WORDS=({0}); COMP_LINE="{0}"; COMP_POINT=${{#COMP_LINE}}; _kae; printf "%s\\n" "${{COMPREPLY[@]}}"',
+    "fish": "complete --do-complete '{0}'",
+    "zsh": "words=({0}); CURRENT=$#words; PREFIX=$words[-1]; compadd() {{ print -l $found; }}; _kae",
+}
+"""How a test asks each shell, once it has read its script, for the completion of a line."""
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
-def test_every_shell_gets_a_script_that_knows_the_commands(shell: str, tmp_path: Path) -> None:
-    answer = project.kae(tmp_path, "completion", shell)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with waves, and a `kae` for shells."""
+    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
+    rollout = "    rollout: {waves: [{name: canary, percent: 5}, {name: half, percent: 50}]}\n"
+    text = (folder / "policies/tls.yaml").read_text()
+    assert "  driver:\n" in text
+    project.write(folder, {"policies/tls.yaml": text.replace("  driver:\n", f"  driver:\n{rollout}")})
+    project.write(folder, {"bin/kae": f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m compiler "$@"\n'})
+    (folder / "bin/kae").chmod(0o755)
+    return folder
 
+
+def offered(folder: Path, line: str) -> list[str]:
+    answer = project.kae(folder, "__complete", line)
     assert (answer.code, answer.err) == (0, "")
-    for word in ("compile", "explain", "inventory", "kae"):
-        assert word in answer.out
+    return answer.out.splitlines()
 
 
-def test_bash_reads_its_script(tmp_path: Path) -> None:
-    script = project.kae(tmp_path, "completion", "bash").out
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("kae comp", ["compile", "completion"]),
+        ("kae help bu", ["bump"]),
+        ("kae plan --cl", ["--cluster"]),
+        ("kae plan --cluster ", ["east", "west"]),
+        ("kae plan --cluster east --cluster w", ["west"]),
+        ("kae plan -o ", ["text", "json", "yaml"]),
+        ("kae explain east/kp920-02", ["east/kp920-02"]),
+        ("kae bump t", ["tls"]),
+        ("kae bump tls --wave ", ["canary", "half"]),
+        ("kae bump tls --frozen ", []),
+        ("kae compile --accept th", ["thaws-nodes"]),
+        ("kae rule policy-ov", ["policy-overlap"]),
+        ("kae schema kaep", ["kaepolicy"]),
+        ("kae --color al", ["always"]),
+        ("kae -C policies plan --cluster ", []),
+        ("kae import ", []),
+        ("kae __", []),
+    ],
+)
+def test_names_are_completed_where_they_are_wanted(line: str, words: list[str], folder: Path) -> None:
+    assert offered(folder, line) == words
 
-    done = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True, check=False, timeout=30)
 
-    assert (done.returncode, done.stderr) == (0, "")
+def test_another_folder_is_read_where_the_line_names_it(folder: Path) -> None:
+    assert offered(folder.parent, f"kae -C {folder.name} plan --cluster ") == ["east", "west"]
 
 
-def test_bash_completes_a_command_that_was_begun(tmp_path: Path) -> None:
-    script = project.kae(tmp_path, "completion", "bash").out
-    ask = 'COMP_WORDS=(kae comp); COMP_CWORD=1; COMP_LINE="kae comp"; _shtab_kae; echo "${COMPREPLY[*]}"'
+def test_documents_that_are_wrong_complete_nothing_and_print_nothing(tmp_path: Path) -> None:
+    project.write(tmp_path, {"policies/a.yaml": "a: [", "inventory/east.json": '{"kind":'})
+
+    assert offered(tmp_path, "kae explain ") == []
+    assert offered(tmp_path, "kae plan --cluster ") == ["east"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+@pytest.mark.parametrize(
+    ("line", "words"), [("kae comp", ["compile", "completion"]), ("kae explain east/kp920-02", ["east/kp920-02"])]
+)
+def test_each_shell_offers_the_words(shell: str, line: str, words: list[str], folder: Path) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    script = project.kae(folder, "completion", shell).out
+    program = f"{'compdef() {}' if shell == 'zsh' else ''}\n{script}\n{ASK[shell].format(line)}"
+    flags = {"bash": ["--norc"], "fish": ["--no-config"], "zsh": ["--no-rcs"]}[shell]
+    paths = {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": str(folder)}
 
     done = subprocess.run(
-        ["bash", "--norc", "-c", f"{script}\n{ask}"], text=True, capture_output=True, check=False, timeout=30
+        [shell, *flags, "-c", program],
+        cwd=folder,
+        env={**os.environ, **paths},
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=60,
     )
 
-    assert sorted(done.stdout.split()) == ["compile", "completion"]
+    assert (done.returncode, done.stderr, done.stdout.split()) == (0, "", words)
+
+
+def test_no_shell_runs_what_a_name_holds(tmp_path: Path) -> None:
+    node = fleet.NODES[0] | {"metadata": {"name": "$(touch${IFS}x)"}}
+    project.write(fleet.small(tmp_path), {"inventory/west.json": fleet.listed((node,))})
+    script = project.kae(tmp_path, "completion", "bash").out
+    called = f'kae() {{ PYTHONPATH={ROOT} {sys.executable} -m compiler "$@"; }}'
+
+    subprocess.run(
+        ["bash", "--norc", "-c", f"{called}\n{script}\n{ASK['bash'].format('kae explain west/')}"],
+        cwd=tmp_path,
+        check=False,
+        timeout=60,
+    )
+
+    assert not (tmp_path / "x").exists()
 
 
 def test_another_shell_is_a_matter_of_usage(tmp_path: Path) -> None:
-    assert project.kae(tmp_path, "completion", "fish").code == 2
+    assert project.kae(tmp_path, "completion", "tcsh").code == 2

@@ -15,7 +15,7 @@ from tests.cli import fleet
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("compile", "plan", "explain", "preflight", "bump", "init", "import"),
-    *("inventory", "status", "schema", "completion", "help"),
+    *("inventory", "status", "schema", "completion", "rule", "help"),
 )
 
 
@@ -89,8 +89,8 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
             "error: -o/--output-format: 'jsn' is not one of text, json and yaml.\nhint: Did you mean 'json'?\n",
         ),
         (
-            ("completion", "bsh"),
-            "error: shell: 'bsh' is not one of bash, zsh and tcsh.\nhint: Did you mean 'bash'?\n",
+            ("completion", "bsah"),
+            "error: shell: 'bsah' is not one of bash, fish and zsh.\nhint: Did you mean 'bash'?\n",
         ),
     ],
 )

@@ -113,7 +113,7 @@ def test_no_document_can_end_a_command_of_github_and_begin_another() -> None:
 
 def sarif(*found: diagnostics.Diagnostic) -> Any:
     """The one run of a SARIF log."""
-    log = json.loads(diagnostic_formats.sarif(found))
+    log = json.loads(diagnostic_formats.sarif(found, {"policy-overlap": "An example.\n"}))
     assert set(log) == {"$schema", "version", "runs"}
     assert log["version"] == "2.1.0"
     (run,) = log["runs"]
@@ -127,6 +127,9 @@ def test_sarif_has_a_rule_for_each_code_and_a_result_for_each_finding() -> None:
     rules = [rule["id"] for rule in driver["rules"]]
     assert (driver["name"], rules) == ("kae", ["node-unknown", "policy-overlap"])
     assert all(rule["shortDescription"]["text"].endswith(".") for rule in driver["rules"])
+    without, with_example = (rule["help"] for rule in driver["rules"])
+    assert "```text\nAn example.\n```" in with_example["markdown"]
+    assert "`kae rule node-unknown`" in without["text"]
     assert [(result["ruleId"], result["level"]) for result in run["results"]] == [
         ("policy-overlap", "error"),
         ("node-unknown", "warning"),

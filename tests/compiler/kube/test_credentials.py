@@ -285,3 +285,36 @@ def test_what_was_closed_can_be_asked_again(server: apiserver.ApiServer) -> None
         first = cluster.node("node-000")
 
     assert cluster.node("node-000") == first
+
+
+def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
+    server: apiserver.ApiServer, tmp_path: Path
+) -> None:
+    document = json.loads(server.kubeconfig.read_text())
+    (tmp_path / "token").write_text("of-another-folder")
+    other = tmp_path / "other/config"
+    other.parent.mkdir()
+    (other.parent / "token").write_text(FIRST)
+    server.state.token = FIRST
+    user = {"name": "test", "user": {"tokenFile": "token"}}
+    wrong = [{"name": "test", "cluster": {"server": "http://127.0.0.1:1"}}]
+    other.write_text(json.dumps({"clusters": [], "users": [user], "contexts": [], "current-context": ""}))
+    last = tmp_path / "last"
+    last.write_text(json.dumps(document | {"clusters": wrong, "current-context": "bare"}))
+
+    cluster = reader.Cluster([other, server.kubeconfig, last])
+
+    assert cluster.node("node-000") is not None
+
+
+def test_the_kubeconfigs_of_the_environment_are_those_that_exist(
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", f"nowhere::{server.kubeconfig}:elsewhere")
+    assert credentials.default_files() == (server.kubeconfig,)
+
+    monkeypatch.setenv("KUBECONFIG", "nowhere:elsewhere")
+    assert credentials.default_files() == (Path("nowhere"),)
+
+    monkeypatch.delenv("KUBECONFIG")
+    assert credentials.default_files() == (Path.home() / ".kube/config",)

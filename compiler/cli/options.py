@@ -1,0 +1,73 @@
+"""Options that several commands have, and the making of a command."""
+
+import argparse
+from typing import TypeAlias
+
+from compiler.cli import parsing
+
+COLORS = ("auto", "always", "never")
+_SHAPE = "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile`."
+
+Commands: TypeAlias = "argparse._SubParsersAction[parsing.Parser]"  # argparse has no public name for this type
+
+
+def command(commands: Commands, name: str, text: str, *examples: str) -> parsing.Parser:
+    """Add a command with its help and examples."""
+    module = {"import": "import_"}.get(name, name)
+    shown = "\n  ".join(("examples:", *examples)) if examples else None
+    command = commands.add_parser(name, help=text, description=text, epilog=shown)
+    # After the command too, as git's users and kubectl's expect of each other's tools.
+    command.add_argument("-C", dest="directory", metavar="DIR", default=argparse.SUPPRESS, help="run as if in DIR")
+    command.add_argument("--color", choices=COLORS, default=argparse.SUPPRESS, help="colour findings (default: auto)")
+    command.set_defaults(module=module)
+    return command
+
+
+def sources(command: parsing.Parser) -> None:
+    """Add the options that choose clusters and inventories."""
+    command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    command.add_argument(
+        "--inventory",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="read inventories from DIR instead of inventory/; repeatable",
+    )
+
+
+def strict(command: parsing.Parser) -> None:
+    """Add --strict."""
+    command.add_argument("--strict", action="store_true", help="treat warnings as errors")
+
+
+def quiet(command: parsing.Parser) -> None:
+    """Add --quiet."""
+    command.add_argument("-q", "--quiet", action="store_true", help="print only findings that stop, and exit by code")
+
+
+def answer(command: parsing.Parser) -> None:
+    """Add the shape of the answer."""
+    command.add_argument(
+        "-o",
+        "--output-format",
+        dest="shape",
+        choices=("text", "json", "yaml"),
+        default="text",
+        help="the shape of the answer: text (default), json or yaml",
+    )
+    command.renamed = {"--format": _SHAPE}
+
+
+def utf8(text: str) -> str:
+    """Return an argument that can be written to a document."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError("it is not UTF-8") from error
+    return text
+
+
+def access(command: parsing.Parser) -> None:
+    """Add the options that name a live cluster, as in kubectl."""
+    command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")
+    command.add_argument("--context", metavar="NAME", help="the context of the kubeconfig (default: its current one)")

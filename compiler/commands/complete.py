@@ -1,0 +1,138 @@
+"""`kae __complete`: the words that may follow on a command line, which the scripts of `kae completion` ask for."""
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from compiler import cli, diagnostics, errors, names
+from compiler.cli import commands
+from compiler.fleet import definitions
+from compiler.project import document_files, load
+
+
+class _Typed(NamedTuple):
+    """A command line before the word at the cursor."""
+
+    parser: argparse.ArgumentParser
+    """The parser of its command, or of the whole command line."""
+    option: argparse.Action | None
+    """The option whose value the next word is."""
+    values: Mapping[str, str]
+    """The last value of each option and argument, by destination."""
+    arguments: int
+    """How many arguments were typed that are no options."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the candidates for the last word of a line, one on each line; nothing where it may be any file."""
+    before, _, word = arguments.line.rpartition(" ")
+    with contextlib.suppress(errors.WorldError, OSError):
+        for candidate in _candidates(_typed(before.split()[1:]), word):
+            # A shell takes each line for a word, and a document may hold anything.
+            if candidate.startswith(word) and candidate.isprintable() and " " not in candidate:
+                sys.stdout.write(f"{candidate}\n")
+    return cli.FINE
+
+
+def _typed(words: Sequence[str]) -> _Typed:
+    parser: argparse.ArgumentParser = cli.parser()
+    option, values, count = None, dict[str, str](), 0
+    for word in words:
+        subparsers = _commands(parser)
+        if option is not None:
+            values[option.dest], option = word, None
+        elif word.startswith("-"):
+            found = parser._option_string_actions.get(word)
+            option = found if found is not None and found.nargs != 0 else None
+        elif word in subparsers:
+            parser = subparsers[word]
+        else:
+            action = _argument(parser, count)
+            values[action.dest if action else ""], count = word, count + 1
+    return _Typed(parser, option, values, count)
+
+
+def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return {name: command for name, command in action.choices.items() if not name.startswith("_")}
+    return {}
+
+
+def _argument(parser: argparse.ArgumentParser, number: int) -> argparse.Action | None:
+    """Return the argument of a command by its position."""
+    actions = [action for action in parser._actions if not action.option_strings]
+    return actions[number] if number < len(actions) else None
+
+
+def _candidates(typed: _Typed, word: str) -> Iterable[str]:
+    if typed.option is None and word.startswith("-"):
+        return [name for name in typed.parser._option_string_actions if name.startswith("--") or len(word) == 1]
+    if typed.option is None and (verbs := _commands(typed.parser)):
+        return verbs
+    action = typed.option or _argument(typed.parser, typed.arguments)
+    if action is None:
+        return ()
+    if action.choices is not None:
+        return map(str, action.choices)
+    os.chdir(typed.values.get("directory", "."))
+    known = _KNOWN.get(action.dest)
+    return known(typed.values) if known else ()
+
+
+def _clusters(_: Mapping[str, str]) -> Iterable[str]:
+    inventories, _findings = document_files.find([names.INVENTORY])
+    declared = {str(cluster.name) for cluster in _documents().clusters}
+    return sorted(declared | {names.stem(item.name) for item in inventories})
+
+
+def _documents() -> definitions.Fleet:
+    """Return the documents of policies/ alone; inventories may be large."""
+    files, _ = document_files.find([names.POLICIES])
+    return load.fleet_of(files)[0]
+
+
+def _policies(_: Mapping[str, str]) -> Iterable[str]:
+    return sorted(policy.name for policy in _documents().policies)
+
+
+def _nodes(_: Mapping[str, str]) -> Iterable[str]:
+    fleet, _findings = load.read(())
+    return (f"{cluster.name}/{node.name}" for cluster in fleet.clusters for node in fleet.inventory(cluster).nodes)
+
+
+def _parts(field: str) -> Callable[[Mapping[str, str]], Iterable[str]]:
+    """Return the function that names the waves, frozen groups or mappings of the policy on the command line."""
+
+    def named(values: Mapping[str, str]) -> Iterable[str]:
+        chosen = [policy.spec.driver for policy in _documents().policies if policy.name == values.get("policy")]
+        groups = {"wave": "waves", "frozen": "frozen"}
+        for driver in chosen:
+            entries = getattr(driver.rollout, groups[field]) if field in groups else driver.kernelMappings
+            yield from (entry.name for entry in entries)
+
+    return named
+
+
+def _schemas(_: Mapping[str, str]) -> Iterable[str]:
+    from compiler.model import json_schemas  # noqa: PLC0415 - needed here only
+
+    return sorted(json_schemas.schemas())
+
+
+_KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
+    "accept": lambda _: commands.ACCEPTABLE,
+    "cluster": _clusters,
+    "code": lambda _: diagnostics.CODES,
+    "frozen": _parts("frozen"),
+    "mapping": _parts("mapping"),
+    "name": _schemas,
+    "node": _nodes,
+    "policy": _policies,
+    "topic": lambda _: _commands(cli.parser()),
+    "wave": _parts("wave"),
+}
+"""The names that an option or an argument takes, by its destination."""

@@ -1,0 +1,34 @@
+"""`kae rule`: the rule of a finding, with an example and its fix."""
+
+import argparse
+
+from compiler import cli, diagnostics, errors, wording
+from compiler.commands import findings
+from compiler.project import package_data
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print one rule, or all of them."""
+    if arguments.code is None:
+        width = max(map(len, diagnostics.CODES))
+        lines = [f"{name:{width}}  {code.severity:7}  {code.rule}\n" for name, code in diagnostics.CODES.items()]
+        findings.show(arguments, (), "".join(lines), rules=[_data(name) for name in diagnostics.CODES])
+        return cli.FINE
+    if arguments.code not in diagnostics.CODES:
+        near = wording.did_you_mean(arguments.code, diagnostics.CODES)
+        raise errors.WorldError(
+            f"there is no finding '{arguments.code}'.", hint=f"{near} `kae rule` lists all of them.".lstrip()
+        )
+    rule = _data(arguments.code)
+    findings.show(arguments, (), _text(rule), **rule)
+    return cli.FINE
+
+
+def _data(name: str) -> dict[str, str]:
+    code, example = diagnostics.CODES[name], package_data.examples().get(name, "")
+    return {"code": name, "severity": code.severity, "rule": code.rule, "example": example}
+
+
+def _text(rule: dict[str, str]) -> str:
+    head = f"{rule['severity']}[{rule['code']}]: {rule['rule']}\n"
+    return head + (f"\nAn example, with its fix:\n\n{rule['example']}" if rule["example"] else "")

@@ -1,0 +1,44 @@
+"""`kae rule`: a finding explained at the terminal."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler import diagnostics
+from tests import project
+
+
+def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "rule", "policy-overlap")
+
+    assert (answer.code, answer.err) == (0, "")
+    head, _, example = answer.out.partition("\n\nAn example, with its fix:\n\n")
+    assert head == "error[policy-overlap]: No node can match two policies."
+    assert "error[policy-overlap]: " in example
+    assert "\n  hint: " in example
+
+
+@pytest.mark.parametrize("code", diagnostics.CODES)
+def test_every_code_is_explained(code: str, tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "rule", code, "-o", "json")
+
+    found = json.loads(answer.out)
+    assert (found["version"], found["code"], found["rule"]) == (1, code, diagnostics.CODES[code].rule)
+    assert f"{diagnostics.CODES[code].severity}[{code}]" in found["example"]
+
+
+def test_alone_it_lists_every_code(tmp_path: Path) -> None:
+    listed = project.kae(tmp_path, "rule").out.splitlines()
+
+    assert [line.split()[0] for line in listed] == list(diagnostics.CODES)
+
+
+def test_a_misspelt_code_is_answered_with_the_nearest_one(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "rule", "policy-overlaps")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err == (
+        "kae: there is no finding 'policy-overlaps'.\n"
+        "hint: Did you mean 'policy-overlap'? `kae rule` lists all of them.\n"
+    )
