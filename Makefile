@@ -48,6 +48,7 @@ test: $(READY) ## Run every test that needs neither root nor a cluster
 cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
+GITOPS := tests/cluster/test_gitops.py tests/cluster/test_gitops_cleanup.py
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
 
 .PHONY: test-cluster
@@ -55,11 +56,11 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 	@# These want a cluster without any node but their own.
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
-		$(addprefix --ignore ,tests/cluster/test_gitops.py $(ALONE))
+		$(addprefix --ignore ,$(GITOPS) $(ALONE))
 
 .PHONY: test-gitops
-test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters (five minutes, after cluster-tools)
-	$(BIN)/python -m pytest tests/cluster/test_gitops.py
+test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, and remove a driver (five minutes, after cluster-tools)
+	$(BIN)/python -m pytest $(GITOPS)
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)

@@ -1,7 +1,7 @@
 """The cluster as fixtures: one control plane and one node a session, a namespace a test."""
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 import pytest
 import yaml
@@ -10,6 +10,7 @@ from tests.cluster import watchers
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import objects as kinds
 from tests.cluster.control import pods
+from tests.cluster.engines import argocd, flux
 from tests.cluster.local import instances, ownership, programs
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
@@ -57,6 +58,15 @@ def definitions(objects: kinds.Objects) -> None:
     made = [objects.apply(yaml.load(text, yaml.CSafeLoader), text, "definitions") for text in texts]
     for definition in made:
         objects.wait_until_established(definition)
+
+
+@pytest.fixture(scope="module")
+def engines(
+    control_plane: control_planes.ControlPlane, objects: kinds.Objects, definitions: None
+) -> Iterator[Mapping[str, argocd.ArgoCd | flux.Flux]]:
+    """Both GitOps engines, at work."""
+    with argocd.running(control_plane, objects) as argo, flux.running(control_plane, objects) as other:
+        yield {"argocd": argo, "flux": other}
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,8 @@ The folder holds a small Debian with Python, whose modprobe and rmmod act upon f
 
 import contextlib
 import copy
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -79,12 +77,11 @@ class Deployed:
 def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
-    root = node.plane.instance.state / "driver-host"
-    root.mkdir()
-    debian = image_store.debian_root(("kmod", "python3"))
-    subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)
-    machine = machines.Machine(root, chroot=True)
-    _make_images(images, machine, tmp_path_factory.mktemp("images"))
+    machine = driver_node.machine(node.plane, "driver-host")
+    root, folder = machine.root, tmp_path_factory.mktemp("images")
+    driver_node.make_images(images, machine, folder, OLD, NEW)
+    parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "empty")
+    images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **settings)
     driver = {"version": OLD, "drain": {"timeoutSeconds": 60}}
     objects = driver_node.compiled(tmp_path_factory.mktemp("project"), host=driver)
     daemon_set = driver_node.daemon_set(objects, "host")
@@ -97,15 +94,6 @@ def deployed(
     with podresources.serving(root) as kubelet, driver_node.applied(node.plane, objects):
         namespace = pods.Namespace(name=driver_node.NAMESPACE, plane=node.plane)
         yield Deployed(namespace=namespace, daemon_set=daemon_set, machine=machine, kubelet=kubelet)
-
-
-def _make_images(images: image_store.Images, machine: machines.Machine, folder: Path) -> None:
-    """Build an image from the installer's for each version, as `FROM` and `COPY` do."""
-    parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "built")
-    for version in (OLD, NEW):
-        machine.add_image(folder / version, version)
-    for version, layer in ((OLD, [folder / OLD]), (NEW, [folder / NEW]), (EMPTY, [])):
-        images.build(f"{driver_node.IMAGE}:{version}", *parts, *layer, **settings)
 
 
 @contextlib.contextmanager

@@ -172,15 +172,6 @@ def nodes(control_plane: control_planes.ControlPlane) -> Iterator[hollow_nodes.N
         assert api.request("PATCH", path, {"spec": {"taints": None}}).status == 200
 
 
-@pytest.fixture(scope="module")
-def engines(
-    control_plane: control_planes.ControlPlane, objects: kinds.Objects, definitions: None
-) -> Iterator[Mapping[str, argocd.ArgoCd | flux.Flux]]:
-    """Both engines, at work."""
-    with argocd.running(control_plane, objects) as argo, flux.running(control_plane, objects) as other:
-        yield {"argocd": argo, "flux": other}
-
-
 @pytest.fixture(scope="module", params=CASES, ids="-".join)
 def followed(
     request: pytest.FixtureRequest,

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,9 @@ import yaml
 
 from tests import project
 from tests.cluster.control import control_plane as control_planes
+from tests.cluster.nodes import images as image_store
+from tests.images import archives
+from tests.installer import machines
 
 NAMESPACE = "kae-operator"
 IMAGE = "localhost/kae-driver-installer"
@@ -82,6 +86,23 @@ def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, A
         for kind in _GUARD:
             plane.kubectl("delete", kind, "kae-driver", "--ignore-not-found", "--wait=true")
         plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true")
+
+
+def machine(plane: control_planes.ControlPlane, name: str) -> machines.Machine:
+    """Return a fake host in a folder of this name: a small Debian with Python, whose kmod is real."""
+    root = plane.instance.state / name
+    root.mkdir()
+    debian = image_store.debian_root(("kmod", "python3"))
+    subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)
+    return machines.Machine(root, chroot=True)
+
+
+def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:
+    """Build an image from the installer's for each version of a driver for the host, as `FROM` and `COPY` do."""
+    parts, settings = layers(archives.built_image("kae-driver-installer"), folder / "built")
+    for version in versions:
+        host.add_image(folder / version, version)
+        images.build(f"{IMAGE}:{version}", *parts, folder / version, **settings)
 
 
 def layers(archive: Path, folder: Path) -> tuple[list[Path], dict[str, Any]]:
