@@ -180,6 +180,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "kernel-not-covered": _warning("A mapping has a driver for the kernel of every node."),
         "group-stranger": _warning("Every node that a group names is assigned to the policy."),
         "group-empty": _warning("A wave or a frozen group takes at least one node."),
+        "wave-without-driver": _warning("The driver runs on a node of every wave."),
         "driver-left-behind": _warning("A driver is removed before its policy is deleted."),
         "foreign-file": _warning("All files below output/ are written by the compiler."),
     }

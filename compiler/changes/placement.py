@@ -8,7 +8,7 @@ from compiler import devices
 from compiler.changes import deployed
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
-from compiler.planning import kernels, plan
+from compiler.planning import kernels, taints
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def served(
         labels: dict[str, str] | None = None
         for item in daemon_sets:
             terms = [term for term in item.terms if _selects(term, node)]
-            if not terms or plan.untolerated(item.tolerations, node.profile.taints):
+            if not terms or taints.untolerated(item.tolerations, node.profile.taints):
                 continue
             if rules is not None and labels is None:
                 labels = rules.labels(node)

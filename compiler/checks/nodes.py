@@ -7,7 +7,7 @@ from compiler.checks import pools as pool_checks
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.planning import plan, supported
+from compiler.planning import plan, supported, taints
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -29,7 +29,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
         yield from unsupported(cluster, division.policy, own)
         yield from guests_without_driver(cluster, division.policy, own)
         yield from uncompared(cluster, division.policy, planned.inventory.nodes)
-        yield from pool_checks.in_cluster(division, planned.inventory)
+        yield from pool_checks.in_cluster(division, planned.inventory, own)
 
 
 def _cluster_span(cluster: definitions.Cluster, inventory: Span, *path: str) -> Span:
@@ -181,8 +181,8 @@ def untolerated(
     by_taint: dict[str, list[plan.Decision]] = {}
     for decision in own:
         if any(decision.node.label(kind.present) == "true" for kind in assignment.enabled_kinds(policy)):
-            for taint in plan.untolerated(tolerations, decision.node.profile.taints):
-                by_taint.setdefault(plan.taint_text(taint), []).append(decision)
+            for taint in taints.untolerated(tolerations, decision.node.profile.taints):
+                by_taint.setdefault(taints.text(taint), []).append(decision)
     for taint_text, decisions in sorted(by_taint.items()):
         yield Diagnostic(
             code="node-untolerated",

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from compiler import names, repeats, wording
 from compiler.checks import mappings
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions
+from compiler.fleet import assignment, definitions
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
-from compiler.planning import overrides, pools, rollout_groups
+from compiler.planning import overrides, plan, pools, rollout_groups
 
 _ROLLOUT: documents.Path = ("spec", "driver", "rollout")
 _NODES = ("percent", "nodes", "inventorySelector")
@@ -146,14 +146,17 @@ def long_names(policy: definitions.Policy) -> Iterator[Diagnostic]:
         )
 
 
-def in_cluster(division: pools.Division, inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """Yield the findings on the groups and mappings of a policy in one cluster."""
+def in_cluster(
+    division: pools.Division, inventory: snapshot.Inventory, decisions: Iterable[plan.Decision]
+) -> Iterator[Diagnostic]:
+    """Yield the findings on the groups and mappings of a policy in one cluster; `decisions` are those of its nodes."""
     if not division.policy.spec.driver.enabled:
         return
     yield from bounds(division.policy, ((group.path, group.declared) for group in division.groups))
     yield from size(division, inventory.cluster)
     yield from strangers(division, inventory)
     yield from empty_groups(division, inventory)
+    yield from undriven_waves(division, inventory.cluster, decisions)
     yield from mappings.uncovered(division, inventory)
 
 
@@ -222,3 +225,28 @@ def empty_groups(division: pools.Division, inventory: snapshot.Inventory) -> Ite
                 notes=("Earlier groups take the nodes that it names.",) if named else (),
                 hint="Widen it, or keep it for nodes that join later.",
             )
+
+
+def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[plan.Decision]) -> Iterator[Diagnostic]:
+    """The driver runs on a node of every wave, or may run there when NFD labels the node.
+
+    If no node of the policy has a device, there is no driver to try.
+    """
+    if not any(assignment.is_served(division.policy, node) for node in division.nodes):
+        return
+    driven = {node.name for node in division.nodes if division.is_driven(node)}
+    reasons = {name: decision.driver.reason for decision in decisions for name in decision.names}
+    for group in division.groups:
+        own = [name for name in group.nodes if name in reasons]
+        if not isinstance(group.declared, drivers.Wave) or not own or not driven.isdisjoint(own):
+            continue
+        by_reason: dict[str, list[str]] = {}
+        for name in own:
+            by_reason.setdefault(reasons[name], []).append(name)
+        yield Diagnostic(
+            code="wave-without-driver",
+            span=division.policy.source.span(*group.path, "name"),
+            message=f"Wave '{group.name}' has no node in cluster '{cluster}' on which the driver runs.",
+            notes=tuple(f"{wording.nodes(names)}: {reason}." for reason, names in sorted(by_reason.items())),
+            hint="Add a node with a driver to the wave, or let the driver run on its nodes.",
+        )

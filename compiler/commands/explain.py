@@ -10,7 +10,7 @@ from compiler.commands import findings
 from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools
+from compiler.planning import plan, pools, taints
 from compiler.project import load
 
 
@@ -47,7 +47,7 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
     profile = node.profile
     yield f"node {view.cluster.name}/{node.name}"
     yield f"  {profile.architecture}, {profile.os_image}, kernel {profile.kernel_version}"
-    yield f"  taints: {', '.join(plan.taint_text(taint) for taint in profile.taints) or 'none'}"
+    yield f"  taints: {', '.join(taints.text(taint) for taint in profile.taints) or 'none'}"
     yield f"  devices: {_devices(node)}"
     yield ""
     yield "policies"

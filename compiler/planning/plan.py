@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
-from compiler.model import base
 from compiler.model import driver as drivers
-from compiler.planning import pools, supported
+from compiler.planning import pools, supported, taints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,23 +76,6 @@ def of_cluster(
         divisions=tuple(divisions),
         decisions=tuple(sorted(made, key=lambda decision: decision.node.name)),
         kubernetes_minor=supported.newest_kubernetes(cluster.spec, inventory.nodes),
-    )
-
-
-def tolerates(toleration: base.Toleration, taint: snapshot.Taint) -> bool:
-    """Return whether a toleration tolerates a taint (`Toleration.ToleratesTaint` in k8s.io/api/core/v1)."""
-    if toleration.effect not in (None, taint.effect) or toleration.key not in (None, taint.key):
-        return False
-    return toleration.operator == "Exists" or (toleration.value or "") == taint.value
-
-
-def untolerated(tolerations: Iterable[base.Toleration], taints: Iterable[snapshot.Taint]) -> tuple[snapshot.Taint, ...]:
-    """Return the taints that keep the pod of a DaemonSet away; PreferNoSchedule never does."""
-    known = tuple(tolerations)
-    return tuple(
-        taint
-        for taint in taints
-        if taint.effect != "PreferNoSchedule" and not any(tolerates(toleration, taint) for toleration in known)
     )
 
 
@@ -174,28 +156,18 @@ def _obstacle(
     policy: definitions.Policy, node: snapshot.Node, terms: Iterable[selectors.Term], opt_out: str
 ) -> str | None:
     """Return the first reason why a DaemonSet with these terms has no pod on the node; None if it has one."""
-    if not any(selectors.term_matches(term, node.label) for term in terms):
-        return _mismatch(policy, node, opt_out)
-    barred = untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
-    if not barred:
-        return None
-    taints = ", ".join(taint_text(taint) for taint in barred)
-    return f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {taints}"
-
-
-def _mismatch(policy: definitions.Policy, node: snapshot.Node, opt_out: str) -> str:
     kinds = assignment.enabled_kinds(policy)
-    if not node.profile.discovered:
-        return "NFD has not labelled the node yet: its devices are unknown"
-    if not any(node.label(kind.present) == "true" for kind in kinds):
+    if node.profile.discovered and not any(node.label(kind.present) == "true" for kind in kinds):
         return f"it has no device of {', '.join(kind.name for kind in kinds)}"
-    return f"it has opted out: {opt_out}=false"
-
-
-def taint_text(taint: snapshot.Taint) -> str:
-    """Return a taint as kubectl writes it: key=value:effect."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
+    if node.label(opt_out) == "false":
+        return f"it has opted out: {opt_out}=false"
+    barred = taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
+    if barred:
+        listed = ", ".join(map(taints.text, barred))
+        return f"the policy does not tolerate the {wording.inflected('taint', len(barred))} {listed}"
+    if not any(selectors.term_matches(term, node.label) for term in terms):
+        return "NFD has not labelled the node yet: its devices are unknown"
+    return None
 
 
 def functions(kind: devices.Kind, node: snapshot.Node) -> tuple[int, int]:

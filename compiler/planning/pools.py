@@ -16,7 +16,7 @@ from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
 from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
-from compiler.planning import images, kernels, overrides
+from compiler.planning import images, kernels, overrides, taints
 from compiler.planning import rollout_groups as grouping
 
 DIGITS = 8
@@ -122,6 +122,10 @@ class Division(assignment.Assigned):
             else:
                 yield self.why_not(node)
 
+    def is_driven(self, node: snapshot.Node) -> bool:
+        """Return whether a driver is installed on a node of the policy, or may be: NFD has not labelled it yet."""
+        return self.policy.spec.driver.enabled and _is_driven(self.policy, self.classes, node)
+
     @functools.cached_property
     def _pools(self) -> dict[tuple[str | None, str | None], Pool]:
         return {(_name(pool.group), _name(pool.kernels)): pool for pool in self.pools}
@@ -213,8 +217,10 @@ def _serving_terms(
 
 
 def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
-    """Return whether a driver would be installed on the node; a canary without one would show nothing."""
-    if not assignment.is_served(policy, node):
+    """Return whether a driver is installed on the node, or may be: NFD has not labelled it yet."""
+    if not assignment.is_served(policy, node) or node.label(devices.OPT_OUT_DRIVER) == "false":
+        return False
+    if taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints):
         return False
     return not policy.mappings or bool(_class_of(policy, classes, node.profile.kernel_version))
 

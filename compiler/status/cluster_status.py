@@ -10,7 +10,7 @@ from compiler.inventory import snapshot
 from compiler.kube import lease_objects
 from compiler.model import base
 from compiler.output import diff
-from compiler.planning import plan
+from compiler.planning import plan, taints
 from compiler.rendering import manifests
 from compiler.status import drift, live_objects, rollout
 
@@ -170,7 +170,7 @@ def _served(spec: Mapping[str, Any], nodes: Sequence[snapshot.Node]) -> tuple[st
     return tuple(
         node.name
         for node in nodes
-        if selectors.term_matches(term, node.label) and not plan.untolerated(tolerations, node.profile.taints)
+        if selectors.term_matches(term, node.label) and not taints.untolerated(tolerations, node.profile.taints)
     )
 
 

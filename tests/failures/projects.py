@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from compiler import API_VERSION
 from compiler.formats import decode
-from tests import project
+from tests import builders, project
 
 POLICY = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -73,7 +73,7 @@ def _pool_rules_too_large(folder: Path) -> None:
     long = ".".join("x" * 63 for _ in range(3))
     nodes = [{"name": f"{number:04}.{long}", "profile": "0a1b2c3d"} for number in range(7200)]
     machine = {"architecture": "arm64", "discovered": True, "kernelVersion": "5.10.0", "kubeletVersion": "v1.31.4"}
-    profiles = {"0a1b2c3d": machine | {"labels": {}, "osImage": "openEuler 22.03 (LTS-SP4)"}}
+    profiles = {"0a1b2c3d": machine | {"labels": dict(builders.HPRE), "osImage": "openEuler 22.03 (LTS-SP4)"}}
     spec = {"nodes": nodes, "profiles": profiles}
     inventory = {"apiVersion": API_VERSION, "kind": "NodeInventory", "metadata": {"name": "east"}, "spec": spec}
     project.write(folder, {"policies/tls.yaml": policy, "inventory/east.json": json.dumps(inventory)})

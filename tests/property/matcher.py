@@ -156,7 +156,13 @@ class Matcher:
         return [group for group in groups if _named(group.get("clusters"), self._name)]
 
     def _may_drive(self, name: str, node: Raw) -> bool:
-        mapped = _driver(self._policies[name]).get("kernelMappings")
+        """A node that NFD has not labelled yet may get the driver when it is."""
+        spec = self._policies[name]
+        if _labels(node).get(f"{_DOMAIN}.deploy.driver") == "false":
+            return False
+        if not selection.bears(spec.get("daemonSets", {}).get("tolerations", ()), node):
+            return False
+        mapped = _driver(spec).get("kernelMappings")
         return self._may_serve(name, node) and (not mapped or self._mapping(name, cleaned(node)) is not None)
 
     def _image(self, component: Raw) -> str:

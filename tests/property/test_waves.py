@@ -33,6 +33,8 @@ OTHERS = ("node-{}", "kp920-rack{}", "kae{:05}.rack.example.com", "ip-10-3-{}.eu
 
 WITH_DEVICES = builders.profile()
 BARE = builders.profile(labels={"feature.node.kubernetes.io/cpu-model.vendor_id": "HiSilicon"})
+OPTED_OUT = builders.profile(labels=builders.HPRE | {"openfuyao.com/kae.deploy.driver": "false"})
+TAINTED = builders.profile(taints=[builders.taint("dedicated=db:NoSchedule")])
 
 
 @pytest.mark.parametrize(("name", "place"), BUCKETS.items())
@@ -86,10 +88,11 @@ def test_a_canary_of_five_percent_has_a_node_of_twenty(naming: str) -> None:
     assert sizes == [count or 1 for count in below]
 
 
-def test_a_canary_is_a_node_to_which_a_driver_comes() -> None:
+@pytest.mark.parametrize("undriven", [BARE, OPTED_OUT, TAINTED], ids=["bare", "opted-out", "tainted"])
+def test_a_canary_is_a_node_to_which_a_driver_comes(undriven: snapshot.Profile) -> None:
     lowest_first = sorted((NAMING.format(number) for number in range(20)), key=rollout_groups.bucket)
-    bare = lowest_first[:4]
-    nodes = [builders.node(name, machine=BARE if name in bare else WITH_DEVICES) for name in lowest_first]
+    away = lowest_first[:4]
+    nodes = [builders.node(name, machine=undriven if name in away else WITH_DEVICES) for name in lowest_first]
 
     found = grouped(nodes, (0.01,))
 
@@ -106,11 +109,11 @@ def test_raising_a_bound_moves_only_nodes_into_that_wave(
     numbers: set[int], hundredths: list[int], data: st.DataObject
 ) -> None:
     names = [NAMING.format(number) for number in sorted(numbers)]
-    bare = data.draw(st.sets(st.sampled_from(names)))
+    away = data.draw(st.dictionaries(st.sampled_from(names), st.sampled_from((BARE, OPTED_OUT, TAINTED))))
     frozen = sorted(data.draw(st.sets(st.sampled_from(names), max_size=3)))
     raised = data.draw(st.integers(0, len(hundredths) - 2))
     higher = data.draw(st.integers(hundredths[raised], hundredths[raised + 1] - 1))
-    nodes = [builders.node(name, machine=BARE if name in bare else WITH_DEVICES) for name in names]
+    nodes = [builders.node(name, machine=away.get(name, WITH_DEVICES)) for name in names]
     bounds = [bound / 100 for bound in hundredths[:-1]]
 
     before = grouped(nodes, bounds, frozen)

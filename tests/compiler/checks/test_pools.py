@@ -48,7 +48,7 @@ def said(item: definitions.Policy, *nodes: snapshot.Node, where: str = "east") -
     """Return the findings of a policy in a cluster of these nodes."""
     view, _ = builders.view([item], nodes, builders.cluster(where))
     (division,) = view.divisions
-    return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where)))
+    return list(checks.in_cluster(division, builders.nodes_of(*nodes, name=where), view.decisions))
 
 
 # One way to choose.
@@ -316,6 +316,62 @@ def test_an_empty_group_of_names_is_told_with_the_reason() -> None:
     (diagnostic,) = said(policy([wave(nodes=["a"])], [frozen(nodes=["a"])]), builders.node("a"), builders.node("b"))
 
     assert diagnostic.notes == ("Earlier groups take the nodes that it names.",)
+
+
+OPTED_OUT = {"openfuyao.com/kae.deploy.driver": "false"}
+TAINTED = builders.profile(taints=[builders.taint("dedicated=db:NoSchedule")])
+BARE = builders.profile(labels={"feature.node.kubernetes.io/cpu-model.vendor_id": "HiSilicon"})
+MAPPED = {"kernelMappings": [{"name": "m", "regexp": "sp4"}]}
+
+
+@pytest.mark.parametrize(
+    ("node", "more", "reason"),
+    [
+        (builders.node("a", OPTED_OUT), {}, "it has opted out: openfuyao.com/kae.deploy.driver=false"),
+        (builders.node("a", machine=TAINTED), {}, "the policy does not tolerate the taint dedicated=db:NoSchedule"),
+        (builders.node("a", machine=BARE), {}, "it has no device of hpre"),
+        (
+            builders.node("a", machine=builders.profile(kernel_version="6.6.0")),
+            MAPPED,
+            "no mapping covers its kernel 6.6.0",
+        ),
+        (
+            builders.node("a", OPTED_OUT, machine=builders.profile({}, discovered=False)),
+            {},
+            "it has opted out: openfuyao.com/kae.deploy.driver=false",
+        ),
+    ],
+)
+def test_a_wave_on_none_of_whose_nodes_the_driver_runs_is_told_with_the_reason(
+    node: snapshot.Node, more: Any, reason: str
+) -> None:
+    findings = said(policy([wave(nodes=["a"])], **more), node, builders.node("b"))
+
+    (diagnostic,) = (finding for finding in findings if finding.code == "wave-without-driver")
+    assert diagnostic.message == "Wave 'w' has no node in cluster 'east' on which the driver runs."
+    assert diagnostic.notes == (f"1 node (a): {reason}.",)
+
+
+@pytest.mark.parametrize("chosen", [{"percent": 100}, {"inventorySelector": SELECTOR}])
+def test_a_wave_without_a_driver_is_told_however_it_chooses(chosen: dict[str, Any]) -> None:
+    findings = said(policy([wave(**chosen)]), builders.node("a", OPTED_OUT | {"zone": "lab"}))
+
+    assert builders.codes(findings) == ["wave-without-driver"]
+
+
+@pytest.mark.parametrize(
+    ("waves", "nodes"),
+    [
+        ([wave(nodes=["a", "b"])], [builders.node("a", OPTED_OUT), builders.node("b")]),
+        ([wave(nodes=["a"])], [builders.node("a", machine=builders.profile({}, discovered=False)), builders.node("b")]),
+        ([wave(percent=100)], [builders.node("a", machine=BARE)]),
+    ],
+    ids=["one-of-two-is-driven", "not-labelled-yet", "no-device-in-the-cluster"],
+)
+def test_a_wave_on_which_a_driver_runs_or_may_run_is_sound(
+    waves: list[dict[str, Any]], nodes: list[snapshot.Node]
+) -> None:
+    assert said(policy(waves), *nodes) == []
 
 
 def test_names_that_fit_into_one_object_are_sound(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.model import base
-from compiler.planning import plan
+from compiler.planning import plan, taints
 from tests import builders
 
 DRIVER_OUT = "openfuyao.com/kae.deploy.driver"
@@ -51,7 +51,7 @@ def counted(**counts: str) -> snapshot.Profile:
 def test_a_toleration_bears_a_taint_as_in_kubernetes(toleration: dict[str, Any], taint: str, bears: bool) -> None:
     found = base.Toleration.model_validate(toleration)
 
-    assert plan.tolerates(found, builders.taint(taint)) is bears
+    assert taints.tolerates(found, builders.taint(taint)) is bears
 
 
 def test_a_taint_that_nothing_tolerates_keeps_both_components_away() -> None:
@@ -250,4 +250,4 @@ def test_a_selector_by_hostname_tells_alike_nodes_apart() -> None:
 
 @pytest.mark.parametrize("text", ["a=1:NoSchedule", "a:NoExecute"])
 def test_a_taint_is_shown_as_kubectl_writes_it(text: str) -> None:
-    assert plan.taint_text(builders.taint(text)) == text
+    assert taints.text(builders.taint(text)) == text
