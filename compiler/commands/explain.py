@@ -63,7 +63,7 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
         yield from (f"  {reason}" for reason in governing.reasons(node))
         if pool:
             yield f"  label: {governing.label}={pool.name}, which NFD gives it"
-    for title, landing, terms in _components(decision, governing):
+    for title, landing, terms in _components(decision, node, governing):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
@@ -77,10 +77,10 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
 
 
 def _components(
-    decision: plan.Decision, division: pools.Division | None
+    decision: plan.Decision, node: snapshot.Node, division: pools.Division | None
 ) -> tuple[tuple[str, plan.Landing, tuple[selectors.Term, ...]], ...]:
     return (
-        ("driver", decision.driver, _driver_terms(division, decision.node) if division else ()),
+        ("driver", decision.driver, _driver_terms(division, node) if division else ()),
         ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
     )
 

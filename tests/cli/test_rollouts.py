@@ -96,7 +96,7 @@ def run(folder: Path, lines: str) -> str:
 
 def pools(folder: Path) -> str:
     """How many nodes `kae plan` counts in each pool."""
-    found = re.search(r"^pools:\n(?:  .*\n)+", project.kae(folder, "plan").out, re.MULTILINE)
+    found = re.search(r"^cluster \S+, pools:\n(?:  .*\n)+", project.kae(folder, "plan").out, re.MULTILINE)
     assert found
     return found[0]
 
