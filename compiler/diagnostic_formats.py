@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from compiler import __version__, wording
 from compiler.diagnostics import CODES, Diagnostic, Span
 
 FORMATS = ("text", "json", "github", "sarif")
+
+_NONE: Mapping[str, int] = MappingProxyType({})
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "place": "\x1b[1m", "hint": "\x1b[36m"}
 _PLAIN = "\x1b[0m"
@@ -33,6 +36,12 @@ def _text(found: Diagnostic, *, colour: bool) -> str:
     if found.hint:
         lines.append(f"  {painted('hint:', 'hint')} {wording.escaped(found.hint)}")
     return "\n".join(lines)
+
+
+def ignored_text(ignored: Mapping[str, int]) -> str:
+    """Return the phrase for the number of ignored findings by code."""
+    codes = wording.listed(f"{count} {code}" for code, count in ignored.items())
+    return f"ignored as kae.yaml says: {codes}"
 
 
 def as_json(found: Diagnostic) -> dict[str, Any]:
@@ -66,14 +75,15 @@ def from_record(record: Mapping[str, Any]) -> Diagnostic:
     )
 
 
-def json_text(found: Iterable[Diagnostic]) -> str:
+def json_text(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> str:
     """Return findings as one JSON object."""
-    return answer("json", found)
+    return answer("json", found, ignored)
 
 
-def answer(shape: str, found: Iterable[Diagnostic], **result: Any) -> str:
-    """Return a command's answer and its findings as one object, in JSON or YAML."""
-    body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **result}
+def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, **result: Any) -> str:
+    """Return a command's answer, its findings and the number of ignored ones as one object, in JSON or YAML."""
+    more = {"ignored": dict(ignored)} if ignored else {}
+    body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **more, **result}
     if shape == "json":
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
     import yaml  # noqa: PLC0415 - needed here only
@@ -81,12 +91,13 @@ def answer(shape: str, found: Iterable[Diagnostic], **result: Any) -> str:
     return str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
-def github(found: Iterable[Diagnostic]) -> str:
+def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> str:
     """Return workflow commands, which GitHub shows beside the lines of a pull request.
 
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
-    return "".join(_github(diagnostic) for diagnostic in found)
+    notice = f"::notice file=kae.yaml::{ignored_text(ignored)}\n" if ignored else ""
+    return "".join(_github(diagnostic) for diagnostic in found) + notice
 
 
 def _github(found: Diagnostic) -> str:
@@ -108,7 +119,7 @@ def sentences(found: Diagnostic) -> str:
     return "\n".join((found.message, *found.notes, *((found.hint,) if found.hint else ())))
 
 
-def sarif(found: Sequence[Diagnostic], examples: Mapping[str, str]) -> str:
+def sarif(found: Sequence[Diagnostic], examples: Mapping[str, str], ignored: Mapping[str, int] = _NONE) -> str:
     """Return SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings; rules show an example by code.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
@@ -116,11 +127,10 @@ def sarif(found: Sequence[Diagnostic], examples: Mapping[str, str]) -> str:
     used = sorted({diagnostic.code for diagnostic in found})
     rules = [_rule(code, examples.get(code, "")) for code in used]
     driver = {"name": "kae", "semanticVersion": __version__, "rules": rules}
-    body = {
-        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
-        "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": [_sarif(diagnostic, used) for diagnostic in found]}],
-    }
+    run: dict[str, Any] = {"tool": {"driver": driver}, "results": [_sarif(diagnostic, used) for diagnostic in found]}
+    if ignored:  # GitHub shows suppressed results as alerts, so they are no results.
+        run["properties"] = {"ignored": dict(ignored)}
+    body = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
     return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -4,12 +4,14 @@ A mistake in a document is never an exception. `CODES` holds the severity of eve
 errors, facts about the world are warnings.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "ignore"]
+"""The weight of a finding; a project may have findings of a code ignored, which are counted and not shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -35,11 +37,13 @@ class Diagnostic:
     message: str
     notes: tuple[str, ...] = ()
     hint: str = ""
+    level: Severity | None = None
+    """The severity that the project gives the code, in place of its own."""
 
     @property
     def severity(self) -> Severity:
-        """`error` or `warning`, fixed by the code."""
-        return CODES[self.code].severity
+        """The severity in the project, or that of the code."""
+        return self.level or CODES[self.code].severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ class Code:
 
     severity: Severity
     rule: str
+    guard: bool = False
+    """True for an error that protects what runs, and without which output is defined: a project may lower it."""
+
+    @property
+    def can_be_lowered(self) -> bool:
+        """True where a project may make the finding a warning, or have it ignored."""
+        return self.guard or self.severity == "warning"
 
 
 def merged(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -69,8 +80,20 @@ def has_errors(findings: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in findings)
 
 
+def divided(findings: Iterable[Diagnostic]) -> tuple[tuple[Diagnostic, ...], Mapping[str, int]]:
+    """Return the findings to show, and the number of ignored ones by code."""
+    every = tuple(findings)
+    ignored = Counter(diagnostic.code for diagnostic in every if diagnostic.severity == "ignore")
+    shown = tuple(diagnostic for diagnostic in every if diagnostic.severity != "ignore")
+    return shown, dict(sorted(ignored.items()))
+
+
 def _error(rule: str) -> Code:
     return Code("error", rule)
+
+
+def _guard(rule: str) -> Code:
+    return Code("error", rule, guard=True)
 
 
 def _warning(rule: str) -> Code:
@@ -92,6 +115,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "alias-explosion": _error("Anchors and aliases expand to a bounded size."),
         "nesting-too-deep": _error("Documents nest at most 64 levels deep."),
         "empty-file": _warning("A document file holds a document."),
+        "nearly-a-document": _warning("A file beside documents is not named nearly like one."),
         # The shape of documents.
         "not-an-object": _error("A document is a mapping with apiVersion, kind, metadata and spec."),
         "unknown-kind": _error("A document is a KAEPolicy, a KAECluster, a NodeInventory or a list of Nodes."),
@@ -100,11 +124,12 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "missing-field": _error("A document has every field that its schema requires."),
         "wrong-type": _error("A value has the type that its schema states."),
         "invalid-value": _error("A value is one that its schema allows."),
+        "project-settings": _error("The folders in kae.yaml are separate and exist, and its findings can be set."),
         # Rules beyond the schemas.
         "duplicate-policy": _error("A policy's name is unique in a cluster."),
         "duplicate-cluster": _error("One KAECluster declares a cluster."),
-        "cluster-undeclared": _error("If a project has a KAECluster, every cluster with an inventory has one."),
-        "cluster-unknown": _error("A policy's clusters name clusters of the project."),
+        "cluster-undeclared": _guard("If a project has a KAECluster, every cluster with an inventory has one."),
+        "cluster-unknown": _guard("A policy's clusters name clusters of the project."),
         "duplicate-inventory": _error("A cluster has one inventory."),
         "duplicate-node": _error("An inventory has each node once."),
         "duplicate-name": _error("The names in a list are unique."),
@@ -155,12 +180,12 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),
         "glob-unmatched": _warning("Every glob in a policy's clusters matches a cluster."),
         "bootstrap-incomplete": _warning("A GitOps engine has a repository to apply from."),
-        "removes-drivers": _error("A compile takes a driver from nodes only if a person accepts it."),
-        "removes-device-plugins": _error("A compile takes a device plugin from nodes only if a person accepts it."),
-        "moves-namespace": _error("The objects of a cluster stay in their namespace."),
-        "thaws-nodes": _error("A node leaves a frozen group only when a person edits the group's entry."),
-        "drops-protection": _error("An object that a GitOps engine must not delete stays marked so."),
-        "inventory-empty": _error("An inventory is a file with nodes, at least where output/ was compiled for some."),
+        "removes-drivers": _guard("A compile takes a driver from nodes only if a person accepts it."),
+        "removes-device-plugins": _guard("A compile takes a device plugin from nodes only if a person accepts it."),
+        "moves-namespace": _guard("The objects of a cluster stay in their namespace."),
+        "thaws-nodes": _guard("A node leaves a frozen group only when a person edits the group's entry."),
+        "drops-protection": _guard("An object that a GitOps engine must not delete stays marked so."),
+        "inventory-empty": _guard("An inventory is a file with nodes, at least where output/ was compiled for some."),
         "nodes-left-out": _warning("A node keeps its driver and its device plugin."),
         "nodes-reassigned": _warning("A node stays with its policy."),
         "cluster-removed": _warning("A cluster with output still has documents."),

@@ -10,7 +10,13 @@ CLUSTER_LENGTH = 50
 
 POLICIES = "policies"
 INVENTORY = "inventory"
-"""The folders of a project that hold its documents."""
+"""The folders of a project that hold its documents, unless kae.yaml names others."""
+
+OUTPUT = "output"
+"""The folder of a project that a compile writes, unless kae.yaml names another."""
+
+PROJECT_FILE = "kae.yaml"
+"""The settings of a project, in its root."""
 
 DRIVER = "kae-driver"
 DEVICE_PLUGIN = "kae-device-plugin"

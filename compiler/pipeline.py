@@ -6,7 +6,7 @@ The stages return their findings beside their values: a mistake in a document st
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, names, schema
+from compiler import diagnostics, schema, settings
 from compiler.changes import comparison
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
@@ -23,6 +23,8 @@ from compiler.rendering import gitops, ir, layout, manifests
 
 Findings = tuple[diagnostics.Diagnostic, ...]
 
+_DEFAULTS = settings.Settings()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
@@ -38,15 +40,16 @@ def read(
     judge: schema.Judge,
     known: Mapping[str, str] | None = None,
     unread: Findings = (),
+    stated: settings.Settings = _DEFAULTS,
 ) -> tuple[definitions.Fleet, Findings]:
     """Return the fleet that documents make up, and the findings on them.
 
     `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again. `unread`
-    are findings on files that are no documents, and come first.
+    are findings on files that are no documents, and come first. `stated` are the settings of the project.
     """
     found = tuple(found)
     files = {document.file for document in found} | {finding.span.file for finding in unread} | (known or {}).keys()
-    judged = [_judged(document, judge, files) for document in found]
+    judged = [_judged(document, judge, stated, files) for document in found]
     accepted = [item for item in judged if not item.findings]
     policies = tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy")
     clusters = tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster")
@@ -61,16 +64,18 @@ def read(
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster)),
         *fleet_checks.findings(fleet, clusters, inventories),
     )
-    if not diagnostics.has_errors(findings):
+    if not diagnostics.has_errors(stated.weighed(findings)):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))
-    return replace(fleet, sound=not diagnostics.has_errors(findings)), findings
+    return replace(fleet, sound=not diagnostics.has_errors(stated.weighed(findings))), findings
 
 
-def _judged(document: documents.Document, judge: schema.Judge, files: Collection[str]) -> _Judged:
-    in_policies = document.file.startswith(f"{names.POLICIES}/")
+def _judged(
+    document: documents.Document, judge: schema.Judge, stated: settings.Settings, files: Collection[str]
+) -> _Judged:
+    in_policies = stated.is_policy_file(document.file)
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:
-        findings = [*findings, *inventory_checks.misplaced(document, kind)]
+        findings = [*findings, *inventory_checks.misplaced(document, kind, stated.policies)]
     if not findings and kind not in ("KAEPolicy", "KAECluster"):
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return _Judged(document=document, kind=kind, findings=tuple(findings))

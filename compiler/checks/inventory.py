@@ -32,7 +32,7 @@ def findings(document: documents.Document) -> Iterator[Diagnostic]:
             )
 
 
-def misplaced(document: documents.Document, kind: str | None) -> Iterator[Diagnostic]:
+def misplaced(document: documents.Document, kind: str | None, policies: str) -> Iterator[Diagnostic]:
     """An inventory folder, which a program in the cluster may write to, holds no policy and no cluster."""
     if kind in ("KAEPolicy", "KAECluster"):
         yield Diagnostic(
@@ -40,7 +40,7 @@ def misplaced(document: documents.Document, kind: str | None) -> Iterator[Diagno
             span=document.span("kind"),
             message=f"A {kind} is not read from an inventory folder.",
             notes=("The right to write inventories does not include the right to decide what runs on the nodes.",),
-            hint=f"Move it to {names.POLICIES}/.",
+            hint=f"Move it to {policies}/.",
         )
 
 

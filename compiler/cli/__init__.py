@@ -12,9 +12,13 @@ from typing import NoReturn
 
 from compiler import errors, wording
 from compiler.cli import commands
+from compiler.project import project_file, root
 
 FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
 """Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs."""
+
+_OUTSIDE = ("complete", "completion", "help", "init", "rule", "schema")
+"""The commands that work in no project."""
 
 parser = commands.parser
 
@@ -27,8 +31,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = importlib.import_module(f"compiler.commands.{chosen.module}")
     try:
         _enter(chosen.directory)
+        if chosen.module not in _OUTSIDE:
+            root.enter(chosen)
         code: int = command.run(chosen)
         sys.stdout.flush()
+    except project_file.WrongFileError as refused:
+        code = importlib.import_module("compiler.commands.findings").refused(chosen, refused.findings)
     except errors.WorldError as error:
         sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
         if error.hint:

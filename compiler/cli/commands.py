@@ -71,7 +71,7 @@ def _compile(commands: options.Commands) -> None:
         metavar="CODE[:CLUSTER[/POLICY]]",
         help="let a removal pass, such as removes-drivers:east/tls; repeatable",
     )
-    command.add_argument("--output-dir", metavar="DIR", default="output", help="write to DIR instead of output/")
+    command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
     command.renamed = {"--output": _FOLDER}
 
@@ -239,7 +239,7 @@ def _status(commands: options.Commands) -> None:
     options.answer(command)
     options.quiet(command)
     options.access(command)
-    command.add_argument("--output-dir", metavar="DIR", default="output", help="compare with DIR instead of output/")
+    command.add_argument("--output-dir", metavar="DIR", help="compare with DIR instead of output/")
     command.renamed = {**command.renamed, "--output": _FOLDER}
 
 

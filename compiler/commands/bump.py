@@ -4,12 +4,12 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from compiler import cli, diagnostics, errors, names, schema, wording
+from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import policy as policy_checks
 from compiler.commands import findings
 from compiler.fleet import parse
 from compiler.formats import decode, documents, edits
-from compiler.project import atomic, document_files, package_data
+from compiler.project import atomic, document_files, package_data, project_file
 
 _LISTS = {
     "wave": ("wave", ("spec", "driver", "rollout", "waves")),
@@ -21,10 +21,11 @@ _LISTS = {
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the version, and print the old one."""
-    found, notes = _read(arguments.file)
+    policies = project_file.of(arguments).policies
+    found, notes = _read(policies, arguments.file)
     if diagnostics.has_errors(notes):
         return _wrong(arguments, notes)
-    file, source, index = _policy(found, arguments.policy)
+    file, source, index = _policy(found, arguments.policy, policies)
     judge = schema.Judge(package_data.schemas())
     notes.extend(judge.judge(source.documents[index], lists=False)[1])
     if diagnostics.has_errors(notes):
@@ -34,7 +35,7 @@ def run(arguments: argparse.Namespace) -> int:
     if old != arguments.version:
         before, source = source.documents[index], edits.written(source, index, path, arguments.version)
         notes.extend(_brought(before, source.documents[index], judge))
-        if diagnostics.has_errors(notes):
+        if diagnostics.has_errors(findings.weighed(arguments, notes)):
             return _wrong(arguments, notes)
         _write(file, source.text)
     line = source.documents[index].span(*path).line
@@ -53,15 +54,15 @@ def _wrong(arguments: argparse.Namespace, notes: Iterable[diagnostics.Diagnostic
 _Read = tuple[document_files.Input, edits.Source]
 
 
-def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
-    """Return the files of policies/, or only the named one."""
-    inputs, notes = document_files.find([names.POLICIES])
+def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
+    """Return the files in the folder of policies, or only the named one."""
+    inputs, notes = document_files.find([policies])
     if wanted is not None:
         name = document_files.name_of(wanted)
         inputs, notes = [item for item in inputs if item.name == name], []
         if not inputs:
             raise errors.WorldError(
-                f"'{wording.file_name(wanted)}' is no document file of {names.POLICIES}/.",
+                f"'{wording.file_name(wanted)}' is no document file of {policies}/.",
                 hint="Name a .yaml, .yml or .json file below it.",
             )
     found = []
@@ -75,18 +76,14 @@ def _read(wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]
     return found, notes
 
 
-def _policy(found: Iterable[_Read], wanted: str) -> tuple[document_files.Input, edits.Source, int]:
+def _policy(found: Iterable[_Read], wanted: str, policies: str) -> tuple[document_files.Input, edits.Source, int]:
     """Return the one document of a policy. Raises RefusedError where there is none, or more than one."""
     known: dict[str, list[tuple[document_files.Input, edits.Source, int]]] = {}
     for item, source in found:
         for index, name in _policies(source.documents):
             known.setdefault(name, []).append((item, source, index))
     if wanted not in known:
-        hint = (
-            _hint(wanted, sorted(known), f"{names.POLICIES}/ holds")
-            if known
-            else "`kae -C DIR` works in another folder."
-        )
+        hint = _hint(wanted, sorted(known), f"{policies}/ holds") if known else "`kae -C DIR` works in another folder."
         raise errors.RefusedError(f"there is no policy '{wanted}'.", hint=hint)
     matches = known[wanted]
     if len(matches) > 1:

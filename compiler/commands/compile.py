@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, wording
+from compiler import cli, diagnostic_formats, diagnostics, errors, names, settings, wording
 from compiler.commands import findings
 from compiler.output import cache, scan, tree
-from compiler.project import document_files, package_data
+from compiler.project import document_files, package_data, project_file
 
 if TYPE_CHECKING:
     from compiler.changes import comparison
@@ -49,21 +49,35 @@ class _Call:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments = arguments
-        self.output = _output(arguments)
-        self.inputs, self.findings = document_files.of_project(arguments.inventory)
         root = Path()
         self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
-        self.sums = self._sums()
         code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
-        base = cache.key(cache.fingerprint(self.cache.digests, code), arguments.output_dir, arguments.inventory)
-        codes = [finding.code for finding in self.findings]
-        self.overall = cache.key(base, self.sums, sorted(arguments.cluster), codes)
-        folders = tuple(f"{document_files.name_of(folder)}/" for folder in arguments.inventory or [names.INVENTORY])
+        fingerprint = cache.fingerprint(self.cache.digests, code)
+        self.file = project_file.file()
+        self.file_data = self._file_data(fingerprint)
+        self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})
+        self.output = _output(self.settings)
+        self.inputs, self.findings = document_files.of_project(self.settings)
+        self.sums = self._sums()
+        base = cache.key(fingerprint, self.settings.output, self.settings.inventories)
+        self.overall = cache.key(base, self.sums, sorted(arguments.cluster), _records(self.findings))
+        folders = tuple(f"{document_files.name_of(folder)}/" for folder in self.settings.inventories)
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
         self.shared = cache.key(base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
 
+    def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
+        """Return the key and the data of the project file; what the cache knows is not read again."""
+        if self.file is None:
+            return None
+        key = cache.key(fingerprint, document_files.digest(self.file, self.cache.digests.of))
+        known = self.cache.settings
+        if known and known[0] == key and project_file.holds(known[1]):
+            return known
+        return key, project_file.data()
+
     def _sums(self) -> dict[str, str]:
-        return {item.name: document_files.digest(item, self.cache.digests.of) for item in self.inputs}
+        files = (*([self.file] if self.file else ()), *self.inputs)
+        return {item.name: document_files.digest(item, self.cache.digests.of) for item in files}
 
     def cluster_key(self, name: str) -> str:
         """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
@@ -87,7 +101,7 @@ class _Call:
         for item in outcomes:
             kept[item.name] = cache.Record(key=item.key, diagnostics=_records(item.findings), tree=item.digest)
         overall = cache.Record(key=self.overall, diagnostics=_records(found))
-        self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept))
+        self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept, settings=self.file_data))
 
     def save(self, state: cache.Cache) -> None:
         """Write the cache, unless the call forbids it."""
@@ -95,7 +109,7 @@ class _Call:
             cache.save(Path(), state)
 
 
-def _records(found: Findings) -> tuple[Mapping[str, object], ...]:
+def _records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, object], ...]:
     return tuple(diagnostic_formats.to_record(finding) for finding in found)
 
 
@@ -103,13 +117,13 @@ def _recorded(record: cache.Record) -> Findings:
     return tuple(diagnostic_formats.from_record(finding) for finding in record.diagnostics)
 
 
-def _output(arguments: argparse.Namespace) -> Path:
+def _output(stated: settings.Settings) -> Path:
     """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
-    folder = Path(arguments.output_dir)
-    inputs = [Path(name).resolve() for name in (names.POLICIES, *(arguments.inventory or [names.INVENTORY]))]
-    if not arguments.output_dir or any(folder.resolve().is_relative_to(path) for path in inputs):
+    folder = Path(stated.output)
+    inputs = [Path(name).resolve() for name in (stated.policies, *stated.inventories)]
+    if not stated.output or any(folder.resolve().is_relative_to(path) for path in inputs):
         raise errors.WorldError(
-            f"output cannot be written to '{arguments.output_dir}'.",
+            f"output cannot be written to '{stated.output}'.",
             hint="Name a folder outside of the documents' folders.",
         )
     return folder
@@ -145,14 +159,15 @@ def _compiled(call: _Call) -> int:
     outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
-    removed = [output_checks.removed_cluster(call.arguments.output_dir, name) for name in stale]
+    removed = [output_checks.removed_cluster(call.settings.output, name) for name in stale]
     on_clusters = [finding for item in outcomes for finding in item.findings]
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
     removals = [*_removed_clusters(call, stale), *(removal for item in outcomes for removal in item.removals)]
     # A check has nothing to ask: the output that it compares with has been accepted.
     refused = [item.finding for item in removals if not item.is_accepted(call.arguments.accept)]
     refused = [] if call.arguments.check else refused
-    changes = [] if refused else [finding for item in outcomes for finding in item.changes]
+    stops = diagnostics.has_errors(call.settings.weighed(refused))
+    changes = [] if stops else [finding for item in outcomes for finding in item.changes]
     shown = diagnostics.merged([*found, *refused, *changes])
     if findings.concluded(call.arguments, shown):
         findings.show(call.arguments, shown, clusters=[])
@@ -168,7 +183,8 @@ def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet",
     from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
     changed = [item for item in call.inputs if item.name not in current]
-    fleet, found = load.fleet_of(changed, call.findings, current, call.arguments.accept)
+    accepted = call.arguments.accept
+    fleet, found = load.fleet_of(changed, call.findings, current, accepted, stated=call.settings)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     return fleet, found
 
@@ -187,24 +203,21 @@ def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> lis
             record = call.cache.clusters[cluster.name]
             outcome = Outcome(name=cluster.name, key=key, tree=None, digest=record.tree, findings=_recorded(record))
         else:
-            outcome = _outcome(call, fleet, cluster, key, render if fleet.sound else None)
+            outcome = _outcome(call, fleet, cluster, render if fleet.sound else None)
         outcomes.append(outcome)
     _progress(0, 0, "")
     return outcomes
 
 
 def _outcome(
-    call: _Call,
-    fleet: "definitions.Fleet",
-    cluster: "definitions.Cluster",
-    key: str,
-    render: "layout.Render | None",
+    call: _Call, fleet: "definitions.Fleet", cluster: "definitions.Cluster", render: "layout.Render | None"
 ) -> Outcome:
     """Plan a cluster, and render it if `render` is given and there are no errors."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
 
+    key = call.cluster_key(cluster.name)
     planned, found = pipeline.plan_cluster(fleet, cluster)
-    if render is None or diagnostics.has_errors(found):
+    if render is None or diagnostics.has_errors(call.settings.weighed(found)):
         return Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
     compiled, objects = pipeline.render_cluster(planned, render)
     removals, changes = _compared(call, fleet, planned, compiled, objects)
@@ -237,12 +250,12 @@ def _compared(
         return (), ()
     return pipeline.check_changes(
         comparison.Change(
-            folder=f"{call.arguments.output_dir}/{compiled.cluster}",
+            folder=f"{call.settings.output}/{compiled.cluster}",
             before=before,
             after=deployed.Deployed(index=compiled.index(), objects=by_path),
             planned=planned,
             policies=fleet.policies,
-            removed_percent=20,
+            removed_percent=call.settings.limits.removed_percent,
         )
     )
 
@@ -254,7 +267,7 @@ def _removed_clusters(call: _Call, stale: Iterable[str]) -> Iterable["comparison
     for name in stale:
         recorded = scan.recorded(call.output, name)
         if recorded is not None:
-            yield from output_checks.removed_policies(call.arguments.output_dir, name, recorded)
+            yield from output_checks.removed_policies(call.settings.output, name, recorded)
 
 
 def _progress(number: int, total: int, name: str) -> None:

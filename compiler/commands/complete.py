@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compiler import cli, diagnostics, errors, names
+from compiler import cli, diagnostics, errors, names, settings
 from compiler.cli import commands
 from compiler.fleet import definitions
-from compiler.project import document_files, load
+from compiler.project import document_files, load, project_file, root
 
 
 class _Typed(NamedTuple):
@@ -79,20 +79,26 @@ def _candidates(typed: _Typed, word: str) -> Iterable[str]:
     if action.choices is not None:
         return map(str, action.choices)
     os.chdir(typed.values.get("directory", "."))
+    root.enter(argparse.Namespace())
     known = _KNOWN.get(action.dest)
     return known(typed.values) if known else ()
 
 
 def _clusters(_: Mapping[str, str]) -> Iterable[str]:
-    inventories, _findings = document_files.find([names.INVENTORY])
+    inventories, _findings = document_files.find(_settings().inventories)
     declared = {str(cluster.name) for cluster in _documents().clusters}
     return sorted(declared | {names.stem(item.name) for item in inventories})
 
 
 def _documents() -> definitions.Fleet:
     """Return the documents of policies/ alone; inventories may be large."""
-    files, _ = document_files.find([names.POLICIES])
-    return load.fleet_of(files)[0]
+    stated = _settings()
+    files, _ = document_files.find([stated.policies])
+    return load.fleet_of(files, stated=stated)[0]
+
+
+def _settings() -> settings.Settings:
+    return project_file.of(argparse.Namespace())
 
 
 def _policies(_: Mapping[str, str]) -> Iterable[str]:
@@ -100,7 +106,7 @@ def _policies(_: Mapping[str, str]) -> Iterable[str]:
 
 
 def _nodes(_: Mapping[str, str]) -> Iterable[str]:
-    fleet, _findings = load.read(())
+    fleet, _findings = load.read(_settings())
     return (f"{cluster.name}/{node.name}" for cluster in fleet.clusters for node in fleet.inventory(cluster).nodes)
 
 

@@ -11,12 +11,12 @@ from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools, taints
-from compiler.project import load
+from compiler.project import load, project_file
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
-    fleet, notes = load.read(arguments.inventory)
+    fleet, notes = load.read(project_file.of(arguments))
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])

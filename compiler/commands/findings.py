@@ -8,17 +8,32 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
+from compiler.project import project_file
 
 _WRITING = ("bump", "compile")
 
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
     """Return whether the findings end the command: errors, or with --strict any warning."""
-    return any(_stops(arguments, item) for item in found)
+    return any(_stops(arguments, item) for item in weighed(arguments, found))
 
 
 def _stops(arguments: argparse.Namespace, finding: diagnostics.Diagnostic) -> bool:
-    return finding.severity == "error" or getattr(arguments, "strict", False)
+    return finding.severity == "error" or (finding.severity == "warning" and getattr(arguments, "strict", False))
+
+
+def weighed(
+    arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]
+) -> tuple[diagnostics.Diagnostic, ...]:
+    """Return each finding once, sorted, with its severity in the project."""
+    return project_file.of(arguments).weighed(diagnostics.merged(found))
+
+
+def refused(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> int:
+    """Print the mistakes of a project file, and return the exit code."""
+    project_file.remember(arguments, {})
+    show(arguments, found)
+    return cli.WRONG
 
 
 def show(
@@ -29,21 +44,27 @@ def show(
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error.
     """
+    every = project_file.of(arguments).weighed(found) if found else ()
     if getattr(arguments, "quiet", False):
-        found, body = tuple(item for item in found if _stops(arguments, item)), ""
-    form = getattr(arguments, "format", "text")
-    if arguments.shape != "text":
-        sys.stdout.write(diagnostic_formats.answer(arguments.shape, found, **result))
+        every, body = tuple(item for item in every if _stops(arguments, item)), ""
+    shown, ignored = diagnostics.divided(every)
+    form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
+    if shape != "text":
+        sys.stdout.write(diagnostic_formats.answer(shape, shown, ignored, **result))
     elif form in ("text", "github"):
-        sys.stdout.write((diagnostic_formats.github(found) if form == "github" else "") + body)
+        sys.stdout.write((diagnostic_formats.github(shown, ignored) if form == "github" else "") + body)
     else:
         is_sarif = form == "sarif"
-        text = diagnostic_formats.sarif(found, _examples()) if is_sarif else diagnostic_formats.json_text(found)
+        text = (
+            diagnostic_formats.sarif(shown, _examples(), ignored)
+            if is_sarif
+            else diagnostic_formats.json_text(shown, ignored)
+        )
         sys.stdout.write(text)
         sys.stderr.write(body)
     sys.stdout.flush()
     if form == "text":
-        report(arguments, found)
+        report(arguments, every)
 
 
 def _examples() -> Mapping[str, str]:
@@ -54,19 +75,22 @@ def _examples() -> Mapping[str, str]:
 
 def report(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> None:
     """Print the findings for people, and their summary."""
+    shown, ignored = diagnostics.divided(project_file.of(arguments).weighed(found) if found else ())
     sys.stdout.flush()
-    sys.stderr.write(diagnostic_formats.text(found, colour=colour(sys.stderr, arguments.color)))
-    sys.stderr.write(_summary(arguments, found))
+    sys.stderr.write(diagnostic_formats.text(shown, colour=colour(sys.stderr, arguments.color)))
+    sys.stderr.write(_summary(arguments, shown, ignored))
 
 
-def _summary(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> str:
+def _summary(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic], ignored: Mapping[str, int]) -> str:
     """Return the line below the findings: how many there are, and what follows; nothing without findings."""
     counts = Counter(item.severity for item in found)
-    if not counts:
+    if not counts and not ignored:
         return ""
     severities: tuple[diagnostics.Severity, ...] = ("error", "warning")
-    parts = [", ".join(wording.counted(counts[each], each) for each in severities if counts[each])]
-    if getattr(arguments, "strict", False) and not counts["error"]:
+    parts = [", ".join(wording.counted(counts[each], each) for each in severities if counts[each])] if counts else []
+    if ignored:
+        parts.append(diagnostic_formats.ignored_text(ignored))
+    if getattr(arguments, "strict", False) and counts["warning"] and not counts["error"]:
         parts.append("--strict treats warnings as errors")
     if concluded(arguments, found) and arguments.module in _WRITING and not getattr(arguments, "check", False):
         parts.append("nothing written")

@@ -10,8 +10,8 @@ from compiler import __version__, cli, errors, names, wording
 from compiler.inventory import canonical_form, snapshot
 from compiler.project import package_data
 
-_SCHEMAS = ("kaecluster", "kaepolicy")
-"""The schemas of the documents in policies/, for editors."""
+_SCHEMAS = ("kaecluster", "kaepolicy", "kaeproject")
+"""The schemas of what people write, for editors."""
 
 
 def run(arguments: argparse.Namespace) -> int:

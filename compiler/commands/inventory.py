@@ -14,7 +14,7 @@ from compiler.fleet import parse
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster
-from compiler.project import atomic, document_files, load, package_data
+from compiler.project import atomic, document_files, load, package_data, project_file
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
@@ -57,7 +57,7 @@ def _is_live(arguments: argparse.Namespace) -> bool:
 def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
     cluster = live.cluster(arguments)
-    reducer = reduction.Reducer(_spec(arguments.cluster).watcher.ignoreLabels)
+    reducer = reduction.Reducer(_spec(arguments).watcher.ignoreLabels)
     nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
@@ -81,12 +81,13 @@ def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
     faults = [*unreadable, *(fault for _, _, faults in judged for fault in faults)]
     if not diagnostics.has_errors(faults) and not (len(found) == len(nodes) == 1):
         raise errors.RefusedError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
-    shown = diagnostics.merged([*faults, *(fault for document in nodes for fault in inventory.findings(document))])
+    more = [fault for document in nodes for fault in inventory.findings(document)]
+    shown = findings.weighed(arguments, [*faults, *more])
     findings.report(arguments, shown)
     if diagnostics.has_errors(shown) or not nodes:
         return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
-    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(name))
+    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(arguments))
     if read.cluster != name:
         raise errors.RefusedError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
     return read
@@ -103,8 +104,9 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
             raise errors.RefusedError(f"standard input holds a list of {wording.cut(held)}s, not of Nodes.", hint=_HINT)
 
 
-def _spec(name: str) -> cluster.KAEClusterSpec:
+def _spec(arguments: argparse.Namespace) -> cluster.KAEClusterSpec:
     """Return the settings of the cluster, which name the labels to leave out; the defaults if it is not declared."""
-    files, _ = document_files.find([names.POLICIES])
-    declared, _ = load.fleet_of(files)
+    name, stated = arguments.cluster, project_file.of(arguments)
+    files, _ = document_files.find([stated.policies])
+    declared, _ = load.fleet_of(files, stated=stated)
     return next((item.spec for item in declared.clusters if item.name == name), parse.default_cluster(name).spec)

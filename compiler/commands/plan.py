@@ -9,12 +9,12 @@ from compiler import diagnostics, errors, pipeline, wording
 from compiler.commands import findings
 from compiler.fleet import definitions, label_selector
 from compiler.planning import gaps, image_matrix, plan, selection, text
-from compiler.project import load
+from compiler.project import load, project_file
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan of the selected clusters, or of the selected nodes."""
-    fleet, notes = load.read(arguments.inventory)
+    fleet, notes = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     found = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])

@@ -4,21 +4,21 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, diagnostics, pipeline
+from compiler import cli, pipeline
 from compiler.commands import findings
 from compiler.planning import plan, preflight, supported
-from compiler.project import load
+from compiler.project import load, project_file
 
 Answers = tuple[preflight.Answer, ...]
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
-    fleet, notes = load.read(arguments.inventory)
+    fleet, notes = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
-    every = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])
+    every = findings.weighed(arguments, [*notes, *(finding for _, findings_ in planned for finding in findings_)])
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = tuple(finding for finding in every if finding.severity == "error")
     if found:

@@ -14,7 +14,7 @@ from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
 from compiler.output import scan, tree
 from compiler.planning import plan
-from compiler.project import load, package_data
+from compiler.project import load, package_data, project_file
 from compiler.rendering import layout, templates
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
@@ -32,7 +32,7 @@ class _Wanted:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status of the cluster; return 4 where it is not as planned."""
-    fleet, notes = load.read(arguments.inventory)
+    fleet, notes = load.read(project_file.of(arguments))
     cluster = _chosen(fleet, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*notes, *more])
@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.WRONG
     wanted = _wanted(fleet, view)
     asked = live.cluster(arguments)
-    result, of_now = _Look(asked, wanted).taken(Path(arguments.output_dir))
+    result, of_now = _Look(asked, wanted).taken(Path(project_file.of(arguments).output))
     found = diagnostics.merged([*notes, *of_now])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, _age_s)

@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaMode, JsonSchemaV
 from pydantic_core import core_schema
 
 from compiler import API_VERSION
-from compiler.model import base, cel_rules, cluster, config, driver, gitops, inventory, policy
+from compiler.model import base, cel_rules, cluster, config, driver, gitops, inventory, policy, project
 
 Schema = dict[str, Any]
 
@@ -28,6 +28,7 @@ _MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
         "driver-config": config.DriverConfig,
         "kaecluster": cluster.KAECluster,
         "kaepolicy": policy.KAEPolicy,
+        "kaeproject": project.ProjectFile,
         "nodeinventory": inventory.NodeInventory,
         "nodelist": inventory.NodeList,
         "watcher-config": config.WatcherConfig,
@@ -130,7 +131,7 @@ def _meanings() -> Mapping[str, Mapping[str, str]]:
     Pydantic can read them itself (use_attribute_docstrings), but would do so at every start of the compiler.
     """
     written: dict[str, dict[str, str]] = {}
-    for module in (base, driver, policy, gitops, cluster, inventory, config):
+    for module in (base, driver, policy, gitops, cluster, inventory, config, project):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 written[node.name] = dict(_field_texts(node))

@@ -104,6 +104,8 @@ class Cache:
     digests: Digests
     overall: Record | None = None
     clusters: Mapping[str, Record] = field(default_factory=dict)
+    settings: tuple[str, Mapping[str, Any]] | None = None
+    """The project file's digest together with the compiler's, and the data that the file holds."""
 
 
 def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
@@ -115,6 +117,7 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
             digests=Digests(root, known, now),
             overall=_record(data["overall"]) if data["overall"] else None,
             clusters={name: _record(value) for name, value in data["clusters"].items()},
+            settings=(data["settings"][0], dict(data["settings"][1])) if data["settings"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Cache(digests=Digests(root, now=now))
@@ -231,6 +234,7 @@ def _data(cache: Cache) -> dict[str, Any]:
         "files": [[path, *stamp, digest] for path, (stamp, digest) in cache.digests.worth_keeping().items()],
         "overall": _fields(cache.overall) if cache.overall else None,
         "clusters": {name: _fields(record) for name, record in cache.clusters.items()},
+        "settings": cache.settings,
     }
 
 

@@ -2,15 +2,19 @@
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors, names, wording
+from compiler import diagnostics, errors, names, settings, wording
 
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
+
+_NEARLY = re.compile(r"\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*", re.IGNORECASE)
+"""The end of a name that an editor, a merge or the shift key made of a document's: policy.YAML, policy.yaml~."""
 
 _HERE = Path()
 _SORTS = (
@@ -30,20 +34,30 @@ class Input:
     path: Path
 
 
-def of_project(inventories: Sequence[str]) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
+def of_project(stated: settings.Settings) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
     """Return the document files of the project in the current folder, and the findings on them.
 
-    `inventories` are folders to read instead of inventory/. Raises WorldError where there are no documents.
+    Raises WorldError where there are no documents.
     """
-    for folder in inventories:
-        require_folder(folder)
-    files, findings = find([names.POLICIES, *(inventories or [names.INVENTORY])])
-    if not files and not findings:
+    folders = (stated.policies, *stated.inventories)
+    files, findings = find(folders)
+    findings += _nearly_project_files()
+    if not files and not diagnostics.has_errors(findings):
+        places = " nor ".join(f"{folder.rstrip('/')}/" for folder in folders)
+        nearly = [f"For '{finding.span.file}': {finding.hint}" for finding in findings]
         raise errors.WorldError(
-            "there are no documents: neither policies/ nor inventory/ holds a .yaml, .yml or .json file.",
-            hint="Run `kae init` for a new project, or `kae -C DIR` to work in another folder.",
+            f"there are no documents: neither {places} holds a .yaml, .yml or .json file.",
+            hint=nearly[0]
+            if nearly
+            else "Run `kae init` for a new project, or `kae -C DIR` to work in another folder.",
         )
     return files, findings
+
+
+def _nearly_project_files(root: Path = _HERE) -> list[diagnostics.Diagnostic]:
+    """Return a finding for each file beside the documents' folders that was meant to be kae.yaml."""
+    present = sorted(entry.name for entry in os.scandir(root) if entry.name.lower() in ("kae.yaml", "kae.yml"))
+    return [_nearly(name, names.PROJECT_FILE) for name in present if name != names.PROJECT_FILE]
 
 
 def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
@@ -135,6 +149,8 @@ class _Walk:
             if not path.is_symlink():
                 return [(name, path)]
             self.links.append((name, path))
+        elif stat.S_ISREG(mode) and (end := _nearly_end(name)):
+            self.findings.append(_nearly(name, f"{name[: end.start()]}.{end[1].lower()}"))
         return []
 
     def _document(self, name: str, path: Path, mode: int) -> None:
@@ -149,6 +165,23 @@ class _Walk:
     def _refuse(self, name: str, message: str, hint: str) -> None:
         span = diagnostics.Span(file=wording.file_name(name))
         self.findings.append(diagnostics.Diagnostic(code="not-a-file", span=span, message=message, hint=hint))
+
+
+def _nearly_end(name: str) -> re.Match[str] | None:
+    """Return the end of a name that is nearly, and not, a document's."""
+    match = next((found for found in _NEARLY.finditer(name) if found.end() == len(name)), None)
+    return None if name.endswith(ENDINGS) else match
+
+
+def _nearly(name: str, meant: str) -> diagnostics.Diagnostic:
+    """Return the finding for a file that is not read, and whose name is nearly one that would be."""
+    said, better = wording.file_name(name), wording.file_name(meant.rpartition("/")[2].lstrip("#"))
+    return diagnostics.Diagnostic(
+        code="nearly-a-document",
+        span=diagnostics.Span(file=said),
+        message=f"'{said}' is not read: its name is only nearly that of a document.",
+        hint=f"Rename it to {better}, or remove it.",
+    )
 
 
 def _mode(path: Path) -> int:

@@ -2,16 +2,16 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, errors, names, pipeline, schema, wording
+from compiler import diagnostics, errors, names, pipeline, schema, settings, wording
 from compiler.checks import output as output_checks
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.project import document_files, package_data
 
 
-def read(inventories: Sequence[str]) -> tuple[definitions.Fleet, pipeline.Findings]:
+def read(stated: settings.Settings) -> tuple[definitions.Fleet, pipeline.Findings]:
     """Return the fleet of the project in the current folder, and the findings. Raises WorldError."""
-    return fleet_of(*document_files.of_project(inventories))
+    return fleet_of(*document_files.of_project(stated), stated=stated)
 
 
 def fleet_of(
@@ -19,6 +19,8 @@ def fleet_of(
     on_files: Iterable[diagnostics.Diagnostic] = (),
     known: Mapping[str, str] | None = None,
     accepted: Collection[str] = (),
+    *,
+    stated: settings.Settings,
 ) -> tuple[definitions.Fleet, pipeline.Findings]:
     """Return the fleet of these files, and the findings, including those `on_files`. Raises WorldError.
 
@@ -26,15 +28,17 @@ def fleet_of(
     """
     # No variable keeps the bytes of a file, so that `decode` can free them.
     readings = [decode.decode(item.name, document_files.read(item)) for item in files]
-    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted)))
+    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted, stated)))
     documents = (document for documents, _ in readings for document in documents)
-    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread)
+    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, stated)
 
 
-def _judged(findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
+def _judged(
+    findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str], stated: settings.Settings
+) -> Iterator[diagnostics.Diagnostic]:
     """Yield the findings on a file; an inventory without a document takes the nodes of its cluster away."""
     for finding in findings:
-        if finding.code != "empty-file" or finding.span.file.startswith(f"{names.POLICIES}/"):
+        if finding.code != "empty-file" or stated.is_policy_file(finding.span.file):
             yield finding
             continue
         removal = output_checks.empty_file(finding, names.stem(finding.span.file))

@@ -32,11 +32,14 @@ class Judge:
         kind, findings = recognition.recognised(document, lists=lists)
         if kind is None or findings:
             return kind, findings
-        stem = recognition.STEMS[kind]
+        return kind, self.faults(document, recognition.STEMS[kind])
+
+    def faults(self, document: documents.Document, stem: str) -> list[diagnostics.Diagnostic]:
+        """Return the mistakes of a document of a known schema."""
         if stem in _LARGE and self._passes(stem, document.data):
-            return kind, []
+            return []
         errors = self._thorough(stem).iter_errors(document.data)
-        return kind, explanations.worded(errors, explanations.Reader(document, self._schemas[stem]))
+        return explanations.worded(errors, explanations.Reader(document, self._schemas[stem]))
 
     def _passes(self, stem: str, data: Any) -> bool:
         try:

@@ -34,7 +34,7 @@ def refused(root: Path) -> list[diagnostics.Diagnostic]:
 
 def test_documents_are_found_at_any_depth_in_the_order_of_their_names(tmp_path: Path) -> None:
     write(tmp_path, "policies/b.yaml", "policies/a/z.json", "policies/a.yml", "policies/c/d/e.yaml", "inventory/a.json")
-    write(tmp_path, "policies/readme.md", "policies/yaml", "other/x.yaml", "policies/a.yaml.bak", "policies/A.YAML")
+    write(tmp_path, "policies/readme.md", "policies/yaml", "other/x.yaml", "policies/.b.yaml.swp")
 
     assert names(tmp_path, "policies", "inventory") == [
         *["inventory/a.json", "policies/a.yml", "policies/a/z.json", "policies/b.yaml", "policies/c/d/e.yaml"]

@@ -1,0 +1,48 @@
+"""The project file, kae.yaml: settings of the tool, which no cluster ever sees."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+
+from compiler import diagnostics, settings
+from compiler.model import base
+from compiler.model.base import Model
+
+_DEFAULTS = settings.Settings()
+
+_Folder = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=1000,
+        json_schema_extra=base.form("the path of a folder, relative to kae.yaml"),
+    ),
+]
+_Code = Annotated[
+    str,
+    Field(json_schema_extra={"enum": sorted(diagnostics.CODES), **base.form("the code of a finding")}),
+]
+
+
+class Limits(Model):
+    """The bounds of what one compile may change."""
+
+    removedPercent: Annotated[int, Field(ge=0, le=100)] = _DEFAULTS.limits.removed_percent
+    """The share of a policy's nodes that may lose a component before the compile stops."""
+
+
+class ProjectFile(Model):
+    """The settings of a project."""
+
+    model_config = ConfigDict(title="project file")
+
+    policies: _Folder = _DEFAULTS.policies
+    """The folder of KAEPolicies and KAEClusters."""
+    inventory: Annotated[tuple[_Folder, ...], Field(min_length=1)] = _DEFAULTS.inventories
+    """The folders of inventories."""
+    output: _Folder = _DEFAULTS.output
+    """The folder that a compile writes."""
+    findings: dict[_Code, Literal["error", "warning", "ignore"]] = Field(default_factory=dict)
+    """The severity of findings in this project, by code."""
+    limits: Limits = base.defaults()
+    """The bounds of what one compile may change."""

@@ -1,0 +1,155 @@
+"""The settings of a call: kae.yaml in the current folder, then the options of the command line.
+
+Light enough for every call; the readers of YAML and schemas are imported only where kae.yaml is read.
+"""
+
+import argparse
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from compiler import diagnostics, errors, names, settings, wording
+from compiler.project import document_files
+
+if TYPE_CHECKING:
+    from compiler.formats import documents
+
+Data = Mapping[str, Any]
+"""What a project file without mistakes holds."""
+
+
+class WrongFileError(errors.WorldError):
+    """A project file with mistakes: without its settings, no document can be found."""
+
+    def __init__(self, findings: tuple[diagnostics.Diagnostic, ...]) -> None:
+        super().__init__(names.PROJECT_FILE)
+        self.findings = findings
+
+
+def of(arguments: argparse.Namespace) -> settings.Settings:
+    """Return the settings of a call; its first use reads kae.yaml. Raises WrongFileError and WorldError."""
+    if not hasattr(arguments, "settings"):
+        remember(arguments, data())
+    stated: settings.Settings = arguments.settings
+    return stated
+
+
+def remember(arguments: argparse.Namespace, found: Data) -> settings.Settings:
+    """Return the settings of a call whose kae.yaml holds `found`, and keep them for `of`."""
+    stated = _settings(found)
+    if inventories := getattr(arguments, "inventory", ()):
+        for folder in inventories:
+            document_files.require_folder(folder)
+        stated = replace(stated, inventories=tuple(inventories))
+    output = getattr(arguments, "output_dir", None)
+    arguments.settings = stated if output is None else replace(stated, output=output)
+    return arguments.settings  # type: ignore[no-any-return]  # a namespace has no types
+
+
+def _settings(found: Data) -> settings.Settings:
+    """Return what a project file says, and the defaults for what it leaves out."""
+    plain = settings.Settings()
+    folders = [document_files.name_of(folder) or "." for folder in found.get("inventory", plain.inventories)]
+    percent = found.get("limits", {}).get("removedPercent", plain.limits.removed_percent)
+    return settings.Settings(
+        policies=document_files.name_of(found.get("policies", plain.policies)) or ".",
+        inventories=tuple(folders),
+        output=found.get("output", plain.output),
+        severities=MappingProxyType(dict(found.get("findings", {}))),
+        limits=settings.Limits(removed_percent=percent),
+    )
+
+
+def file() -> document_files.Input | None:
+    """Return the project file; None where there is none. Raises WorldError for what is no file."""
+    if not os.path.lexists(names.PROJECT_FILE):
+        return None
+    if not Path(names.PROJECT_FILE).is_file():
+        raise errors.WorldError(f"'{names.PROJECT_FILE}' is no regular file.", hint="Rename or remove it.")
+    return document_files.Input(names.PROJECT_FILE, Path(names.PROJECT_FILE))
+
+
+def holds(found: Data) -> bool:
+    """Return whether the folders that a project file names still exist."""
+    return all(Path(folder).is_dir() for _, folder in _stated(found))
+
+
+def data() -> Data:
+    """Return what kae.yaml holds, nothing where it is missing or empty. Raises WrongFileError and WorldError."""
+    item = file()
+    return _read(item) if item else {}
+
+
+def _read(item: document_files.Input) -> Data:
+    from compiler import schema  # noqa: PLC0415 - only where there is a file to read
+    from compiler.formats import decode  # noqa: PLC0415
+    from compiler.project import package_data  # noqa: PLC0415
+
+    read, found = decode.decode(item.name, document_files.read(item))
+    if read and not diagnostics.has_errors(found):
+        judge = schema.Judge(package_data.schemas())
+        found = list(_shapeless(read))
+        found = found or judge.faults(read[0], "kaeproject") or list(_contradictions(read[0]))
+    if diagnostics.has_errors(found):
+        raise WrongFileError(diagnostics.merged(found))
+    return read[0].data if read else {}
+
+
+def _shapeless(read: "list[documents.Document]") -> Iterator[diagnostics.Diagnostic]:
+    """A project file is one mapping."""
+    if not isinstance(read[0].data, dict):
+        message, hint = (
+            "Expected a mapping with the settings of the project.",
+            "Write a setting, such as output: output.",
+        )
+        yield _finding(read[0].span(), "not-an-object", message, hint)
+    for document in read[1:]:
+        yield _finding(document.span(), "project-settings", "A project file holds one document.", "Merge the two.")
+
+
+def _contradictions(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
+    """Yield the settings that a schema accepts and the project cannot have."""
+    for path, folder in _stated(document.data):
+        if not Path(folder).is_dir():
+            message = f"There is no folder {wording.quoted(folder)}."
+            hint = "Correct the path, or make the folder; git keeps none that holds no file."
+            yield _finding(document.span(*path), "project-settings", message, hint)
+    yield from _nested(document)
+    for code, severity in document.data.get("findings", {}).items():
+        if severity != "error" and not diagnostics.CODES[code].can_be_lowered:
+            message, hint = f"'{code}' is always an error.", "Remove the line: without the error, output is undefined."
+            yield _finding(document.key_span("findings", code), "project-settings", message, hint)
+
+
+def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
+    """Policies, inventories (decision 0008) and output are in folders of their own."""
+    for field, other in dict.fromkeys(_overlaps(_settings(document.data))):
+        message = f"'{field}' and '{other}' are one folder, or one holds the other."
+        place = field if field in document.data else other
+        yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
+
+
+def _overlaps(stated: settings.Settings) -> Iterator[tuple[str, str]]:
+    policies, output = Path(stated.policies).resolve(), Path(stated.output).resolve()
+    for inventory in (Path(folder).resolve() for folder in stated.inventories):
+        if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
+            yield "inventory", "policies"
+        if output.is_relative_to(inventory):
+            yield "output", "inventory"
+    if output.is_relative_to(policies):
+        yield "output", "policies"
+
+
+def _stated(found: Data) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Yield the folders of documents that a project file names, with their paths in it."""
+    if "policies" in found:
+        yield ("policies",), found["policies"]
+    for index, folder in enumerate(found.get("inventory", ())):
+        yield ("inventory", index), folder
+
+
+def _finding(span: diagnostics.Span, code: str, message: str, hint: str) -> diagnostics.Diagnostic:
+    return diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint)

@@ -1,0 +1,40 @@
+"""The settings of a project: its folders, the severities of its findings, and its limits."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from compiler import diagnostics, names
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The bounds of what one compile may change."""
+
+    removed_percent: int = 20
+    """The share of a policy's nodes that may lose a component before the compile stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What kae.yaml and the command line say; without either, the defaults."""
+
+    policies: str = names.POLICIES
+    """The folder of policies, relative to the root; `.` for the root itself."""
+    inventories: tuple[str, ...] = (names.INVENTORY,)
+    output: str = names.OUTPUT
+    severities: Mapping[str, diagnostics.Severity] = field(default_factory=lambda: MappingProxyType({}))
+    """The severities that the project gives to codes, in place of their own."""
+    limits: Limits = field(default_factory=Limits)
+
+    def severity(self, code: str) -> diagnostics.Severity:
+        """Return the severity of a code in this project."""
+        return self.severities.get(code, diagnostics.CODES[code].severity)
+
+    def weighed(self, findings: Iterable[diagnostics.Diagnostic]) -> tuple[diagnostics.Diagnostic, ...]:
+        """Return findings with their severities in this project."""
+        return tuple(replace(each, level=self.severities.get(each.code)) for each in findings)
+
+    def is_policy_file(self, file: str) -> bool:
+        """Return whether a file, by its name in findings, is below the folder of policies."""
+        return self.policies == "." or file.startswith(f"{self.policies}/")

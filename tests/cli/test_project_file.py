@@ -1,0 +1,401 @@
+"""kae.yaml says where a project's folders are, how severe its findings are, and what a compile may take away."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler import cli, diagnostics
+from compiler.project import project_file
+from tests import builders, project
+from tests.cli import fleet
+
+ROOT = Path(__file__).parents[2]
+LATEST = fleet.POLICY.replace("2.2.0", "latest")
+"""A policy with the warning mutable-tag."""
+
+
+def with_settings(folder: Path, text: str, policy: str = LATEST) -> Path:
+    """A project with a kae.yaml, whose policy 'tls' has a warning."""
+    return project.write(fleet.small(folder), {"kae.yaml": text, "policies/tls.yaml": policy})
+
+
+def guard(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    """Make a code an error that a project may lower."""
+    stated = diagnostics.Code("error", diagnostics.CODES[code].rule, guard=True)
+    monkeypatch.setattr(diagnostics, "CODES", {**diagnostics.CODES, code: stated})
+
+
+def codes(answer: project.Answer) -> dict[str, str]:
+    """Return the codes in an answer in JSON, with their severities."""
+    return {item["code"]: item["severity"] for item in json.loads(answer.out)["diagnostics"]}
+
+
+def test_folders_of_other_names_are_read_and_written(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    (folder / "policies").rename(folder / "rules")
+    (folder / "inventory").rename(folder / "nodes")
+    project.write(folder, {"kae.yaml": "policies: rules/\ninventory: [nodes]\noutput: manifests\n"})
+
+    answer = project.kae(folder, "compile")
+
+    assert (answer.code, answer.err) == (0, "")
+    assert (folder / "manifests/east/index.json").is_file()
+    assert not (folder / "output").exists()
+    assert project.kae(folder, "bump", "tls", "--version", "2.3.0").out.startswith("rules/tls.yaml:")
+
+
+def test_several_folders_of_inventories_make_one_fleet(tmp_path: Path) -> None:
+    texts = {"kae.yaml": "inventory: [inventory, more]\n", "more/north.json": fleet.listed(fleet.NODES[:1])}
+    folder = project.write(fleet.small(tmp_path), texts)
+
+    answer = project.kae(folder, "compile")
+
+    assert [line.partition(":")[0] for line in answer.out.splitlines()] == ["east", "north", "west"]
+
+
+def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) -> None:
+    folder = project.write(
+        fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n", "more/p.yaml": fleet.REST}
+    )
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 1
+    assert "more/p.yaml:2:7: error[unknown-kind]: A KAEPolicy is not read from an inventory folder." in answer.err
+
+
+def test_the_command_line_goes_before_the_file(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"kae.yaml": "output: manifests\n"})
+
+    project.kae(folder, "compile", "--output-dir", "elsewhere")
+
+    assert (folder / "elsewhere/east/index.json").is_file()
+    assert not (folder / "manifests").exists()
+
+
+@pytest.mark.parametrize("text", ["", "# nothing yet\n", "{}\n"])
+def test_a_file_that_says_nothing_changes_nothing(text: str, tmp_path: Path) -> None:
+    answer = project.kae(project.write(fleet.small(tmp_path), {"kae.yaml": text}), "compile")
+
+    assert (answer.code, answer.err) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "said"),
+    [
+        ("limit: {}\n", "1:1", "error[unknown-field]: 'limit' is not a field of a project file."),
+        ("findings: {mutable-tags: ignore}\n", "1:12", "error[invalid-value]: 'mutable-tags' is not the code of"),
+        ("findings: {mutable-tag: warn}\n", "1:25", "error[invalid-value]: 'warn' is not one of error, warning and"),
+        (
+            "findings: {policy-overlap: ignore}\n",
+            "1:12",
+            "error[project-settings]: 'policy-overlap' is always an error",
+        ),
+        ("limits: {removedPercent: 101}\n", "1:26", "error[invalid-value]: 101 is not a whole number from 0 to 100."),
+        ("inventory: []\n", "1:12", "error[invalid-value]: 'inventory' is empty."),
+        ("inventory: [nowhere]\n", "1:13", "error[project-settings]: There is no folder 'nowhere'."),
+        ("output: inventory\n", "1:9", "error[project-settings]: 'output' and 'inventory' are one folder, or one"),
+        ("- policies\n", "1:1", "error[not-an-object]: Expected a mapping with the settings of the project."),
+        ("{}\n---\n{}\n", "3:1", "error[project-settings]: A project file holds one document."),
+        ("a: b: c\n", "1:5", "error[yaml-syntax]: A key and its ':' are not allowed here."),
+    ],
+)
+def test_a_mistake_is_shown_at_its_place_and_nothing_is_written(
+    text: str, place: str, said: str, tmp_path: Path
+) -> None:
+    folder = with_settings(tmp_path, text)
+
+    answers = [project.kae(folder, *command) for command in (("compile",), ("plan",), ("explain", "kp920-01"))]
+
+    for answer in answers:
+        assert (answer.code, answer.out) == (1, "")
+        assert answer.err.startswith(f"kae.yaml:{place}: {said}")
+    assert not (folder / "output").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("mutable-tags", "mutable-tag"), ("Policy-Overlap", "policy-overlap"), ("warn", None)]
+)
+def test_a_misspelt_code_is_shown_with_the_nearest(written: str, meant: str | None, tmp_path: Path) -> None:
+    answer = project.kae(with_settings(tmp_path, f"findings: {{{written}: error}}\n"), "compile")
+
+    assert ("Did you mean" in answer.err) == (meant is not None)
+    assert meant is None or f"hint: Did you mean '{meant}'?" in answer.err
+
+
+def test_a_folder_in_the_place_of_the_file_is_said(tmp_path: Path) -> None:
+    (fleet.small(tmp_path) / "kae.yaml").mkdir()
+
+    answer = project.kae(tmp_path, "compile")
+
+    assert (answer.code, answer.err) == (3, "kae: 'kae.yaml' is no regular file.\nhint: Rename or remove it.\n")
+
+
+def test_a_warning_that_is_made_an_error_stops_the_compile(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
+
+    answer = project.kae(folder, "compile")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "policies/tls.yaml:11:14: error[mutable-tag]" in answer.err
+    assert not (folder / "output").exists()
+
+
+def test_an_ignored_finding_is_counted_in_the_last_line(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n", LATEST.replace("1.4.1", "latest"))
+
+    answers = [project.kae(folder, command, "--strict") for command in ("compile", "compile", "plan")]
+
+    assert [(answer.code, answer.err) for answer in answers] == [(0, "ignored as kae.yaml says: 2 mutable-tag\n")] * 3
+
+
+def test_every_format_shows_the_severity_of_the_project(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
+
+    as_json, github, sarif = (project.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif"))
+
+    assert (as_json.code, github.code, sarif.code) == (1, 1, 1)
+    assert codes(as_json) == {"mutable-tag": "error"}
+    assert github.out.startswith("::error file=policies/tls.yaml,")
+    assert [each["level"] for each in json.loads(sarif.out)["runs"][0]["results"]] == ["error"]
+
+
+def test_every_format_counts_what_is_ignored(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n")
+
+    as_json, github, sarif = (project.kae(folder, "compile", "--format", form) for form in ("json", "github", "sarif"))
+
+    assert json.loads(as_json.out)["ignored"] == {"mutable-tag": 1}
+    assert json.loads(as_json.out)["diagnostics"] == []
+    assert "::notice file=kae.yaml::ignored as kae.yaml says: 1 mutable-tag\n" in github.out
+    (run,) = json.loads(sarif.out)["runs"]
+    assert (run["results"], run["properties"]) == ([], {"ignored": {"mutable-tag": 1}})
+
+
+def test_strict_speaks_of_what_is_still_a_warning(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: warning}\n")
+
+    assert project.kae(folder, "compile", "--strict").code == 1
+    assert project.kae(folder, "compile").code == 0
+
+
+@pytest.mark.parametrize(("severity", "code"), [("error", 1), ("warning", 0), ("ignore", 0)])
+def test_a_guard_stops_the_compile_unless_it_is_lowered(severity: str, code: int, tmp_path: Path) -> None:
+    policy = fleet.POLICY.replace("[east]", "[east, north]")
+    folder = with_settings(tmp_path, f"findings: {{cluster-unknown: {severity}}}\n", policy)
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == code
+    assert (folder / "output/east/index.json").is_file() == (code == 0)
+
+
+def test_a_guard_on_the_nodes_of_a_cluster_does_not_stop_its_rendering(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard(monkeypatch, "drain-unstated")
+    old = fleet.CLUSTER.replace("1.31", "1.29").replace("west", "east")
+    text = "findings: {drain-unstated: warning, unguarded-eviction: ignore}\n"
+    folder = project.write(with_settings(tmp_path, text, fleet.POLICY), {"policies/east.yaml": old})
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 0
+    assert "warning[drain-unstated]" in answer.err
+    assert (folder / "output/east/driver").is_dir()
+
+
+def test_preflight_answers_despite_a_guard_that_is_lowered(tmp_path: Path) -> None:
+    policy = fleet.POLICY.replace("[east]", "[east, north]")
+    folder = with_settings(tmp_path, "findings: {cluster-unknown: warning}\n", policy)
+
+    assert project.kae(folder, "preflight", "--kernel", "5.10.0").code == 0
+
+
+def test_a_bump_to_what_the_project_forbids_is_refused(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n", fleet.POLICY)
+
+    answer = project.kae(folder, "bump", "tls", "--version", "latest")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "version: 2.2.0" in (folder / "policies/tls.yaml").read_text("utf-8")
+
+
+def test_the_settings_hold_for_an_import(tmp_path: Path) -> None:
+    texts = {"kae.yaml": "findings: {import-dropped: ignore}\n", "values.yaml": "operator:\n  upgradeCRD: true\n"}
+    folder = project.write(tmp_path, texts)
+
+    answer = project.kae(folder, "import", "values.yaml")
+
+    assert answer.code == 0
+    assert "import-dropped]" not in answer.err
+    assert answer.err.endswith("ignored as kae.yaml says: 1 import-dropped\n")
+
+
+def test_limits_and_severities_are_values_for_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: error}\nlimits: {removedPercent: 5}\n")
+    monkeypatch.chdir(folder)
+
+    stated = project_file.of(cli.parser().parse_args(["compile"]))
+
+    assert stated.limits.removed_percent == 5
+    assert [stated.severity(code) for code in ("mutable-tag", "yaml-syntax", "no-cluster")] == [
+        *["error", "error", "warning"]
+    ]
+
+
+REMOVALS = ("removes-drivers", "removes-device-plugins")
+
+
+@pytest.mark.parametrize(("settings", "code"), [("", 1), (f"findings: {{{': ignore, '.join(REMOVALS)}: ignore}}\n", 0)])
+def test_a_removal_stops_the_compile_unless_the_project_ignores_it(settings: str, code: int, tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, settings, fleet.POLICY)
+    assert project.kae(folder, "compile").code == 0
+    (folder / "policies/tls.yaml").unlink()
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == code
+    assert (folder / "output/east/driver").exists() == (code == 1)
+
+
+@pytest.mark.parametrize(("percent", "code"), [(10, 1), (90, 0)])
+def test_the_limit_says_how_many_nodes_may_lose_a_driver(percent: int, code: int, tmp_path: Path) -> None:
+    nodes = [builders.kubernetes_node(f"n-{number}", fleet.HPRE | {"pool": "tls"}) for number in range(10)]
+    text = f"limits: {{removedPercent: {percent}}}\n"
+    folder = with_settings(tmp_path, text, fleet.POLICY)
+    project.write(folder, {"inventory/east.json": fleet.listed(tuple(nodes))})
+    assert project.kae(folder, "compile").code == 0
+    moved = [builders.kubernetes_node(f"n-{number}", fleet.HPRE) for number in range(5)]
+    project.write(folder, {"inventory/east.json": fleet.listed((*moved, *nodes[5:]))})
+
+    assert project.kae(folder, "compile").code == code
+
+
+def test_no_error_of_syntax_or_schema_can_be_lowered() -> None:
+    lowered = {code for code, stated in diagnostics.CODES.items() if stated.can_be_lowered}
+
+    assert not lowered & {"yaml-syntax", "unknown-field", "wrong-type", "policy-overlap", "two-defaults"}
+    assert {code for code, stated in diagnostics.CODES.items() if stated.severity == "warning"} <= lowered
+
+
+def test_an_edit_of_the_file_is_seen_by_the_next_compile(tmp_path: Path) -> None:
+    folder = with_settings(tmp_path, "findings: {mutable-tag: ignore}\n")
+    project.kae(folder, "compile")
+    project.write(folder, {"kae.yaml": "findings: {mutable-tag: error}\n"})
+
+    stopped = project.kae(folder, "compile")
+    (folder / "kae.yaml").unlink()
+    warned = project.kae(folder, "compile")
+
+    assert (stopped.code, "error[mutable-tag]" in stopped.err) == (1, True)
+    assert (warned.code, "warning[mutable-tag]" in warned.err) == (0, True)
+
+
+def test_a_named_folder_that_vanishes_is_an_error_in_an_unchanged_project_too(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"kae.yaml": "inventory: [inventory, more]\n"})
+    (folder / "more").mkdir()
+    assert project.kae(folder, "compile").code == 0
+    (folder / "more").rmdir()
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 1
+    assert answer.err.startswith("kae.yaml:1:24: error[project-settings]: There is no folder 'more'.")
+
+
+def test_an_unchanged_compile_reads_no_yaml(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"kae.yaml": "limits: {removedPercent: 5}\n"})
+    project.kae(folder, "compile")
+    program = (
+        "import sys; from compiler import cli; cli.main(['compile']);"
+        "print(sorted({'yaml', 'pydantic', 'jsonschema', 'compiler.schema'} & set(sys.modules)))"
+    )
+
+    environment = {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=True
+    )
+
+    assert (done.stdout, done.stderr) == ("east: unchanged\nwest: unchanged\n[]\n", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [
+        ("policies/east.YAML", "east.yaml"),
+        ("policies/east.Yml", "east.yml"),
+        ("inventory/east.JSON", "east.json"),
+        ("policies/east.yaml~", "east.yaml"),
+        ("policies/east.yaml.~1~", "east.yaml"),
+        ("policies/#east.yaml#", "east.yaml"),
+        ("policies/sub/east.yaml.bak", "east.yaml"),
+        ("inventory/east.json.orig", "east.json"),
+        ("policies/east.yml.txt", "east.yml"),
+        ("policies/east.yaml.tmp", "east.yaml"),
+        ("kae.yml", "kae.yaml"),
+        ("kae.YAML", "kae.yaml"),
+    ],
+)
+def test_a_file_that_is_nearly_a_document_is_named(name: str, better: str, tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {name: fleet.REST})
+
+    answers = [project.kae(folder, "compile"), project.kae(folder, "compile")]
+
+    for answer in answers:
+        assert answer.code == 0
+        assert answer.err == (
+            f"{name}: warning[nearly-a-document]: '{name}' is not read: its name is only nearly that of a document.\n"
+            f"  hint: Rename it to {better}, or remove it.\n1 warning\n"
+        )
+
+
+@pytest.mark.parametrize("name", ["README.md", ".gitkeep", ".east.yaml.swp", "yaml", "notes.txt", "east.yamllint"])
+def test_other_files_beside_documents_are_none_of_its_business(name: str, tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {f"policies/{name}": "x"})
+
+    answer = project.kae(folder, "compile")
+
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_another_nearly_document_is_shown_in_place_of_an_earlier_one(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"policies/a.yaml~": "x"})
+    project.kae(folder, "compile")
+    (folder / "policies/a.yaml~").rename(folder / "policies/b.yaml~")
+
+    assert project.kae(folder, "compile").err.startswith("policies/b.yaml~: ")
+
+
+def test_a_project_whose_documents_are_all_misnamed_is_not_compiled_to_nothing(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    project.kae(folder, "compile")
+    for path in [*folder.glob("policies/*.yaml"), *folder.glob("inventory/*.json")]:
+        path.rename(path.with_suffix(path.suffix.upper()))
+    before = project.tree(folder / "output")
+
+    answer = project.kae(folder, "compile")
+
+    assert answer.code == 3
+    assert answer.err.endswith("hint: For 'inventory/east.JSON': Rename it to east.json, or remove it.\n")
+    assert project.tree(folder / "output") == before
+
+
+def test_json_beside_policies_is_read(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    document = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "KAECluster", "metadata": {"name": "north"}}
+    project.write(folder, {"policies/north.json": json.dumps({**document, "spec": {"kubernetesVersion": "1.31"}})})
+
+    assert "north: " in project.kae(folder, "compile").out
+
+
+def test_a_new_project_has_the_file_and_its_schema(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init", "fleet")
+
+    assert "removedPercent: 20" in (tmp_path / "fleet/kae.yaml").read_text("utf-8")
+    assert (tmp_path / "fleet/schemas/kaeproject.json").read_text("utf-8") == project.kae(
+        tmp_path, "schema", "kaeproject"
+    ).out
