@@ -75,7 +75,7 @@ def findings() -> str:
 
 
 def _finding(name: str, code: diagnostics.Code) -> str:
-    kind = code.severity.capitalize()
+    kind = "Error, which a project may lower" if code.guard else code.severity.capitalize()
     return f"\n## {name}\n\n{kind}. Rule: {_cell(code.rule)}\n\n```text\n{_example(name)}```\n"
 
 

@@ -48,12 +48,17 @@ def test_folders_of_other_names_are_read_and_written(tmp_path: Path) -> None:
 
 
 def test_several_folders_of_inventories_make_one_fleet(tmp_path: Path) -> None:
-    texts = {"kae.yaml": "inventory: [inventory, more]\n", "more/north.json": fleet.listed(fleet.NODES[:1])}
+    texts = {
+        "kae.yaml": "inventory: [inventory, more]\n",
+        "policies/north.yaml": fleet.CLUSTER.replace("west", "north"),
+        "more/north.json": fleet.listed(fleet.NODES[:1]),
+    }
     folder = project.write(fleet.small(tmp_path), texts)
 
     answer = project.kae(folder, "compile")
 
     assert [line.partition(":")[0] for line in answer.out.splitlines()] == ["east", "north", "west"]
+    assert "cluster north: 1 node" in project.kae(folder, "plan").out
 
 
 def test_a_policy_in_a_named_folder_of_inventories_is_refused(tmp_path: Path) -> None:
@@ -264,13 +269,12 @@ def test_a_removal_stops_the_compile_unless_the_project_ignores_it(settings: str
 
 @pytest.mark.parametrize(("percent", "code"), [(10, 1), (90, 0)])
 def test_the_limit_says_how_many_nodes_may_lose_a_driver(percent: int, code: int, tmp_path: Path) -> None:
-    nodes = [builders.kubernetes_node(f"n-{number}", fleet.HPRE | {"pool": "tls"}) for number in range(10)]
-    text = f"limits: {{removedPercent: {percent}}}\n"
-    folder = with_settings(tmp_path, text, fleet.POLICY)
+    labels = [fleet.HPRE | {"pool": "tls", "half": str(number % 2)} for number in range(10)]
+    nodes = [builders.kubernetes_node(f"n-{number}", each) for number, each in enumerate(labels)]
+    folder = with_settings(tmp_path, f"limits: {{removedPercent: {percent}}}\n", fleet.POLICY)
     project.write(folder, {"inventory/east.json": fleet.listed(tuple(nodes))})
     assert project.kae(folder, "compile").code == 0
-    moved = [builders.kubernetes_node(f"n-{number}", fleet.HPRE) for number in range(5)]
-    project.write(folder, {"inventory/east.json": fleet.listed((*moved, *nodes[5:]))})
+    project.write(folder, {"policies/tls.yaml": fleet.POLICY.replace("pool: tls", 'pool: tls\n      half: "1"')})
 
     assert project.kae(folder, "compile").code == code
 
