@@ -5,7 +5,7 @@ out, and the record in index.json still says that it was there.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import names
@@ -72,16 +72,20 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
     """
     if seen.recorded is None:
         return None
+    index = seen.recorded
+    if not index.complete:
+        # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
+        index = replace(index, workloads=tuple(item for item in index.workloads if item.file in seen.files))
     texts = compiled.contents()
     found = {}
-    for path in seen.recorded.files:
+    for path in index.files:
         content = seen.files.get(path)
         if content is None or not path.endswith(".yaml") or path.startswith(f"{names.BOOTSTRAP}/"):
             continue
         data = objects.get(path) if texts.get(path) == content else _parsed(content, path)
         if isinstance(data, Mapping):
             found[path] = data
-    return Deployed(index=seen.recorded, objects=found)
+    return Deployed(index=index, objects=found)
 
 
 def is_protected(data: Object) -> bool:

@@ -104,9 +104,11 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
         served = placement.served(daemon_sets, rules, (known[name] for name in members if name in known))
         own = _pool_rules(after, frozen.policy)
         listed = own.members(frozen.policy, frozen.group) if own else frozenset()
+        judged = known if _is_readable(before, "driver", frozen.policy) else {}
         for name in sorted(members):
             image = images.get(name)
-            is_lost = name not in listed if name not in known else name in served and served[name].image != image
+            # Without a readable DaemonSet only the lists of names are left to compare.
+            is_lost = name not in listed if name not in judged else name in served and served[name].image != image
             if is_lost:
                 yield Thaw(policy=frozen.policy, group=frozen.group, node=name, known=name in known, image=image)
 

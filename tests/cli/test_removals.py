@@ -1,0 +1,374 @@
+"""`kae compile` says what it takes away from a cluster, and stops until a person accepts it."""
+
+import errno
+import json
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from compiler.output import write
+from tests import project
+from tests.cli import fleet, removals
+
+Edit = Callable[[Path], object]
+
+GONE = ("removes-drivers:east/tls", "thaws-nodes:east/tls")
+MOVED = ("moves-namespace:east", "drops-protection:east")
+
+
+def deleted(*names: str) -> Edit:
+    """Delete policies."""
+
+    def delete(folder: Path) -> None:
+        for name in names:
+            (folder / f"policies/{name}.yaml").unlink()
+
+    return delete
+
+
+def edited(name: str, text: str) -> Edit:
+    """Write a policy anew."""
+    return lambda folder: project.write(folder, {f"policies/{name}.yaml": text})
+
+
+def inventoried(*nodes: object) -> Edit:
+    """Write the inventory of east anew; without nodes as an empty file."""
+    return lambda folder: project.write(folder, {"inventory/east.json": fleet.listed(nodes) if nodes else ""})
+
+
+def lonely(folder: Path) -> None:
+    """Leave a project without any KAECluster, and without the output of west."""
+    deleted("east", "west")(folder)
+    shutil.rmtree(folder / "output/west")
+
+
+TSL = removals.TLS.replace("pool: tls", "pool: tsl")
+DEFAULT_NAMESPACE = removals.EAST.replace("  namespace: kae-prod\n", "")
+UNGUARDED = "\n".join(removals.EAST.splitlines()[:5]) + "\n  namespace: kae-prod\n"
+
+# By name: the edit, and the scopes that accept what it takes away. An error of documents has no scope.
+CASES: Mapping[str, tuple[Edit, tuple[str, ...]]] = {
+    "cluster deleted": (deleted("east"), ()),
+    "cluster mistyped": (edited("east", removals.EAST.replace(": east", ": eats")), ()),
+    "only cluster deleted": (lonely, ()),
+    "cluster without namespace": (edited("east", DEFAULT_NAMESPACE), ("moves-namespace:east",)),
+    "cluster without engine": (edited("east", UNGUARDED), ("drops-protection:east",)),
+    "inventory of no bytes": (inventoried(), ("inventory-empty:east", "thaws-nodes:east")),
+    "policy in an unknown cluster": (edited("tls", removals.TLS.replace("[east]", "[eats]")), ()),
+    "policy in another cluster": (edited("tls", removals.TLS.replace("[east]", "[west]")), GONE),
+    "policy emptied": (edited("tls", ""), GONE),
+    "policy deleted": (deleted("tls"), GONE),
+    "selector mistyped": (edited("tls", TSL), GONE),
+    "frozen label lost": (inventoried(*removals.without_label(8, "rack")), ("thaws-nodes:east/tls",)),
+    "frozen node lost": (inventoried(*removals.NODES[:7], *removals.NODES[8:]), ("thaws-nodes:east/tls",)),
+}
+ACCEPTABLE = sorted(name for name, (_, scopes) in CASES.items() if scopes)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The fleet, compiled."""
+    return removals.compiled(tmp_path / "fleet")
+
+
+def compiling(folder: Path, *scopes: str, cached: bool = False) -> project.Answer:
+    """Compile, accepting scopes."""
+    accepts = [part for scope in scopes for part in ("--accept", scope)]
+    return project.kae(folder, "compile", *accepts, *(() if cached else ("--no-cache",)))
+
+
+def afresh(folder: Path) -> dict[str, bytes]:
+    """The output of the documents where there was none."""
+    assert project.kae(folder, "compile", "--no-cache", "--output-dir", "afresh").code == 0
+    return project.tree(folder / "afresh")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_goes_by_a_mistake_is_said_and_nothing_is_written(
+    name: str, folder: Path, snapshot: SnapshotAssertion
+) -> None:
+    CASES[name][0](folder)
+    before = project.tree(folder / "output")
+
+    answer = compiling(folder)
+
+    assert (answer.code, answer.out, project.tree(folder / "output")) == (1, "", before)
+    assert answer.err == snapshot
+
+
+@pytest.mark.parametrize("name", ACCEPTABLE)
+def test_what_a_person_accepts_is_compiled(name: str, folder: Path) -> None:
+    edit, scopes = CASES[name]
+    edit(folder)
+
+    assert compiling(folder, *scopes).code == 0
+
+    # An inventory of no bytes is accepted at each compile, until it is restored or deleted.
+    if name == "inventory of no bytes":
+        (folder / "inventory/east.json").unlink()
+    assert project.tree(folder / "output") == afresh(folder)
+    assert compiling(folder).code == 0
+    assert project.kae(folder, "compile", "--check", "--no-cache").code == 0
+
+
+@pytest.mark.parametrize("name", ACCEPTABLE)
+def test_each_removal_of_several_is_accepted_by_itself(name: str, folder: Path) -> None:
+    edit, scopes = CASES[name]
+    edit(folder)
+
+    for left_out in scopes:
+        answer = compiling(folder, *(scope for scope in scopes if scope != left_out))
+        assert answer.code == 1
+        assert f"error[{left_out.partition(':')[0]}]" in answer.err
+
+
+@pytest.mark.parametrize("scope", ["removes-drivers", "removes-drivers:east", "removes-drivers:east/tls"])
+def test_a_scope_is_as_wide_as_it_says(scope: str, folder: Path) -> None:
+    deleted("tls")(folder)
+
+    assert compiling(folder, scope, "thaws-nodes").code == 0
+
+
+@pytest.mark.parametrize(
+    "scope", ["removes-drivers:west", "removes-drivers:east/rest", "removes-device-plugins", "removes-drivers:west/tls"]
+)
+def test_a_scope_of_something_else_does_not_help(scope: str, folder: Path) -> None:
+    deleted("tls")(folder)
+    before = project.tree(folder / "output")
+
+    answer = compiling(folder, scope, "thaws-nodes")
+
+    assert (answer.code, project.tree(folder / "output")) == (1, before)
+    assert "error[removes-drivers]" in answer.err
+
+
+def test_an_unknown_code_is_a_wrong_call_with_the_nearest_one(folder: Path) -> None:
+    answer = compiling(folder, "remove-drivers:east")
+
+    assert answer.code == 2
+    assert "did you mean 'removes-drivers'" in answer.err
+
+
+def test_a_frozen_entry_that_a_person_edits_thaws_without_being_asked(folder: Path) -> None:
+    edited("tls", removals.TLS.replace("rack: r3", "rack: r4"))(folder)
+
+    answer = compiling(folder)
+
+    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
+
+
+def test_a_frozen_entry_of_names_keeps_its_nodes_whatever_the_inventory_says(tmp_path: Path) -> None:
+    entry = "          inventorySelector:\n            matchLabels:\n              rack: r3\n"
+    by_names = removals.TLS.replace(entry, "          nodes: [kp-07, kp-08]\n")
+    folder = removals.compiled(tmp_path / "fleet", tls=by_names)
+    inventoried(*removals.without_label(7, "rack")[:7], *removals.NODES[8:])(folder)
+
+    answer = compiling(folder)
+
+    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
+
+
+def test_a_renamed_policy_hands_its_nodes_on(folder: Path, snapshot: SnapshotAssertion) -> None:
+    deleted("tls")(folder)
+    edited("kunpeng", removals.TLS.replace("name: tls", "name: kunpeng"))(folder)
+
+    answer = compiling(folder)
+
+    assert (answer.code, "driver-left-behind" in answer.err) == (0, False)
+    assert answer.err == snapshot
+
+
+def test_a_driver_that_becomes_absent_is_a_warning(folder: Path, snapshot: SnapshotAssertion) -> None:
+    edited("tls", removals.TLS.replace("version: 2.2.0", "version: 2.2.0\n    state: Absent"))(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 0
+    assert answer.err == snapshot
+
+
+def test_one_node_that_loses_its_driver_is_a_warning(folder: Path, snapshot: SnapshotAssertion) -> None:
+    edited("tls", removals.TLS.replace("matchLabels:\n      pool: tls", WITHOUT_ONE))(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 0
+    assert answer.err == snapshot
+
+
+WITHOUT_ONE = """\
+matchExpressions:
+      - {key: pool, operator: In, values: [tls]}
+      - {key: kubernetes.io/hostname, operator: NotIn, values: [kp-03]}"""
+
+
+def index(folder: Path, edit: Callable[[dict[str, object]], object]) -> None:
+    """Edit the index of east."""
+    path = folder / "output/east/index.json"
+    data = json.loads(path.read_text())
+    edit(data)
+    path.write_text(json.dumps(data))
+
+
+def as_version_1(data: dict[str, object]) -> None:
+    files = data["files"]
+    assert isinstance(files, list)
+    data |= {"version": 1, "files": dict.fromkeys(files, "0" * 64)}
+    for key in ("declared", "frozen", "hasNodes", "workloads"):
+        del data[key]
+
+
+def as_first_of_version_2(data: dict[str, object]) -> None:
+    del data["declared"], data["frozen"]
+
+
+@pytest.mark.parametrize("older", [as_version_1, as_first_of_version_2])
+@pytest.mark.parametrize("name", ["policy deleted", "cluster without namespace", "cluster without engine"])
+def test_an_index_of_an_earlier_release_is_compared_too(
+    older: Callable[[dict[str, object]], object], name: str, folder: Path
+) -> None:
+    edit, scopes = CASES[name]
+    index(folder, older)
+    edit(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 1
+    assert f"error[{scopes[0].partition(':')[0]}]" in answer.err
+
+
+@pytest.mark.parametrize("older", [as_version_1, as_first_of_version_2])
+@pytest.mark.parametrize("name", ["frozen label lost", "frozen node lost"])
+def test_a_frozen_group_of_an_earlier_release_thaws_not_without_being_asked(
+    older: Callable[[dict[str, object]], object], name: str, folder: Path
+) -> None:
+    index(folder, older)
+    CASES[name][0](folder)
+
+    assert "error[thaws-nodes]" in compiling(folder).err
+
+
+def test_marks_of_a_merge_conflict_hide_no_removal(folder: Path, snapshot: SnapshotAssertion) -> None:
+    for path in (folder / "output/east/driver").glob("daemonset-*.yaml"):
+        path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    deleted("tls")(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 1
+    assert answer.err == snapshot
+
+
+def test_marks_of_a_merge_conflict_alone_are_repaired(folder: Path) -> None:
+    before = project.tree(folder / "output")
+    path = next((folder / "output/east/driver").glob("daemonset-*.yaml"))
+    path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+
+    assert compiling(folder).code == 0
+
+    assert project.tree(folder / "output") == before
+
+
+def test_rules_that_label_devices_take_every_driver_along(folder: Path, snapshot: SnapshotAssertion) -> None:
+    edited("east", f"{removals.EAST}  nfd:\n    enabled: false\n    nodefeaturerules: false\n")(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 1
+    assert answer.err == snapshot
+
+
+def test_the_output_of_a_cluster_that_nobody_declares_goes_policy_by_policy(
+    folder: Path, snapshot: SnapshotAssertion
+) -> None:
+    edited("tls", removals.TLS.replace("  clusters: [east]\n", ""))(folder)
+    deleted("east")(folder)
+    (folder / "inventory/east.json").unlink()
+    before = project.tree(folder / "output")
+
+    answer = compiling(folder)
+
+    assert (answer.code, project.tree(folder / "output")) == (1, before)
+    assert answer.err == snapshot
+    assert compiling(folder, "removes-drivers:east", "removes-device-plugins:east").code == 0
+    assert sorted(path.name for path in (folder / "output").iterdir()) == ["west"]
+
+
+def test_a_check_has_nothing_to_ask(folder: Path) -> None:
+    deleted("tls")(folder)
+
+    answer = project.kae(folder, "compile", "--check", "--no-cache")
+
+    assert answer.code == 4
+    assert "error" not in answer.err
+
+
+def test_a_refused_removal_is_refused_again_from_the_cache(folder: Path) -> None:
+    assert compiling(folder, cached=True).code == 0
+    deleted("tls")(folder)
+
+    answers = [compiling(folder, cached=True) for _ in range(3)]
+
+    assert {answer.code for answer in answers} == {1}
+    assert len({answer.err for answer in answers}) == 1
+
+
+def test_an_accepted_removal_is_not_asked_for_again(folder: Path) -> None:
+    assert compiling(folder, cached=True).code == 0
+    deleted("tls")(folder)
+
+    assert compiling(folder, *GONE, cached=True).code == 0
+
+    assert [compiling(folder, cached=flag).code for flag in (True, True, False)] == [0, 0, 0]
+    assert project.kae(folder, "compile", "--check").code == 0
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Return what lets the deletion of files fail after a number of them, and -1 lets all succeed."""
+    remove = write.Disk.remove
+    left = [-1]
+
+    def failing(disk: write.Disk, path: Path) -> None:
+        if left[0] == 0:
+            raise OSError(errno.EIO, "Input/output error", str(path))
+        left[0] -= 1
+        remove(disk, path)
+
+    def set_left(count: int) -> None:
+        left[0] = count
+
+    monkeypatch.setattr(write.Disk, "remove", failing)
+    return set_left
+
+
+@pytest.mark.parametrize("deleted_files", range(6))
+def test_an_accepted_removal_that_was_interrupted_needs_no_other_scope(
+    deleted_files: int, folder: Path, full_disk: Callable[[int], None]
+) -> None:
+    deleted("tls")(folder)
+    full_disk(deleted_files)
+    assert compiling(folder, *GONE).code == 3
+    full_disk(-1)
+
+    again = compiling(folder)
+
+    assert again.code == 0 or {"error[removes-drivers]", "error[thaws-nodes]"} >= _errors(again)
+    assert compiling(folder, *GONE).code == 0
+    assert project.tree(folder / "output") == afresh(folder)
+
+
+def _errors(answer: project.Answer) -> set[str]:
+    return set(re.findall(r"error\[[a-z-]+\]", answer.err))
+
+
+def test_marks_in_a_frozen_daemonset_hide_no_thaw(folder: Path) -> None:
+    path = folder / "output/east/driver/daemonset-kae-driver-tls--sick.yaml"
+    path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    CASES["frozen label lost"][0](folder)
+
+    assert "error[thaws-nodes]" in compiling(folder).err
