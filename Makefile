@@ -96,9 +96,12 @@ types: $(READY) ## Check the types
 imports: $(READY) ## Check which module may import which
 	$(BIN)/lint-imports
 
+# Write every schema to a folder; `kae schema --write` writes those for editors only.
+schemas = @for name in $$($(BIN)/kae schema); do $(BIN)/kae schema $$name > $(1)/$$name.json || exit 1; done
+
 .PHONY: schemas
 schemas: $(READY) ## Write schemas/ anew from the models
-	$(BIN)/kae schema --write
+	$(call schemas,schemas)
 
 .PHONY: docs
 docs: $(READY) ## Write the generated parts of docs/ anew
@@ -107,7 +110,7 @@ docs: $(READY) ## Write the generated parts of docs/ anew
 .PHONY: check
 check: $(READY) ## Check that output/, schemas/ and the generated docs are what the code produces
 	@rm -rf .venv/schemas && mkdir .venv/schemas
-	$(BIN)/kae schema --write .venv/schemas
+	$(call schemas,.venv/schemas)
 	diff -r schemas .venv/schemas
 	$(BIN)/python -m docs.reference --check
 	$(BIN)/kae compile --check

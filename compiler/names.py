@@ -8,6 +8,18 @@ CLUSTER_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])
 CLUSTER_LENGTH = 50
 """The form of a cluster's name: a DNS name, short enough for the names that are made from it."""
 
+POLICY_PATTERN = "[a-z0-9]+(-[a-z0-9]+)*"
+POLICY_LENGTH = 30
+"""The form of a policy's name: a DNS label without `--`, which separates the parts of a pool's name."""
+
+LABEL_PATTERN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+LABEL_LENGTH = 63
+"""The form of a DNS label, such as a namespace."""
+
+KERNEL_PATTERN = "[A-Za-z0-9][A-Za-z0-9._+~-]*"
+KERNEL_LENGTH = 63
+"""The form of a kernel's full version."""
+
 POLICIES = "policies"
 INVENTORY = "inventory"
 """The folders of a project that hold its documents, unless kae.yaml names others."""
@@ -17,6 +29,9 @@ OUTPUT = "output"
 
 PROJECT_FILE = "kae.yaml"
 """The settings of a project, in its root."""
+
+EDITED_SCHEMAS = ("kaecluster", "kaepolicy", "kaeproject")
+"""The schemas of the files that people write, for their editors."""
 
 DRIVER = "kae-driver"
 DEVICE_PLUGIN = "kae-device-plugin"

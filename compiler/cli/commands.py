@@ -3,7 +3,7 @@
 import argparse
 
 from compiler import __version__, diagnostic_formats, wording
-from compiler.cli import options, parsing
+from compiler.cli import arguments, options, parsing
 
 _EPILOG = """exit codes:
   0  fine, warnings included
@@ -155,7 +155,9 @@ def _preflight(commands: options.Commands) -> None:
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
     )
-    command.add_argument("--kernel", required=True, metavar="VERSION", help="the kernel, as `uname -r` prints it")
+    command.add_argument(
+        "--kernel", required=True, type=arguments.kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it"
+    )
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
     options.sources(command)
     options.answer(command)
@@ -190,7 +192,13 @@ def _init(commands: options.Commands) -> None:
         "kae init fleet --cluster east",
     )
     command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
-    command.add_argument("--cluster", default="default", metavar="NAME", help="the first cluster (default: default)")
+    command.add_argument(
+        "--cluster",
+        default="default",
+        type=arguments.cluster,
+        metavar="NAME",
+        help="the first cluster (default: default)",
+    )
 
 
 def _import(commands: options.Commands) -> None:
@@ -198,17 +206,27 @@ def _import(commands: options.Commands) -> None:
         commands,
         "import",
         "turn the KAE Operator's Helm values, or a live KAEPolicy, into documents",
-        "kae import values.yaml --cluster east > policies/east.yaml",
-        "kubectl get kaepolicy kae -o yaml | kae import --cluster east",
+        "kae import values.yaml --cluster east -o policies/east.yaml",
+        "kubectl get kaepolicy kae -o yaml | kae import --cluster east -o policies/east.yaml",
     )
     command.add_argument("file", nargs="?", default="-", help="values.yaml or a KAEPolicy; - reads standard input")
-    command.add_argument("--cluster", default="default", metavar="NAME", help="the cluster's name (default: default)")
     command.add_argument(
-        "--policy", default=None, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
+        "--cluster",
+        default="default",
+        type=arguments.cluster,
+        metavar="NAME",
+        help="the cluster's name (default: default)",
     )
     command.add_argument(
-        "--namespace", default=None, metavar="NAME", help="the namespace of all objects (default: kae-operator)"
+        "--policy", type=arguments.policy, metavar="NAME", help="the policy's name (default: the live object's, or kae)"
     )
+    command.add_argument(
+        "--namespace",
+        type=arguments.namespace,
+        metavar="NAME",
+        help="the namespace of all objects (default: kae-operator)",
+    )
+    options.whole_file(command)
 
 
 def _inventory(commands: options.Commands) -> None:
@@ -219,10 +237,8 @@ def _inventory(commands: options.Commands) -> None:
         "kubectl get nodes -o json | kae inventory --cluster east -o inventory/east.json",
         "kae inventory --cluster east --context east-admin -o inventory/east.json",
     )
-    command.add_argument("--cluster", required=True, metavar="NAME", help="the cluster's name")
-    command.add_argument(
-        "-o", "--output-file", dest="file", metavar="FILE", help="write FILE whole or not at all, instead of printing"
-    )
+    command.add_argument("--cluster", required=True, type=arguments.cluster, metavar="NAME", help="the cluster's name")
+    options.whole_file(command)
     options.access(command)
 
 
@@ -259,7 +275,7 @@ def _schema(commands: options.Commands) -> None:
         nargs="?",
         metavar="DIR",
         const="schemas",
-        help="write each schema to DIR, by default schemas/",
+        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does",
     )
 
 

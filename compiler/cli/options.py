@@ -67,6 +67,12 @@ def utf8(text: str) -> str:
     return text
 
 
+def whole_file(command: argparse.ArgumentParser) -> None:
+    """Add the option that names the file to write."""
+    text = "write FILE whole or not at all, instead of printing"
+    command.add_argument("-o", "--output-file", dest="target", metavar="FILE", help=text)
+
+
 def access(command: parsing.Parser) -> None:
     """Add the options that name a live cluster, as in kubectl."""
     command.add_argument("--kubeconfig", metavar="FILE", help="ask the cluster that FILE leads to")

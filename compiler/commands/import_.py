@@ -3,23 +3,17 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
-import pydantic
-
-from compiler import cli, diagnostics, errors, names, schema
+from compiler import cli, diagnostics, schema, wording
 from compiler.commands import findings
 from compiler.formats import decode
 from compiler.migrate import operator_values
-from compiler.model import base
-from compiler.project import document_files, package_data
-
-_NAMES = "Use lower-case letters, digits and '-'"
+from compiler.project import atomic, document_files, package_data
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print a KAEPolicy and a KAECluster, and report the options of the source that have no meaning here."""
-    wanted = _wanted(arguments)
+    """Print or write a KAEPolicy and a KAECluster, and report the options of the source that have no meaning here."""
+    wanted = operator_values.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
     file, content = _content(arguments.file)
     read, found = decode.decode(file, content)
     printed = ""
@@ -28,26 +22,13 @@ def run(arguments: argparse.Namespace) -> int:
         objects, more = operator_values.translated(read, wanted, judge)
         found = [*found, *more]
         printed = operator_values.text(objects) if objects else ""
+    if printed and arguments.target is not None:
+        atomic.write_file(Path(arguments.target), printed)
+        printed = f"{wording.file_name(arguments.target)}: a KAEPolicy and a KAECluster\n"
     sys.stdout.write(printed)
     sys.stdout.flush()
     findings.report(arguments, diagnostics.merged(found))
     return cli.FINE if printed else cli.WRONG
-
-
-def _wanted(arguments: argparse.Namespace) -> operator_values.Names:
-    if not names.is_cluster(arguments.cluster):
-        raise errors.WorldError(f"'{arguments.cluster}' is not a valid cluster name.", hint=f"{_NAMES}, and '.'.")
-    _require(base.PolicyName, arguments.policy, "policy", f"{_NAMES}, at most 30, and no '--'.")
-    _require(base.DnsLabel, arguments.namespace, "namespace", f"{_NAMES}, at most 63.")
-    return operator_values.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
-
-
-def _require(form: Any, name: str | None, what: str, hint: str) -> None:
-    """Raise WorldError for a name on the command line that its document cannot have."""
-    try:
-        pydantic.TypeAdapter(form | None).validate_python(name)
-    except pydantic.ValidationError as error:
-        raise errors.WorldError(f"'{name}' is not a valid {what} name.", hint=hint) from error
 
 
 def _content(name: str) -> tuple[str, bytes]:

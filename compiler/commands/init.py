@@ -10,17 +10,10 @@ from compiler import __version__, cli, errors, names, wording
 from compiler.inventory import canonical_form, snapshot
 from compiler.project import package_data
 
-_SCHEMAS = ("kaecluster", "kaepolicy", "kaeproject")
-"""The schemas of what people write, for editors."""
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the files of a new repository, and print the next steps."""
     cluster = arguments.cluster
-    if not names.is_cluster(cluster):
-        raise errors.WorldError(
-            f"'{cluster}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
-        )
     folder = Path(arguments.path)
     try:
         wanted = texts(cluster)
@@ -44,7 +37,7 @@ def texts(cluster: str) -> Mapping[str, str]:
             text = path.read_text(encoding="utf-8")
             text = text.replace("@CLUSTER@", cluster).replace("@VERSION@", __version__)
             found[path.relative_to(top).as_posix()] = text
-    for stem in _SCHEMAS:
+    for stem in names.EDITED_SCHEMAS:
         found[f"schemas/{stem}.json"] = (Path(package_data.folder("schemas")) / f"{stem}.json").read_text(
             encoding="utf-8"
         )

@@ -22,31 +22,16 @@ _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
-    name = arguments.cluster
-    if not names.is_cluster(name):
-        raise errors.WorldError(
-            f"'{name}' is not a valid cluster name.", hint="Use lower-case letters, digits, '-' and '.'."
-        )
     found = _live(arguments) if _is_live(arguments) else _piped(arguments)
     if found is None:
         return cli.WRONG
     text = canonical_form.text(found)
-    if arguments.file is None:
+    if arguments.target is None:
         sys.stdout.write(text)
     else:
-        _write(Path(arguments.file), text)
-        sys.stdout.write(f"{wording.file_name(arguments.file)}: {wording.counted(len(found.nodes), 'node')}\n")
+        atomic.write_file(Path(arguments.target), text)
+        sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(found.nodes), 'node')}\n")
     return cli.FINE
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        if path.exists() and not path.is_file():
-            raise errors.WorldError(f"'{wording.file_name(str(path))}' is not a regular file.")
-        atomic.write(path, text)
-    except OSError as error:
-        name = wording.file_name(str(path))
-        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
 
 
 def _is_live(arguments: argparse.Namespace) -> bool:

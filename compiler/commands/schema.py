@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from compiler import cli, errors, wording
+from compiler import cli, errors, names, wording
 from compiler.formats import canonical
 from compiler.model import json_schemas
 
@@ -17,7 +17,7 @@ def run(arguments: argparse.Namespace) -> int:
         return cli.FINE
     found = json_schemas.schemas()
     if arguments.write is not None:
-        _write(Path(arguments.write), {f"{name}.json": json_schemas.text(schema) for name, schema in found.items()})
+        _write(Path(arguments.write), {f"{name}.json": json_schemas.text(found[name]) for name in names.EDITED_SCHEMAS})
         return cli.FINE
     if arguments.name is None:
         sys.stdout.writelines(f"{name}\n" for name in sorted(found))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 from compiler.formats import documents
 
@@ -18,6 +18,8 @@ class Option:
     """The document that takes the value; None where none does."""
     target: documents.Path = ()
     """The field that takes the value."""
+    default: Any = None
+    """The operator's default, which nobody misses where no field takes it."""
     why: str = ""
     """The reason why no field takes the value."""
     differs: str = ""
@@ -57,7 +59,8 @@ OPTIONS: Mapping[documents.Path, Option] = MappingProxyType(
         ("operator", "enabledSEC"): _served("SEC"),
         ("operator", "enabledZIP"): _served("ZIP"),
         ("operator", "upgradeCRD"): Option(
-            why="Definitions are manifests here: a commit brings those of a new release, as it brings the rest."
+            default=False,
+            why="Definitions are manifests here: a commit brings those of a new release, as it brings the rest.",
         ),
         ("operator", "cleanupCRD"): Option(
             kind="KAECluster",
@@ -65,9 +68,9 @@ OPTIONS: Mapping[documents.Path, Option] = MappingProxyType(
             differs="It becomes 'crd.cleanup', which lets the GitOps engine delete NFD's definitions; "
             "there are no others.",
         ),
-        ("operator", "image"): Option(why=_NO_CONTROLLER),
-        ("operator", "version"): Option(why=_NO_CONTROLLER),
-        ("operator", "pullPolicy"): Option(why=_NO_CONTROLLER),
+        ("operator", "image"): Option(default="cr.openfuyao.cn/openfuyao/kae-operator", why=_NO_CONTROLLER),
+        ("operator", "version"): Option(default="latest", why=_NO_CONTROLLER),
+        ("operator", "pullPolicy"): Option(default="IfNotPresent", why=_NO_CONTROLLER),
         **_carried("KAEPolicy", "daemonSets.labels", "daemonSets.tolerations", "daemonSets.priorityClassName"),
         **_carried("KAEPolicy", *_image("driver"), "driver.enabledCleanup", "driver.env"),
         **_carried("KAEPolicy", *_image("devicePlugin")),

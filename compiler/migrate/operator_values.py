@@ -146,7 +146,8 @@ def _taken(
     source: operator_source.Source, option: operator_options.Option, at: documents.Path, value: Any
 ) -> Iterator[Step]:
     if option.kind is None:
-        yield operator_source.dropped(source, at, option.why)
+        if value != option.default:
+            yield operator_source.dropped(source, at, option.why)
     elif value is None:
         yield operator_source.dropped(source, at, "It has no value; the default holds.")
     elif option.target[-1] == "env":

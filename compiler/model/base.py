@@ -55,8 +55,8 @@ LabelValue = Annotated[
 DnsLabel = Annotated[
     str,
     Field(
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
-        max_length=63,
+        pattern=rf"^{names.LABEL_PATTERN}$",
+        max_length=names.LABEL_LENGTH,
         json_schema_extra=form("a DNS label (at most 63 lower-case letters, digits and '-')"),
     ),
 ]
@@ -80,12 +80,11 @@ ProjectName = Annotated[
 PolicyName = Annotated[
     str,
     Field(
-        pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$",
-        max_length=30,
+        pattern=rf"^{names.POLICY_PATTERN}$",
+        max_length=names.POLICY_LENGTH,
         json_schema_extra=form("a DNS label of at most 30 characters without '--'"),
     ),
 ]
-"""A DNS label without `--`, which separates the parts of a pool's name."""
 ClusterName = Annotated[
     str,
     Field(

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
 
+from compiler import names
 from compiler.model import base
 from compiler.model.base import Model
 
@@ -102,8 +103,8 @@ DriverImagePart = Annotated[
 Kernel = Annotated[
     str,
     Field(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+~-]*$",
-        max_length=63,
+        pattern=rf"^{names.KERNEL_PATTERN}$",
+        max_length=names.KERNEL_LENGTH,
         json_schema_extra=base.form("a kernel's full version, as `uname -r` prints it"),
     ),
 ]

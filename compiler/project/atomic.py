@@ -6,6 +6,8 @@ import stat
 import tempfile
 from pathlib import Path
 
+from compiler import errors, wording
+
 
 def write(path: Path, text: str) -> None:
     """Replace the text of a file, or make the file; a link stays a link, and the mode stays. Raises OSError."""
@@ -20,6 +22,17 @@ def write(path: Path, text: str) -> None:
     finally:
         with contextlib.suppress(FileNotFoundError):  # The rename has moved it.
             Path(temporary).unlink()
+
+
+def write_file(path: Path, text: str) -> None:
+    """Write the file that a call names, as `write` does. Raises WorldError."""
+    name = wording.file_name(str(path))
+    try:
+        if path.exists() and not path.is_file():
+            raise errors.WorldError(f"'{name}' is not a regular file.")
+        write(path, text)
+    except OSError as error:
+        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
 
 
 def _mode(path: Path) -> int:

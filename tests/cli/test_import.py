@@ -114,8 +114,32 @@ def test_a_name_that_its_document_cannot_bear_is_refused(tmp_path: Path, option:
 
     answer = project.kae(tmp_path, "import", "values.yaml", option, name)
 
-    assert (answer.code, answer.out) == (3, "")
-    assert f"'{name}' is not a valid {option.removeprefix('--')} name." in answer.err
+    assert (answer.code, answer.out) == (2, "")
+    assert f"argument {option}: '{name}' is not the name of a {option.removeprefix('--')}; use" in answer.err
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    project.write(tmp_path, {"values.yaml": VALUES, "wrong.yaml": "driver: [", "old.yaml": "old: true\n"})
+
+    printed = project.kae(tmp_path, "import", "values.yaml")
+    written = project.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
+    refused = [project.kae(tmp_path, "import", "wrong.yaml", "-o", name) for name in ("old.yaml", "none.yaml")]
+
+    assert (written.code, written.out) == (0, "new.yaml: a KAEPolicy and a KAECluster\n")
+    assert (tmp_path / "new.yaml").read_text() == printed.out
+    assert [(answer.code, answer.out) for answer in refused] == [(1, ""), (1, "")]
+    assert (tmp_path / "old.yaml").read_text() == "old: true\n"
+    assert not (tmp_path / "none.yaml").exists()
+
+
+def test_options_at_the_operators_defaults_are_not_missed(tmp_path: Path) -> None:
+    operator = {"image": "cr.openfuyao.cn/openfuyao/kae-operator", "version": "latest", "pullPolicy": "IfNotPresent"}
+    values = {"operator": {**operator, "upgradeCRD": False, "cleanupCRD": False, "enabledSEC": False}}
+    project.write(tmp_path, {"values.json": json.dumps(values)})
+
+    answer = project.kae(tmp_path, "import", "values.json")
+
+    assert (answer.code, answer.err) == (0, "")
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_made_is_the_worlds_fault(tmp_path: Path) -> Non
 def test_a_name_that_no_cluster_can_have_is_refused(tmp_path: Path) -> None:
     answer = project.kae(tmp_path, "init", "--cluster", "East")
 
-    assert answer.code == 3
+    assert answer.code == 2
     assert project.tree(tmp_path) == {}
 
 

@@ -139,7 +139,7 @@ def test_a_cluster_has_a_name_that_its_file_can_have(
 
     answer = project.kae(tmp_path, "inventory", "--cluster", name)
 
-    assert (answer.code, answer.out) == (3, "")
+    assert (answer.code, answer.out) == (2, "")
 
 
 def test_at_a_terminal_the_cluster_of_kubectl_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,6 +142,14 @@ def test_a_kernel_that_no_node_runs_is_answered_for(
     assert words in answer.out
 
 
+@pytest.mark.parametrize("kernel", ["", " ", "5.10 0", "x" * 64])
+def test_preflight_takes_only_what_can_be_a_kernel(folder: Path, kernel: str) -> None:
+    answer = project.kae(folder, "preflight", "--kernel", kernel)
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "is not a kernel's full version; use the output of `uname -r`." in answer.err
+
+
 def test_preflight_tells_programs_which_image_each_pool_would_take(folder: Path) -> None:
     answer = project.kae(folder, "preflight", "--kernel", NEW, "--cluster", "east", "-o", "json")
 

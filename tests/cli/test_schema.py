@@ -26,11 +26,23 @@ def test_each_schema_is_printed_as_it_is_shipped(path: Path, tmp_path: Path) -> 
     jsonschema.Draft202012Validator.check_schema(json.loads(answer.out))
 
 
-def test_all_are_written_where_that_is_wanted(tmp_path: Path) -> None:
+def test_those_for_editors_are_written_where_that_is_wanted(tmp_path: Path) -> None:
     answer = project.kae(tmp_path, "schema", "--write", "deep/schemas")
 
     assert (answer.code, answer.out) == (0, "")
-    assert project.tree(tmp_path / "deep/schemas") == project.tree(ROOT / "schemas")
+    shipped = project.tree(ROOT / "schemas")
+    written = project.tree(tmp_path / "deep/schemas")
+    assert written == {name: shipped[name] for name in ("kaecluster.json", "kaepolicy.json", "kaeproject.json")}
+
+
+def test_what_init_wrote_is_written_anew_and_nothing_else(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+    before = project.tree(tmp_path)
+    (tmp_path / "schemas/kaepolicy.json").write_text("{}")
+
+    project.kae(tmp_path, "schema", "--write", "schemas")
+
+    assert project.tree(tmp_path) == before
 
 
 def test_a_schema_that_there_is_not_ends_with_3(tmp_path: Path) -> None:

@@ -1,0 +1,38 @@
+"""The types of arguments; argparse reports each ArgumentTypeError with the option, and exits with 2."""
+
+import argparse
+import re
+
+from compiler import names
+
+
+def cluster(text: str) -> str:
+    """Return the name of a cluster."""
+    form = f"lower-case letters, digits, '-' and '.', at most {names.CLUSTER_LENGTH}"
+    return _matching(text, names.is_cluster(text), "the name of a cluster", form)
+
+
+def policy(text: str) -> str:
+    """Return the name of a policy."""
+    form = f"lower-case letters, digits and '-', at most {names.POLICY_LENGTH}, and no '--'"
+    is_policy = len(text) <= names.POLICY_LENGTH and re.fullmatch(names.POLICY_PATTERN, text) is not None
+    return _matching(text, is_policy, "the name of a policy", form)
+
+
+def namespace(text: str) -> str:
+    """Return the name of a namespace."""
+    is_label = len(text) <= names.LABEL_LENGTH and re.fullmatch(names.LABEL_PATTERN, text) is not None
+    form = f"lower-case letters, digits and '-', at most {names.LABEL_LENGTH}"
+    return _matching(text, is_label, "the name of a namespace", form)
+
+
+def kernel(text: str) -> str:
+    """Return the version of a kernel."""
+    is_kernel = len(text) <= names.KERNEL_LENGTH and re.fullmatch(names.KERNEL_PATTERN, text) is not None
+    return _matching(text, is_kernel, "a kernel's full version", "the output of `uname -r`")
+
+
+def _matching(text: str, is_valid: bool, noun: str, form: str) -> str:
+    if not is_valid:
+        raise argparse.ArgumentTypeError(f"'{text}' is not {noun}; use {form}.")
+    return text
