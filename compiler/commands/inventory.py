@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from compiler import cli, diagnostics, errors, names, schema, wording
+from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import inventory
 from compiler.commands import findings, live
 from compiler.fleet import parse
