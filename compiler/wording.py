@@ -75,7 +75,7 @@ def nearest(word: object, known: Iterable[str]) -> str | None:
     import difflib  # noqa: PLC0415 - only where a word is unknown
 
     lower = {name.lower(): name for name in known}
-    near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.7)
+    near = difflib.get_close_matches(str(word)[:LONGEST].lower(), lower, n=1, cutoff=0.6)
     return lower[near[0]] if near else None
 
 
