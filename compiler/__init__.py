@@ -3,6 +3,7 @@
 One straight line, and no stage looks back:
 
     read all documents -> check them -> plan each cluster -> check its nodes -> render its manifests
+        -> compare them with the earlier output
 
 The core is pure: it touches no disk, clock, environment or network, and it neither logs nor prints. `project`, `output`
 and `kube` are the ends that touch disk and network; `commands` and `__main__` are the shell around it. The same input

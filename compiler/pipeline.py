@@ -1,6 +1,6 @@
-"""The line: read all documents, check them, plan each cluster, check its nodes, and render its manifests.
+"""The line: read all documents, check them, plan each cluster, check its nodes, render, compare with earlier output.
 
-The stages return their findings beside their values: a mistake in a document stops none of them but the last.
+The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -101,11 +101,6 @@ def check_nodes(planned: plan.Plan) -> Findings:
     return tuple(node_checks.findings(planned))
 
 
-def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], Findings]:
-    """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
-    return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))
-
-
 def render_cluster(planned: plan.Plan, render: layout.Render) -> tuple[tree.Tree, tuple[layout.Object, ...]]:
     """Return the files of a planned cluster, and the objects that they hold."""
     made = manifests_of(planned)
@@ -125,3 +120,8 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
         manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
         bootstrap=tuple(gitops.bootstrap(planned.cluster)),
     )
+
+
+def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], Findings]:
+    """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
+    return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))

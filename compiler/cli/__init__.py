@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code: int = command.run(chosen)
         sys.stdout.flush()
     except project_file.WrongFileError as refused:
-        code = importlib.import_module("compiler.commands.findings").refused(chosen, refused.findings)
+        code = importlib.import_module("compiler.cli.findings").refused(chosen, refused.findings)
     except errors.WorldError as error:
         sys.stderr.write(f"kae: {wording.escaped(str(error))}\n")
         if error.hint:

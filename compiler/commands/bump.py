@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import policy as policy_checks
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.fleet import parse
 from compiler.formats import decode, documents, edits
 from compiler.project import atomic, document_files, package_data, project_file

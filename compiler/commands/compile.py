@@ -7,14 +7,12 @@ unchanged. Heavy modules are imported only when something has to be compiled.
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, names, settings, wording
-from compiler.commands import findings
+from compiler import cli, diagnostics, names, wording
+from compiler.cli import findings
 from compiler.output import cache, scan, tree
-from compiler.project import document_files, package_data, project_file
+from compiler.project import compile_call, package_data
 
 if TYPE_CHECKING:
     from compiler.changes import comparison
@@ -23,120 +21,17 @@ if TYPE_CHECKING:
     from compiler.planning import plan
     from compiler.rendering import layout
 
-Findings = tuple[diagnostics.Diagnostic, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result for a cluster."""
-
-    name: str
-    key: str
-    """The digest of its input."""
-    tree: tree.Tree | None
-    """None where its output is current, or its documents have errors."""
-    digest: str
-    """The digest of its output."""
-    findings: Findings
-    """Those on its documents and nodes."""
-    removals: tuple["comparison.Removal", ...] = ()
-    changes: Findings = ()
-    """Findings on the earlier output; the cache keeps neither, as they are shown once."""
-
-
-class _Call:
-    """One call: its arguments, its input files, and the cache of earlier calls."""
-
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        self.arguments = arguments
-        root = Path()
-        self.cache = cache.Cache(digests=cache.Digests(root)) if arguments.no_cache else cache.load(root)
-        code = (package_data.HERE, package_data.folder("templates"), package_data.folder("schemas"))
-        fingerprint = cache.fingerprint(self.cache.digests, code)
-        self.file = project_file.file()
-        self.file_data = self._file_data(fingerprint)
-        self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})
-        self.output = _output(self.settings)
-        self.inputs, self.findings = document_files.of_project(self.settings)
-        self.sums = self._sums()
-        base = cache.key(fingerprint, self.settings.output, self.settings.inventories)
-        self.overall = cache.key(base, self.sums, sorted(arguments.cluster), _records(self.findings))
-        folders = tuple(f"{document_files.name_of(folder)}/" for folder in self.settings.inventories)
-        self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
-        self.shared = cache.key(base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
-
-    def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
-        """Return the key and the data of the project file; what the cache knows is not read again."""
-        if self.file is None:
-            return None
-        key = cache.key(fingerprint, document_files.digest(self.file, self.cache.digests.of))
-        known = self.cache.settings
-        if known and known[0] == key and project_file.holds(known[1]):
-            return known
-        return key, project_file.data()
-
-    def _sums(self) -> dict[str, str]:
-        files = (*([self.file] if self.file else ()), *self.inputs)
-        return {item.name: document_files.digest(item, self.cache.digests.of) for item in files}
-
-    def cluster_key(self, name: str) -> str:
-        """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
-        own = {item.name: self.sums[item.name] for item in self.inventories if names.stem(item.name) == name}
-        return cache.key(self.shared, own)
-
-    def is_current(self, name: str) -> bool:
-        """Return whether a cluster's documents and its output on disk are as the cache records them."""
-        record = self.cache.clusters.get(name)
-        return (
-            record is not None
-            and record.key == self.cluster_key(name)
-            and cache.verify(self.cache.digests, self.output / name, record)
-        )
-
-    def remember(self, outcomes: Iterable[Outcome], found: Findings) -> None:
-        """Save the results for the next call, unless a document was edited in the meantime."""
-        if self._sums() != self.sums:
-            return
-        kept = dict(self.cache.clusters) if self.arguments.cluster else {}
-        for item in outcomes:
-            kept[item.name] = cache.Record(key=item.key, diagnostics=_records(item.findings), tree=item.digest)
-        overall = cache.Record(key=self.overall, diagnostics=_records(found))
-        self.save(cache.Cache(digests=self.cache.digests, overall=overall, clusters=kept, settings=self.file_data))
-
-    def save(self, state: cache.Cache) -> None:
-        """Write the cache, unless the call forbids it."""
-        if not self.arguments.no_cache:
-            cache.save(Path(), state)
-
-
-def _records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, object], ...]:
-    return tuple(diagnostic_formats.to_record(finding) for finding in found)
-
-
-def _recorded(record: cache.Record) -> Findings:
-    return tuple(diagnostic_formats.from_record(finding) for finding in record.diagnostics)
-
-
-def _output(stated: settings.Settings) -> Path:
-    """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
-    folder = Path(stated.output)
-    inputs = [Path(name).resolve() for name in (stated.policies, *stated.inventories)]
-    if not stated.output or any(folder.resolve().is_relative_to(path) for path in inputs):
-        raise errors.WorldError(
-            f"output cannot be written to '{stated.output}'.",
-            hint="Name a folder outside of the documents' folders.",
-        )
-    return folder
+Findings = compile_call.Findings
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile or check, print the result, and return the exit code."""
-    call = _Call(arguments)
+    call = compile_call.Call(arguments)
     code = _unchanged(call)
     return _compiled(call) if code is None else code
 
 
-def _unchanged(call: _Call) -> int | None:
+def _unchanged(call: compile_call.Call) -> int | None:
     """Return the exit code of an earlier call if neither documents nor output have changed since."""
     overall = call.cache.overall
     wanted = sorted(call.arguments.cluster or call.cache.clusters)
@@ -147,10 +42,10 @@ def _unchanged(call: _Call) -> int | None:
     if call.cache.digests.changed:
         call.save(call.cache)
     rows = [(name, "fine" if call.arguments.check else "unchanged") for name in wanted]
-    return _end(call, _recorded(overall), _Done(rows, ()))
+    return _end(call, compile_call.recorded(overall), _Done(rows, ()))
 
 
-def _compiled(call: _Call) -> int:
+def _compiled(call: compile_call.Call) -> int:
     """Read the documents that changed, compile their clusters, and return the exit code."""
     from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
 
@@ -178,7 +73,7 @@ def _compiled(call: _Call) -> int:
     return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
 
-def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", Findings]:
+def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", Findings]:
     """Return the fleet without the inventories that are current, and the findings."""
     from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
@@ -189,7 +84,7 @@ def _read(call: _Call, current: Mapping[str, str]) -> tuple["definitions.Fleet",
     return fleet, found
 
 
-def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> list[Outcome]:
+def _outcomes(call: compile_call.Call, fleet: "definitions.Fleet", current: set[str]) -> list[compile_call.Outcome]:
     """Return the result for each selected cluster; nothing is rendered unless the documents are sound."""
     from compiler.rendering import templates  # noqa: PLC0415 - only where something has to be compiled
 
@@ -201,7 +96,9 @@ def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> lis
         key = call.cluster_key(cluster.name)
         if cluster.name in current:
             record = call.cache.clusters[cluster.name]
-            outcome = Outcome(name=cluster.name, key=key, tree=None, digest=record.tree, findings=_recorded(record))
+            outcome = compile_call.Outcome(
+                name=cluster.name, key=key, tree=None, digest=record.tree, findings=compile_call.recorded(record)
+            )
         else:
             outcome = _outcome(call, fleet, cluster, render if fleet.sound else None)
         outcomes.append(outcome)
@@ -210,18 +107,18 @@ def _outcomes(call: _Call, fleet: "definitions.Fleet", current: set[str]) -> lis
 
 
 def _outcome(
-    call: _Call, fleet: "definitions.Fleet", cluster: "definitions.Cluster", render: "layout.Render | None"
-) -> Outcome:
+    call: compile_call.Call, fleet: "definitions.Fleet", cluster: "definitions.Cluster", render: "layout.Render | None"
+) -> compile_call.Outcome:
     """Plan a cluster, and render it if `render` is given and there are no errors."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
 
     key = call.cluster_key(cluster.name)
     planned, found = pipeline.plan_cluster(fleet, cluster)
     if render is None or diagnostics.has_errors(call.settings.weighed(found)):
-        return Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
+        return compile_call.Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
     compiled, objects = pipeline.render_cluster(planned, render)
     removals, changes = _compared(call, fleet, planned, compiled, objects)
-    return Outcome(
+    return compile_call.Outcome(
         name=cluster.name,
         key=key,
         tree=compiled,
@@ -233,7 +130,7 @@ def _outcome(
 
 
 def _compared(
-    call: _Call,
+    call: compile_call.Call,
     fleet: "definitions.Fleet",
     planned: "plan.Plan",
     compiled: tree.Tree,
@@ -260,7 +157,7 @@ def _compared(
     )
 
 
-def _removed_clusters(call: _Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
+def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
     """Yield what goes with the output of clusters that are no longer declared."""
     from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
 
@@ -285,7 +182,7 @@ class _Done(NamedTuple):
     diff: str = ""
 
 
-def _write(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
+def _write(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]) -> _Done:
     from compiler.output import write  # noqa: PLC0415 - a check does not write
 
     trees = [item.tree for item in outcomes if item.tree]
@@ -305,7 +202,7 @@ def _written(change: "write.Written") -> str:
     return "index.json rewritten" if change.new_index else "unchanged"
 
 
-def _check(call: _Call, outcomes: list[Outcome], stale: tuple[str, ...]) -> _Done:
+def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]) -> _Done:
     from compiler.output import diff as output_diff  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
@@ -332,7 +229,7 @@ _STATES = {
 }
 
 
-def _end(call: _Call, found: Findings, done: _Done) -> int:
+def _end(call: compile_call.Call, found: Findings, done: _Done) -> int:
     """Print the result and return the exit code; the states follow the diff, as `patch` and `git apply` skip them."""
     check = call.arguments.check
     clusters = [{"name": name, "state": state} for name, state in done.rows]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler import cli, devices, diagnostics, errors, pipeline, wording
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.commands import plan as plan_command
 from compiler.fleet import assignment, definitions, selectors
 from compiler.inventory import snapshot

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from compiler import cli, diagnostics, schema, wording
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.formats import decode
 from compiler.migrate import operator_values
 from compiler.project import atomic, document_files, package_data

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import inventory
-from compiler.commands import findings, live
+from compiler.cli import findings, live
 from compiler.fleet import parse
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot

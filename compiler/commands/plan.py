@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler import diagnostics, errors, pipeline, wording
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.fleet import definitions, label_selector
-from compiler.planning import gaps, image_matrix, plan, selection, text
+from compiler.planning import image_matrix, plan
 from compiler.project import load, project_file
+from compiler.views import gaps, plan_text, selection
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -65,9 +66,9 @@ def _lines(arguments: argparse.Namespace, views: Sequence[plan.Plan]) -> Iterato
         *([f"-l {arguments.selector}"] if arguments.selector else ()),
         *(["--problems"] if arguments.problems else ()),
     )
-    yield from text.summary(views, " ".join(options))
+    yield from plan_text.summary(views, " ".join(options))
     for view in views:
-        yield from text.without(view, is_problem=True) if arguments.problems else text.details(view)
+        yield from plan_text.without(view, is_problem=True) if arguments.problems else plan_text.details(view)
 
 
 def data(view: plan.Plan) -> dict[str, Any]:

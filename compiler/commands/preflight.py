@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from compiler import cli, pipeline
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.planning import plan, preflight, supported
 from compiler.project import load, project_file
 

@@ -3,7 +3,7 @@
 import argparse
 
 from compiler import cli, diagnostics, errors, wording
-from compiler.commands import findings
+from compiler.cli import findings
 from compiler.project import package_data
 
 

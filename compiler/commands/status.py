@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler import cli, diagnostics, errors, names, pipeline, wording
-from compiler.commands import findings, live
+from compiler.cli import findings, live
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader

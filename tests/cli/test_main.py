@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import compiler
-from compiler.commands import findings
+from compiler.cli import findings
 from tests import project
 from tests.cli import fleet
 

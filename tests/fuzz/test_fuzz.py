@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler import pipeline
-from compiler.commands import findings
+from compiler.cli import findings
 from tests import project
 from tests.fuzz import corpus, mutants, trial
 

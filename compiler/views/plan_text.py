@@ -6,7 +6,8 @@ from itertools import zip_longest
 
 from compiler import tables, wording
 from compiler.model import driver as drivers
-from compiler.planning import gaps, image_matrix, plan, pools, rollout_groups
+from compiler.planning import image_matrix, plan, pools, rollout_groups
+from compiler.views import gaps
 
 _IMAGES = 3
 """Images of a component that the summary shows for a policy."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from compiler.fleet import selectors
 from compiler.inventory import snapshot
-from compiler.planning import gaps, plan
+from compiler.planning import plan
+from compiler.views import gaps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
