@@ -154,6 +154,7 @@ lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock
 	$(PIN) --group watcher --constraint requirements.lock --output-file watcher/requirements.lock
+	$(PIN) pyproject.toml --no-header --constraint requirements.lock --output-file templates/init/ci/requirements.txt
 
 .PHONY: clean
 clean: ## Remove everything that git does not keep and these commands made

@@ -60,6 +60,11 @@ def of_setting(source: documents.Document, path: documents.Path, reference: str,
         yield _malformed(source, path, reference, noun)
 
 
+def is_repository(name: str) -> bool:
+    """Return whether an image reference can begin with this registry and path."""
+    return re.fullmatch(_NAME, name) is not None
+
+
 def _is_reference(reference: str) -> bool:
     return _IMAGE.fullmatch(kernels.filled(reference, _A_KERNEL)) is not None
 
@@ -83,7 +88,7 @@ def _malformed(source: documents.Document, path: documents.Path, reference: str,
 
 def _misspelt(component: base.Component) -> str:
     """Return the field that makes an image reference invalid."""
-    if component.repository and not re.fullmatch(_NAME, component.repository.rstrip("/")):
+    if component.repository and not is_repository(component.repository.rstrip("/")):
         return "repository"
     return "version" if component.version and re.fullmatch(_NAME, component.image) else "image"
 

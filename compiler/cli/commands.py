@@ -189,7 +189,9 @@ def _init(commands: options.Commands) -> None:
         "init",
         "make a new GitOps repository that compiles",
         "kae init",
-        "kae init fleet --cluster east",
+        "kae init fleet --cluster east --registry registry.example.com/team",
+        "kae init fleet --wheel dist/kae_compiler-VERSION-py3-none-any.whl",
+        "kae init --wheel https://example.com/kae_compiler-VERSION-py3-none-any.whl    also where a repository is",
     )
     command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
     command.add_argument(
@@ -198,6 +200,12 @@ def _init(commands: options.Commands) -> None:
         type=arguments.cluster,
         metavar="NAME",
         help="the first cluster (default: default)",
+    )
+    command.add_argument("--registry", metavar="REGISTRY", help="where the images of the first policy are")
+    command.add_argument(
+        "--wheel",
+        metavar="URL|PATH",
+        help="the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository",
     )
 
 

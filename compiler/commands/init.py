@@ -7,36 +7,82 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from compiler import __version__, cli, errors, names, wording
+from compiler.checks import images
+from compiler.commands import wheel
 from compiler.inventory import canonical_form, snapshot
-from compiler.project import package_data
+from compiler.project import atomic, package_data
+
+_REQUIREMENTS = "ci/requirements.txt"
+_INSTALL = "ci/install.sh"
+"""The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
+
+_REGISTRY = "registry.example.com/team"
+"""Stands for the registry that a person has not named; no image can be pulled from it."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the files of a new repository, and print the next steps."""
-    cluster = arguments.cluster
     folder = Path(arguments.path)
     try:
-        wanted = texts(cluster)
-        _require_absent(folder, wanted)
+        pinned = wheel.of(arguments.wheel, folder) if arguments.wheel else None
+        if pinned and all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL)):
+            return _renew(folder, pinned)
+        wanted = texts(arguments.cluster, _registry(arguments.registry), pinned)
+        copied = [pinned.name] if pinned and pinned.name else []
+        _require_absent(folder, [*wanted, *copied])
         for name, text in sorted(wanted.items()):
             _write(folder / name, text)
+        _copy(folder, pinned)
     except OSError as error:
         raise errors.WorldError(
             f"'{wording.file_name(str(error.filename or folder))}' cannot be made: {error.strerror or error}."
         ) from error
-    sys.stdout.write(_said(folder, cluster, sorted(wanted)))
+    sys.stdout.write(_said(folder, arguments, sorted([*wanted, *copied])))
     return cli.FINE
 
 
-def texts(cluster: str) -> Mapping[str, str]:
+def _registry(registry: str | None) -> str:
+    """Return the registry of a policy's images. Raises WorldError where no image reference can begin with it."""
+    if registry is not None and not images.is_repository(registry.rstrip("/")):
+        raise errors.WorldError(
+            f"'{wording.escaped(registry)}' is not a registry.",
+            hint="Write host and path in lower case and without a scheme, such as registry.example.com/team.",
+        )
+    return _REGISTRY if registry is None else registry.rstrip("/")
+
+
+def _renew(folder: Path, pinned: wheel.Wheel) -> int:
+    """Pin the wheel of this release in a repository that exists, and leave everything else in it."""
+    atomic.write(folder / _REQUIREMENTS, _requirements(pinned))
+    _copy(folder, pinned)
+    made = wording.listed([name for name in (_REQUIREMENTS, pinned.name) if name])
+    sys.stdout.write(f"Written in {wording.file_name(str(folder.resolve()))}: {made}.\n")
+    return cli.FINE
+
+
+def _requirements(pinned: wheel.Wheel | None) -> str:
+    """Return the requirements of the CI jobs: a wheel of kae, and what it needs."""
+    needed = (Path(package_data.folder("templates")) / "init" / _REQUIREMENTS).read_text(encoding="utf-8")
+    return (pinned.requirement if pinned else "") + needed
+
+
+def _copy(folder: Path, pinned: wheel.Wheel | None) -> None:
+    if pinned and pinned.name:
+        (folder / pinned.name).write_bytes(pinned.content)
+
+
+def texts(cluster: str, registry: str = _REGISTRY, pinned: wheel.Wheel | None = None) -> Mapping[str, str]:
     """Return every file of a new repository by its path, for a first cluster of this name."""
+    values = {"@CLUSTER@": cluster, "@VERSION@": __version__, "@REGISTRY@": registry}
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
         if path.is_file():
             text = path.read_text(encoding="utf-8")
-            text = text.replace("@CLUSTER@", cluster).replace("@VERSION@", __version__)
+            for mark, value in values.items():
+                text = text.replace(mark, value)
             found[path.relative_to(top).as_posix()] = text
+    found[_REQUIREMENTS] = _requirements(pinned)
     for stem in names.EDITED_SCHEMAS:
         found[f"schemas/{stem}.json"] = (Path(package_data.folder("schemas")) / f"{stem}.json").read_text(
             encoding="utf-8"
@@ -66,16 +112,26 @@ def _write(path: Path, text: str) -> None:
             os.fchmod(file.fileno(), 0o755)
 
 
-def _said(folder: Path, cluster: str, made: Iterable[str]) -> str:
+def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> str:
     lines = [f"Made in {wording.file_name(str(folder.resolve()))}:", *(f"  {name}" for name in made), "", "Next:"]
     if folder.resolve() != Path().resolve():
         lines.append(f"  cd {wording.file_name(str(folder))}")
     if not (folder / ".git").exists():
         lines.append("  git init --initial-branch=main")
-    inventory_file = f"{names.INVENTORY}/{cluster}.json"
+    inventory_file = f"{names.INVENTORY}/{arguments.cluster}.json"
     lines += [
-        f"  kubectl get nodes -o json | kae inventory --cluster {cluster} -o {inventory_file}",
+        f"  kubectl get nodes -o json | kae inventory --cluster {arguments.cluster} -o {inventory_file}",
         "  kae compile",
         "  git add --all && git commit",
+        "",
+        *_missing(arguments),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _missing(arguments: argparse.Namespace) -> Iterable[str]:
+    """Yield what the repository does not know yet."""
+    if arguments.registry is None:
+        yield "Set the registry and the versions of your images in policies/policy.yaml."
+    if arguments.wheel is None:
+        yield "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."

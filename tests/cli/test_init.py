@@ -1,11 +1,18 @@
 """`kae init` makes a repository that compiles at once, and whose two jobs do what they say, with real git."""
 
+import functools
+import hashlib
+import http.server
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
 import sys
+import threading
+import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +20,7 @@ import pytest
 import yaml
 
 import compiler
+from compiler.commands import wheel
 from compiler.project import package_data
 from tests import project
 
@@ -32,6 +40,29 @@ NODE: dict[str, Any] = {
         }
     },
 }
+
+
+PROGRAMS = ("kae-driver-installer", "kae-device-plugin")
+
+
+def a_wheel(folder: Path) -> Path:
+    """Make a wheel without code, which pip installs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    info = f"kae_compiler-{compiler.__version__}.dist-info"
+    with zipfile.ZipFile(folder / wheel.NAME, "w") as archive:
+        archive.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: kae-compiler\nVersion: {compiler.__version__}\n"
+        )
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return folder / wheel.NAME
+
+
+def pip(folder: Path, requirements: Path) -> subprocess.CompletedProcess[str]:
+    """Run the real pip in a folder as the jobs do, without an index."""
+    command = [sys.executable, "-m", "pip", "install", "--require-hashes", "--requirement", str(requirements)]
+    alone = ["--no-index", "--dry-run", "--ignore-installed", "--disable-pip-version-check", "--no-cache-dir"]
+    return subprocess.run([*command, *alone], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
 
 
 class World:
@@ -198,22 +229,170 @@ def test_the_scripts_may_be_run(tmp_path: Path) -> None:
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ci").iterdir()}
 
-    assert modes == {"check.sh": 0o755, "compile.sh": 0o755}
+    assert {name for name, mode in modes.items() if mode == 0o755} == {"check.sh", "compile.sh", "install.sh"}
 
 
 @pytest.mark.parametrize("name", [".github/workflows/kae.yaml", ".gitlab-ci.yml"])
-def test_both_code_hosts_call_the_same_scripts_with_this_version_of_the_compiler(tmp_path: Path, name: str) -> None:
+def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path: Path, name: str) -> None:
     project.kae(tmp_path, "init")
 
     text = (tmp_path / name).read_text(encoding="utf-8")
 
     assert isinstance(yaml.safe_load(text), dict)
-    assert f"pip install kae-compiler=={compiler.__version__}\n" in text
+    assert "pip install" not in text
+    assert "ci/install.sh" in text
     assert "ci/check.sh" in text
     assert "ci/compile.sh" in text
     assert "@" not in text.replace("actions/checkout@v4", "").replace("actions/setup-python@v5", "").replace(
         "}@${CI_REPOSITORY_URL#*@}", ""
     )
+
+
+def test_nothing_that_is_written_earns_a_warning(tmp_path: Path) -> None:
+    for name, more in (("plain", ()), ("named", ("--registry", "registry.example.com:5000/team/"))):
+        project.kae(tmp_path, "init", name, "--cluster", "east", *more)
+
+        answer = project.kae(tmp_path / name, "compile", "--strict")
+
+        assert (answer.code, answer.err) == (0, ""), answer.err
+
+
+def test_the_registry_and_pinned_versions_stand_in_the_policy(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "init", "--registry", "registry.example.com:5000/team/")
+    project.kae(tmp_path, "compile")
+
+    images = (tmp_path / "output/default/images.txt").read_text(encoding="utf-8").splitlines()
+    pinned = {f"registry.example.com:5000/team/{name}:{compiler.__version__}" for name in PROGRAMS}
+    assert pinned <= set(images)
+    assert "policies/policy.yaml." not in answer.out
+
+
+def test_without_a_registry_it_says_where_to_name_one(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "init")
+
+    assert "Set the registry and the versions of your images in policies/policy.yaml." in answer.out
+
+
+@pytest.mark.parametrize("registry", ["https://registry.example.com", "Registry.example.com", "a b", ""])
+def test_a_registry_that_no_image_can_come_from_is_refused(tmp_path: Path, registry: str) -> None:
+    answer = project.kae(tmp_path, "init", "--registry", registry)
+
+    assert answer.code == 3
+    assert f"'{registry}' is not a registry." in answer.err
+    assert project.tree(tmp_path) == {}
+
+
+def test_a_wheel_is_copied_and_pip_judges_it_by_its_hash(tmp_path: Path) -> None:
+    made = a_wheel(tmp_path)
+    project.kae(tmp_path, "init", "fleet", "--wheel", str(made))
+    fleet = tmp_path / "fleet"
+    line = (fleet / "ci/requirements.txt").read_text(encoding="utf-8").splitlines()[0]
+    (tmp_path / "wheel.txt").write_text(line, encoding="utf-8")
+
+    taken = pip(fleet, tmp_path / "wheel.txt")
+    (fleet / f"ci/{made.name}").write_bytes(made.read_bytes() + b"\0")
+    refused = pip(fleet, tmp_path / "wheel.txt")
+
+    assert line == f"./ci/{made.name} --hash=sha256:{hashlib.sha256(made.read_bytes()).hexdigest()}"
+    assert taken.returncode == 0, taken.stderr
+    assert refused.returncode == 1
+    assert "DO NOT MATCH THE HASHES" in refused.stderr
+
+
+def test_everything_that_the_wheel_needs_is_pinned_beside_it(tmp_path: Path, repository_root: Path) -> None:
+    project.kae(tmp_path, "init", "--wheel", str(a_wheel(tmp_path)))
+    text = (tmp_path / "ci/requirements.txt").read_text(encoding="utf-8")
+    declared = tomllib.loads((repository_root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lock = (repository_root / "requirements.lock").read_text(encoding="utf-8").splitlines()
+
+    pinned = re.findall(r"^([\w-]+)==", text, re.MULTILINE)
+
+    assert {re.split(r"[<>=]", need)[0] for need in declared["dependencies"]} <= set(pinned)
+    # What the tests have run with, and not another version.
+    assert [line for line in text.splitlines()[1:] if "==" in line and line not in lock] == []
+
+
+def test_a_wheel_in_the_repository_stays_where_it_is(tmp_path: Path) -> None:
+    made = a_wheel(tmp_path / "fleet/wheels")
+
+    project.kae(tmp_path, "init", "fleet", "--wheel", str(made))
+
+    text = (tmp_path / "fleet/ci/requirements.txt").read_text(encoding="utf-8")
+    assert text.startswith(f"./wheels/{made.name} --hash=sha256:")
+    assert not (tmp_path / f"fleet/ci/{made.name}").exists()
+
+
+def test_a_wheel_at_a_url_is_downloaded_once_for_its_hash(tmp_path: Path) -> None:
+    made = a_wheel(tmp_path / "served")
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=made.parent)
+    with http.server.HTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}/{made.name}"
+        answer = project.kae(tmp_path, "init", "fleet", "--wheel", url)
+
+    line = (tmp_path / "fleet/ci/requirements.txt").read_text(encoding="utf-8").splitlines()[0]
+    assert answer.code == 0, answer.err
+    assert line == f"kae-compiler @ {url} --hash=sha256:{hashlib.sha256(made.read_bytes()).hexdigest()}"
+
+
+def test_a_url_that_ends_with_its_hash_is_not_asked(tmp_path: Path) -> None:
+    url = f"https://wheels.invalid/{wheel.NAME}"
+
+    answer = project.kae(tmp_path, "init", "--wheel", f"{url}#sha256={'a' * 64}")
+
+    assert answer.code == 0, answer.err
+    text = (tmp_path / "ci/requirements.txt").read_text(encoding="utf-8")
+    assert text.startswith(f"kae-compiler @ {url} --hash=sha256:{'a' * 64}\n")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("dist/kae-0.0.1.whl", "is not the wheel of kae"),
+        (f"dist/{wheel.NAME}", "cannot be read: No such file or directory."),
+        (f"http://127.0.0.1:1/{wheel.NAME}", "cannot be downloaded: [Errno 111] Connection refused."),
+        (f"https://me:secret@example.com/{wheel.NAME}", "is not the URL of a wheel."),
+        (f"file:///{wheel.NAME}", "is not the URL of a wheel."),
+        (f"https://example.com/{wheel.NAME}#sha256=abc", "'#sha256=abc' is not a digest."),
+    ],
+)
+def test_a_wheel_that_cannot_be_pinned_is_refused(tmp_path: Path, place: str, said: str) -> None:
+    answer = project.kae(tmp_path, "init", "--wheel", place)
+
+    assert answer.code == 3
+    assert said in answer.err
+    assert project.tree(tmp_path) == {}
+
+
+def test_another_wheel_is_pinned_in_a_repository_that_exists(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init", "fleet")
+    before = project.tree(tmp_path / "fleet")
+
+    answer = project.kae(tmp_path, "init", "fleet", "--wheel", str(a_wheel(tmp_path)))
+
+    after = project.tree(tmp_path / "fleet")
+    assert answer.code == 0, answer.err
+    assert {name for name in after if after[name] != before.get(name)} == {
+        "ci/requirements.txt",
+        f"ci/{wheel.NAME}",
+    }
+
+
+def test_jobs_without_a_wheel_fail_and_say_how_to_pin_one(world: World) -> None:
+    done = world.run(world.clone("a"), "ci/install.sh")
+
+    assert done.returncode == 1
+    assert "Run 'kae init --wheel URL|PATH' in this folder, and commit what it writes." in done.stderr
+
+
+def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
+    clone = world.clone("a")
+    project.kae(clone, "init", "--wheel", str(a_wheel(world.folder)))
+    world.install(world.folder / "bin/python3", 'echo "$@"')
+
+    done = world.run(clone, "ci/install.sh")
+
+    assert done.stdout == "-m pip install --require-hashes --requirement ci/requirements.txt\n", done.stderr
 
 
 def test_the_check_passes_where_output_is_what_the_documents_say(world: World) -> None:
