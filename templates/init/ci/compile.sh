@@ -4,6 +4,9 @@
 #
 # A commit is a function of the fetched tree, so one that loses a race is not rebased but made anew. The branch that
 # is checked out is never moved, and nothing is ever forced.
+#
+# A compile stops where it would take away drivers, device plugins or their protection. Nobody watches this job, so it
+# lets pass only what a commit of the branch accepts in a trailer, 'Kae-Accept: CODE[:CLUSTER[/POLICY]]'.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -14,6 +17,7 @@ export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL:-kae@localhost}
 export GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME:-$GIT_AUTHOR_NAME}
 export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL:-$GIT_AUTHOR_EMAIL}
 source_of="Kae-Compiled-From"
+accept="Kae-Accept"
 
 # Whether a commit is this script's own. The trailer names the parent, so a copy elsewhere is not taken for it.
 is_own() {
@@ -39,12 +43,61 @@ message() {
     echo "$source_of: $1"
 }
 
+# The commits that may accept a removal: those that came to the branch after output/ changed there, merged ones too.
+news() {
+    local compiled
+    compiled=$(git rev-list --max-count=1 --first-parent "$1" -- output)
+    git rev-list --regexp-ignore-case --grep="^[[:space:]]*$accept[[:space:]]*:" "$1" ${compiled:+"^$compiled"}
+}
+
+# The scopes that trailers accept, one a line. A trailer cannot be taken back, so one that is wrong is named and ignored.
+accepted() {
+    local commit scope scopes reason
+    for commit in $(news "$1"); do
+        scopes=$(git log -1 --format="%(trailers:key=$accept,valueonly,unfold)" "$commit" | sed '/^[[:space:]]*$/d')
+        if [[ -z $scopes ]]; then
+            echo "Commit ${commit:0:12} has '$accept:' outside of its last paragraph; this is no trailer, and ignored." >&2
+        fi
+        while read -r scope; do
+            if [[ -z $scope ]]; then
+                continue
+            elif reason=$(kae compile --accept="$scope" --help 2>&1 >/dev/null); then
+                echo "$scope"
+            else
+                echo "Commit ${commit:0:12} says '$accept: $scope', which is ignored: ${reason##*: error: }" >&2
+            fi
+        done <<<"$scopes"
+    done
+}
+
+# Compiles the commit $1. Where the compile stops at removals, says how a commit accepts them.
+compile() {
+    local scope report code=0 arguments=()
+    while read -r scope; do
+        [[ -z $scope ]] || arguments+=("--accept=$scope")
+    done <<<"$(accepted "$1")"
+    report=$(mktemp)
+    kae compile ${arguments[@]+"${arguments[@]}"} 2>"$report" || code=$?
+    cat "$report" >&2
+    if grep --quiet -- "kae compile --accept " "$report"; then
+        echo "To accept a removal here, push a commit that ends with its trailer:" >&2
+        grep --only-matching "$accept: [^']*" "$report" | sort -u \
+            | sed "s/.*/  git commit --allow-empty -m 'Accept a removal' -m '&'/" >&2
+    fi
+    rm -f "$report"
+    return "$code"
+}
+
 if ! git diff --quiet HEAD --; then
     echo "There are changes that are not committed; this script is for a clean clone." >&2
     exit 1
 fi
 
 for ((attempt = 1; attempt <= attempts; attempt++)); do
+    # Jobs clone a commit or two; trailers are in older ones too.
+    if [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+        git fetch --quiet --unshallow origin
+    fi
     git fetch --quiet origin "$branch"
     base=$(git rev-parse FETCH_HEAD)
     if is_own "$base"; then
@@ -52,7 +105,7 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
         exit 0
     fi
     git checkout --quiet --detach "$base"
-    kae compile
+    compile "$base"
     mkdir -p output
     git add --all -- output
     if git diff --cached --quiet; then

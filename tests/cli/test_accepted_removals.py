@@ -1,0 +1,227 @@
+"""ci/compile.sh lets a removal pass only where a commit since the last compiled one accepts it in a trailer."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import project
+from tests.cli.test_init import World
+
+SCOPES = ("removes-device-plugins:default/kae", "removes-drivers:default/kae")
+TRAILERS = "\n".join(f"Kae-Accept: {scope}" for scope in SCOPES)
+POLICY = "policies/policy.yaml"
+
+INVENTORY = """\
+{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"Node","metadata":{"name":"kp-01","labels":
+{"openfuyao.com/kae.present":"true","openfuyao.com/kae.hpre.present":"true"}},"status":{"nodeInfo":{
+"architecture":"arm64","kernelVersion":"5.10.0-182.0.0.95.oe2203sp3.aarch64","kubeletVersion":"v1.30.0",
+"osImage":"openEuler 22.03 (LTS-SP3)"}}}]}
+"""
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet of one node whose main line is compiled; not to be changed."""
+    folder = tmp_path_factory.mktemp("accepted")
+    found, made = World(folder, repository_root), folder / "made"
+    project.kae(folder, "init", "made")
+    (made / "inventory/default.json").write_text(INVENTORY, encoding="utf-8")
+    assert project.kae(made, "compile").code == 0
+    found.git(made, "init", "--quiet", "--initial-branch=main")
+    found.commit(made, "Begin")
+    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
+    return found.bare
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
+    """Such a fleet, which may be changed."""
+    found = World(tmp_path, repository_root)
+    shutil.copytree(begun, found.bare)
+    return found
+
+
+def remove_policy(world: World, clone: Path, message: str) -> None:
+    """Commit the removal of the policy, and nothing in output/."""
+    (clone / POLICY).unlink()
+    world.commit(clone, message)
+
+
+def restrict_pods(clone: Path) -> None:
+    """Make a change that takes nothing away, and changes output/."""
+    path = clone / "policies/cluster.yaml"
+    path.write_text(f"{path.read_text(encoding='utf-8')}  psa:\n    enabled: true\n", encoding="utf-8")
+
+
+def compiled(world: World, clone: Path) -> tuple[int, str]:
+    """Push the main line, run the job, and return its exit code and what it reports."""
+    world.git(clone, "push", "--quiet", "origin", "HEAD:main")
+    done = world.run(clone, "ci/compile.sh", "main")
+    return done.returncode, done.stderr
+
+
+def test_without_a_trailer_the_job_fails_and_says_how_to_accept(world: World) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, "Remove the policy")
+
+    code, said = compiled(world, clone)
+
+    assert code == 1
+    assert "error[removes-drivers]" in said
+    assert said.endswith(
+        "To accept a removal here, push a commit that ends with its trailer:\n"
+        f"  git commit --allow-empty -m 'Accept a removal' -m 'Kae-Accept: {SCOPES[0]}'\n"
+        f"  git commit --allow-empty -m 'Accept a removal' -m 'Kae-Accept: {SCOPES[1]}'\n"
+    )
+    assert world.subjects() == ["Begin", "Remove the policy"]
+
+
+def test_the_commands_that_it_shows_let_the_removal_pass(world: World) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, "Remove the policy")
+    _, said = compiled(world, clone)
+    world.git(clone, "checkout", "--quiet", "main")
+
+    for line in said.splitlines()[-2:]:
+        world.run(clone, "bash", "-c", line)
+    code, said = compiled(world, clone)
+
+    assert code == 0, said
+    assert world.subjects()[-1] == "Compile default"
+
+
+@pytest.mark.parametrize("trailers", [TRAILERS, TRAILERS.replace("/kae", ""), TRAILERS.lower()])
+def test_the_commit_that_removes_may_accept_it(world: World, trailers: str) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, f"Remove the policy\n\n{trailers}")
+
+    code, said = compiled(world, clone)
+
+    assert (code, "Kae-Accept" in said) == (0, False), said
+    assert world.subjects() == ["Begin", "Remove the policy", "Compile default"]
+    assert "daemonset-kae-driver-kae" not in world.text("output/default/kustomization.yaml")
+
+
+def test_each_removal_needs_its_own_trailer(world: World) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, f"Remove the policy\n\nKae-Accept: {SCOPES[0]}")
+
+    code, said = compiled(world, clone)
+
+    assert code == 1
+    assert f"-m 'Kae-Accept: {SCOPES[1]}'" in said
+    assert f"-m 'Kae-Accept: {SCOPES[0]}'" not in said
+
+
+def test_a_trailer_on_a_merged_branch_counts(world: World) -> None:
+    clone = world.clone("a")
+    world.git(clone, "switch", "--quiet", "--create", "removal")
+    remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
+    world.git(clone, "switch", "--quiet", "main")
+    world.git(clone, "merge", "--quiet", "--no-ff", "--message", "Merge the removal", "removal")
+
+    code, said = compiled(world, clone)
+
+    assert code == 0, said
+
+
+def test_a_trailer_on_a_branch_that_is_older_than_the_last_compile_counts_once_it_is_merged(world: World) -> None:
+    clone = world.clone("a")
+    world.git(clone, "switch", "--quiet", "--create", "removal")
+    remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
+    world.git(clone, "switch", "--quiet", "main")
+    restrict_pods(clone)
+    world.commit(clone, "Restrict pods")
+    assert compiled(world, clone)[0] == 0
+    world.git(clone, "pull", "--quiet", "origin", "main")
+    world.git(clone, "checkout", "--quiet", "-B", "main", "origin/main")
+    world.git(clone, "merge", "--quiet", "--no-ff", "--message", "Merge the removal", "removal")
+
+    code, said = compiled(world, clone)
+
+    assert code == 0, said
+
+
+def test_a_squash_keeps_a_trailer_only_at_its_end(world: World) -> None:
+    clone = world.clone("a")
+    world.git(clone, "switch", "--quiet", "--create", "removal")
+    remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
+    world.git(clone, "switch", "--quiet", "main")
+    world.git(clone, "merge", "--quiet", "--squash", "removal")
+    world.git(clone, "commit", "--quiet", "--no-edit")
+
+    lost, said = compiled(world, clone)
+    world.git(clone, "checkout", "--quiet", "main")
+    world.git(clone, "commit", "--quiet", "--amend", "--message", f"Remove the policy (#1)\n\n{TRAILERS}")
+    world.git(clone, "push", "--quiet", "--force", "origin", "main")
+    kept, more = compiled(world, clone)
+
+    assert lost == 1
+    assert "has 'Kae-Accept:' outside of its last paragraph; this is no trailer, and ignored." in said
+    assert kept == 0, more
+
+
+def test_a_trailer_from_before_the_last_compiled_commit_does_not_count(world: World) -> None:
+    clone = world.clone("a")
+    restrict_pods(clone)
+    world.commit(clone, f"Restrict pods\n\n{TRAILERS}")
+    assert compiled(world, clone)[0] == 0
+    world.git(clone, "checkout", "--quiet", "-B", "main", "origin/main")
+    remove_policy(world, clone, "Remove the policy")
+
+    code, said = compiled(world, clone)
+
+    assert code == 1
+    assert f"-m 'Kae-Accept: {SCOPES[0]}'" in said
+
+
+def test_a_trailer_of_the_commit_that_changed_output_does_not_count_either(world: World) -> None:
+    clone = world.clone("a")
+    restrict_pods(clone)
+    project.kae(clone, "compile")
+    world.commit(clone, f"Restrict pods, compiled\n\n{TRAILERS}")
+    remove_policy(world, clone, "Remove the policy")
+
+    assert compiled(world, clone)[0] == 1
+
+
+def test_a_shallow_clone_finds_trailers_in_older_commits(world: World) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, f"Remove the policy\n\n{TRAILERS}")
+    for subject in ("One", "Two", "Three"):
+        world.git(clone, "commit", "--quiet", "--allow-empty", "--message", subject)
+    world.git(clone, "push", "--quiet", "origin", "main")
+    world.git(world.folder, "clone", "--quiet", "--depth=1", f"file://{world.bare}", "shallow")
+
+    done = world.run(world.folder / "shallow", "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "value", ["removes-driver:default/kae", "$(touch broken) `touch broken`", "--help", "'; touch broken #", "*"]
+)
+def test_a_trailer_that_is_wrong_is_named_and_the_removal_stays_refused(world: World, value: str) -> None:
+    clone = world.clone("a")
+    remove_policy(world, clone, f"Remove the policy\n\nKae-Accept: {value}")
+
+    code, said = compiled(world, clone)
+
+    assert code == 1
+    assert f"says 'Kae-Accept: {value}', which is ignored: argument --accept: " in said
+    assert "is no code that can be accepted" in said
+    assert "usage:" not in said
+    assert "error[removes-drivers]" in said
+    assert not (clone / "broken").exists()
+
+
+def test_a_trailer_that_is_wrong_stops_no_other_change(world: World) -> None:
+    clone = world.clone("a")
+    restrict_pods(clone)
+    world.commit(clone, "Restrict pods\n\nKae-Accept: everything")
+
+    code, said = compiled(world, clone)
+
+    assert code == 0, said
+    assert "says 'Kae-Accept: everything', which is ignored" in said
