@@ -207,7 +207,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "group-empty": _warning("A wave or a frozen group takes at least one node."),
         "wave-without-driver": _warning("The driver runs on a node of every wave."),
         "driver-left-behind": _warning("A driver is removed before its policy is deleted."),
-        "foreign-file": _warning("All files below output/ are written by the compiler."),
+        "foreign-file": _warning(
+            "The compiler writes all files below output/, apart from output/README.md and hidden ones beside it."
+        ),
     }
 )
 """Every code that the compiler reports, with its severity and its rule."""

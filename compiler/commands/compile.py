@@ -231,6 +231,8 @@ _STATES = {
 
 def _end(call: compile_call.Call, found: Findings, done: _Done) -> int:
     """Print the result and return the exit code; the states follow the diff, as `patch` and `git apply` skip them."""
+    if not call.arguments.cluster:
+        found = diagnostics.merged([*found, *scan.foreign_entries(call.output, [name for name, _ in done.rows])])
     check = call.arguments.check
     clusters = [{"name": name, "state": state} for name, state in done.rows]
     lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in done.rows)

@@ -39,8 +39,22 @@ def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
         )
 
 
+def foreign_entries(output: Path, clusters: Collection[str]) -> tuple[diagnostics.Diagnostic, ...]:
+    """Return a finding for each file and folder in output/ that belongs to no cluster. Raises WorldError.
+
+    A README.md and hidden files are for people and for git: no GitOps engine applies them.
+    """
+    with io_errors("read", output):
+        names = [
+            f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+            for entry in (_entries(output) if output.is_dir() else ())
+            if entry.name not in (*clusters, "README.md") and not entry.name.startswith(".") and _is_filled(entry)
+        ]
+    return foreign_files(output, map(wording.file_name, names))
+
+
 def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagnostic, ...]:
-    """Return a finding for each file in a cluster's folder that the compiler did not write."""
+    """Return a finding for each of these paths below a folder, which the compiler did not write."""
     return tuple(
         diagnostics.Diagnostic(
             code="foreign-file",
@@ -141,7 +155,12 @@ class _Scan:
 
 
 def _holds_files(folder: Path) -> bool:
-    return any(not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path)) for entry in _entries(folder))
+    return any(map(_is_filled, _entries(folder)))
+
+
+def _is_filled(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a file, or a folder that holds one."""
+    return not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path))
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

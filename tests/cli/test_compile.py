@@ -57,6 +57,17 @@ def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
     assert answers[1].out == "east: unchanged\nwest: unchanged\n"
 
 
+def test_a_file_of_no_cluster_is_reported_until_it_goes(small: Path) -> None:
+    project.write(small / "output", {"stray.yaml": "a: b\n", "README.md": "Do not edit.\n"})
+
+    answers = [project.kae(small, "compile", *words) for words in ((), (), ("--check",), ("--cluster", "east"))]
+
+    said = "output/stray.yaml: warning[foreign-file]"
+    assert [said in answer.err for answer in answers] == [True, True, True, False]
+    assert [answer.code for answer in answers] == [0, 0, 0, 0]
+    assert not any("README" in answer.err for answer in answers)
+
+
 @pytest.mark.parametrize("damage", [None, "", "\n{}"], ids=["deleted", "emptied", "edited"])
 def test_an_index_that_a_person_changed_is_said_and_rewritten(damage: str | None, small: Path) -> None:
     index = small / "output/east/index.json"

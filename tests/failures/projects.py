@@ -167,6 +167,9 @@ def _foreign_file(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": POLICY})
     project.kae(folder, "compile", "--no-cache")
     project.write(folder / "output/east", {"driver/patch.yaml": "a: b\n", "notes/monday.md": "Ask about the lease.\n"})
+    project.write(
+        folder / "output", {"README.md": "Do not edit.\n", ".gitkeep": "", "est/a.yaml": "a: b\n", "b.yaml": ""}
+    )
 
 
 MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
