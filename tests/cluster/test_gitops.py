@@ -138,7 +138,8 @@ def committed(repository: gitops.Repository, cluster: str, documents: Mapping[st
         (repository.folder / path).unlink(missing_ok=True)
         if text is not None:
             project.write(repository.folder, {path: text})
-    accepted = (f"--accept={code}:{cluster}" for code in ("removes-drivers", "removes-device-plugins"))
+    codes = ("removes-drivers", "removes-device-plugins", "drops-protection")
+    accepted = (f"--accept={code}:{cluster}" for code in codes)
     answer = project.kae(repository.folder, "compile", "--no-cache", "--cluster", cluster, *accepted)
     assert answer.code == 0, answer.err
     return repository.commit("Change the policies")

@@ -5,7 +5,7 @@ The node and the installer's image are real, the engines too; the host is a fold
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,19 @@ def host(node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.
 class Followed:
     """A repository that an engine follows, synced."""
 
+    applied: Sequence[manifests.Manifest]
+    """The objects of the first commit."""
     repository: gitops.Repository
     application: gitops.Application
     objects: kinds.Objects
     namespace: pods.Namespace
+
+    def live(self, *wanted: str) -> set[str]:
+        """Return the objects of these kinds that the policy `cleans` brought, or shares, and that are there."""
+        names = ("kae-driver", "kae-driver-cleans")
+        found = [item for item in self.applied if item.kind in wanted and item.data["metadata"]["name"] in names]
+        shared = ("Role kae-driver", "RoleBinding kae-driver")
+        return {str(item) for item in found if str(item) not in shared and self.objects.get(item.data)}
 
     def wait_until(self, what: str, probe: Any, timeout_s: float = SYNC_S) -> None:
         """Wait for the engine or an installer.
@@ -90,7 +99,9 @@ def followed(
     every = manifests.of(repository.folder / "output" / "test")
     application = engines[engine].follow([item for item in every if item.is_bootstrap], repository)
     namespace = pods.Namespace(name=driver_node.NAMESPACE, plane=host.node.plane)
-    found = Followed(repository=repository, application=application, objects=objects, namespace=namespace)
+    found = Followed(
+        applied=every, repository=repository, application=application, objects=objects, namespace=namespace
+    )
     try:
         found.wait_until("the first sync", lambda: application.is_synced(repository.head()))
         found.wait_until("the driver", lambda: settings.versions(host.machine) == {VERSION})
@@ -156,7 +167,7 @@ def test_the_driver_leaves_the_host_when_its_policy_leaves_the_repository(
     followed: Followed, host: Host, namespace: pods.Namespace
 ) -> None:
     with holding(host, namespace) as holder:
-        commit = test_gitops.committed(followed.repository, "test", {"policies/cleans.yaml": None})
+        test_gitops.committed(followed.repository, "test", {"policies/cleans.yaml": None})
         followed.application.notice()
         followed.wait_until("the eviction", lambda: namespace.pod(holder) is None)
         before = settings.versions(host.machine)
@@ -166,4 +177,8 @@ def test_the_driver_leaves_the_host_when_its_policy_leaves_the_repository(
     assert before == {VERSION}
     assert record.read(host.machine.host).installed is None
     assert not host.machine.host.path(paths.CHANGING).exists()
-    followed.wait_until("a sync", lambda: followed.application.is_synced(commit))
+    assert followed.live("ServiceAccount", "RoleBinding", "Role", "DaemonSet") == {
+        "ServiceAccount kae-driver",
+        "RoleBinding kae-driver-cleans",
+        "Role kae-driver-cleans",
+    }
