@@ -196,6 +196,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "node-unknown": _warning("NFD has labelled every node."),
         "node-opted-out": _warning("A node of a policy has not opted out."),
         "node-without-policy": _warning("A node with KAE devices is assigned to a policy."),
+        "policy-matches-nothing": _warning("A policy with a nodeSelector matches a node of one of its clusters."),
         "node-untolerated": _warning("A policy tolerates the taints of its nodes."),
         "unsupported-os": _warning("The driver supports the node's operating system."),
         "unsupported-kernel": _warning("The driver supports the node's kernel."),

@@ -87,6 +87,11 @@ def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tupl
     return planned, (*on_policies, *check_nodes(planned)) if fleet.sound else on_policies
 
 
+def settle(fleet: definitions.Fleet, on_clusters: Mapping[str, Findings]) -> Findings:
+    """Return the findings on planned clusters, given by their names, without those that other clusters disprove."""
+    return tuple(fleet_checks.on_clusters(fleet, on_clusters))
+
+
 def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, Findings]:
     """Return the plan of a cluster, and the findings on its policies."""
     policies = assignment.in_cluster(fleet.policies, cluster.name)

@@ -83,3 +83,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """Return the question for a misspelt word: "Did you mean 'east'?"; empty where no known word is near."""
     near = nearest(word, known)
     return f"Did you mean '{near}'?" if near else ""
+
+
+def or_meant(word: object, known: Iterable[str]) -> str:
+    """Return the end of a sentence on an unknown word: "; did you mean 'east'?", or "." if no known word is near."""
+    near = nearest(word, known)
+    return f"; did you mean '{near}'?" if near else "."

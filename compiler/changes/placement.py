@@ -6,9 +6,9 @@ from typing import Any
 
 from compiler import devices
 from compiler.changes import deployed
-from compiler.fleet import selectors
+from compiler.fleet import selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import kernels, taints
+from compiler.planning import kernels
 
 
 @dataclass(frozen=True, slots=True)

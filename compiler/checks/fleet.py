@@ -1,11 +1,12 @@
 """Rules for the documents of several clusters together."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler import API_VERSION, names, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import definitions
+from compiler.fleet import assignment, definitions, selectors, unmatched
 from compiler.formats import documents
+from compiler.inventory import snapshot
 
 _MOST = 20
 """Clusters that a finding lists."""
@@ -50,16 +51,10 @@ def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
     return Diagnostic(
         code="cluster-undeclared",
         span=span,
-        message=f"No KAECluster declares cluster '{name}'{_meant(name, declared)}",
+        message=f"No KAECluster declares cluster '{name}'{wording.or_meant(name, declared)}",
         notes=("The defaults of its namespace, its GitOps engine and every other setting would apply.",),
         hint=f"Correct the name, delete the inventory, or write {document} to a file in {names.POLICIES}/.",
     )
-
-
-def _meant(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence about an unknown cluster: with the nearest name if there is one."""
-    near = wording.nearest(name, known)
-    return f"; did you mean '{near}'?" if near else "."
 
 
 def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
@@ -131,11 +126,51 @@ def unknown_clusters(policies: Iterable[definitions.Policy], clusters: Sequence[
                 code, message = "glob-unmatched", f"'{glob}' matches no cluster."
                 hint = "Correct it, or keep it for clusters that join later."
             else:
-                code, message = "cluster-unknown", f"There is no cluster '{glob}'{_meant(glob, clusters)}"
+                code, message = "cluster-unknown", f"There is no cluster '{glob}'{wording.or_meant(glob, clusters)}"
                 hint = "Correct the name, remove it, or add the cluster's KAECluster or inventory."
             yield Diagnostic(
                 code=code, span=policy.source.span(*path, index), message=message, notes=(known,), hint=hint
             )
+
+
+def on_clusters(fleet: definitions.Fleet, findings: Mapping[str, Sequence[Diagnostic]]) -> Iterator[Diagnostic]:
+    """Yield the findings on planned clusters, by their names; a policy matches a node of one of its clusters.
+
+    A policy may match nodes of a cluster that is not planned, or that has no inventory yet.
+    """
+    without = {
+        name: {finding.span for finding in own if finding.code == "policy-matches-nothing"}
+        for name, own in findings.items()
+    }
+    nowhere = {
+        selector_span(policy)
+        for policy in fleet.policies
+        if all(
+            selector_span(policy) in without.get(cluster.name, ())
+            for cluster in fleet.clusters
+            if assignment.holds_in(policy, cluster.name)
+        )
+    }
+    for own in findings.values():
+        yield from (one for one in own if one.code != "policy-matches-nothing" or one.span in nowhere)
+
+
+def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[snapshot.Node]) -> Iterator[Diagnostic]:
+    """The nodeSelector of a policy matches one of the nodes that are known."""
+    for policy in policies:
+        if policy.spec.nodeSelector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
+            yield Diagnostic(
+                code="policy-matches-nothing",
+                span=selector_span(policy),
+                message=f"Policy '{policy.name}' matches no node.",
+                notes=(unmatched.reason(policy.term, nodes),),
+                hint="Correct the nodeSelector or the labels, or keep the policy for nodes that join later.",
+            )
+
+
+def selector_span(policy: definitions.Policy) -> Span:
+    """Return the position of a policy's nodeSelector."""
+    return policy.source.key_span("spec", "nodeSelector")
 
 
 def _globs(policy: definitions.Policy) -> Iterator[tuple[documents.Path, int, str]]:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compiler import devices, wording
+from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import assignment, definitions, selectors
+from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, supported, taints
+from compiler.planning import plan, supported
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -22,6 +23,8 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     yield from rules_missing(planned)
     yield from unknown_nodes(decisions, span)
     yield from unassigned_nodes(decisions, span)
+    without = (division.policy for division in planned.divisions if not division.nodes)
+    yield from fleet_checks.unmatched_policies(without, planned.inventory.nodes)
     for division in planned.divisions:
         own = [decision for decision in decisions if decision.policy is division.policy]
         yield from opted_out(cluster, division.policy, own)

@@ -47,6 +47,7 @@ def _unchanged(call: compile_call.Call) -> int | None:
 
 def _compiled(call: compile_call.Call) -> int:
     """Read the documents that changed, compile their clusters, and return the exit code."""
+    from compiler import pipeline  # noqa: PLC0415 - only here is there something to compile
     from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
 
     current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
@@ -55,7 +56,7 @@ def _compiled(call: compile_call.Call) -> int:
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
     removed = [output_checks.removed_cluster(call.settings.output, name) for name in stale]
-    on_clusters = [finding for item in outcomes for finding in item.findings]
+    on_clusters = pipeline.settle(fleet, {item.name: item.findings for item in outcomes})
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
     removals = [*_removed_clusters(call, stale), *(removal for item in outcomes for removal in item.removals)]
     # A check has nothing to ask: the output that it compares with has been accepted.

@@ -8,9 +8,9 @@ from typing import Any
 from compiler import cli, devices, diagnostics, errors, pipeline, wording
 from compiler.cli import findings
 from compiler.commands import plan as plan_command
-from compiler.fleet import assignment, definitions, selectors
+from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, pools, taints
+from compiler.planning import plan, pools
 from compiler.project import load, project_file
 
 
@@ -19,7 +19,7 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, notes = load.read(project_file.of(arguments))
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*notes, *more])
+    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: more})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

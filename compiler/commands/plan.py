@@ -18,7 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, notes = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    found = diagnostics.merged([*notes, *(finding for _, findings_ in planned for finding in findings_)])
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
+    found = diagnostics.merged([*notes, *on_clusters])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
         return findings.exit_code(arguments, found)

@@ -35,14 +35,14 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, notes = load.read(project_file.of(arguments))
     cluster = _chosen(fleet, arguments.cluster)
     view, more = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*notes, *more])
+    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: more})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
     wanted = _wanted(fleet, view)
     asked = live.cluster(arguments)
     result, of_now = _Look(asked, wanted).taken(Path(project_file.of(arguments).output))
-    found = diagnostics.merged([*notes, *of_now])
+    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: of_now})])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, _age_s)
     findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler import devices, wording
-from compiler.fleet import assignment, definitions, selectors
+from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
-from compiler.planning import pools, supported, taints
+from compiler.planning import pools, supported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from itertools import product
 
 from compiler import devices
-from compiler.fleet import assignment, definitions, selectors
+from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
-from compiler.planning import images, kernels, overrides, taints
+from compiler.planning import images, kernels, overrides
 from compiler.planning import rollout_groups as grouping
 
 DIGITS = 8

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from compiler import names
-from compiler.fleet import selectors
+from compiler.fleet import selectors, taints
 from compiler.inventory import snapshot
 from compiler.kube import lease_objects
 from compiler.model import base
 from compiler.output import diff
-from compiler.planning import plan, taints
+from compiler.planning import plan
 from compiler.rendering import manifests
 from compiler.status import drift, live_objects, rollout
 

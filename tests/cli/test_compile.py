@@ -508,3 +508,21 @@ def test_nothing_is_said_of_nodes_that_a_file_which_cannot_be_read_may_govern(tm
     assert answer.code == 1
     assert "error[yaml-syntax]" in answer.err
     assert "node-without-policy" not in answer.err
+
+
+def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_unchanged(tmp_path: Path) -> None:
+    nodes = {name: fleet.listed(fleet.NODES[:1]) for name in ("inventory/east.json", "inventory/west.json")}
+    typo = fleet.POLICY.replace("[east]", "[east, west]").replace("pool: tls", "pool: tsl")
+    project.write(fleet.small(tmp_path), {"policies/tls.yaml": typo, **nodes})
+    first = project.kae(tmp_path, "compile")
+    project.write(tmp_path, {"inventory/west.json": fleet.listed(fleet.NODES[:2])})
+
+    again = project.kae(tmp_path, "compile")
+    project.write(tmp_path, {"inventory/west.json": nodes["inventory/west.json"].replace("tls", "tsl")})
+    served = project.kae(tmp_path, "compile")
+
+    for answer in (first, again):
+        assert answer.code == 0
+        assert answer.err.count("warning[policy-matches-nothing]: Policy 'tls' matches no node.") == 1
+        assert answer.err.count("note: No node has the label pool=tsl; did you mean 'tls'?") == 1
+    assert "policy-matches-nothing" not in served.err

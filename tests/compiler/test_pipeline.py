@@ -1,6 +1,7 @@
 """The order of the stages: what documents make up a fleet, and what each cluster of it comes to."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -195,3 +196,53 @@ def test_findings_about_nodes_stand_at_their_inventory_or_at_the_cluster() -> No
     (note,) = pipeline.plan_cluster(fleet, fleet.clusters[0])[1]
 
     assert (note.code, note.span.file) == ("node-unknown", "inventory/east.json")
+
+
+TYPO: dict[str, Any] = {"nodeSelector": {"matchLabels": {"pool": "tsl"}}}
+TLS = builders.kubernetes_node("a", builders.HPRE | {"pool": "tls"})
+TSL = builders.kubernetes_node("a", builders.HPRE | {"pool": "tsl"})
+
+
+def settled(*found: documents.Document, planned: Sequence[str] = ()) -> list[diagnostics.Diagnostic]:
+    """The findings on policies without nodes, of the planned clusters together."""
+    fleet, _ = pipeline.read(found, builders.judge())
+    on_clusters: dict[str, pipeline.Findings] = {
+        item.name: pipeline.plan_cluster(fleet, item)[1] for item in fleet.selected(planned)
+    }
+    findings = diagnostics.merged(pipeline.settle(fleet, on_clusters))
+    return [finding for finding in findings if finding.code == "policy-matches-nothing"]
+
+
+def test_a_policy_that_matches_no_node_anywhere_is_told_once() -> None:
+    (found,) = settled(policy(**TYPO), nodes(TLS), nodes(TLS, file="inventory/west.json"))
+
+    assert (found.message, found.severity) == ("Policy 'tls' matches no node.", "warning")
+    assert found.notes == ("No node has the label pool=tsl; did you mean 'tls'?",)
+
+
+def test_a_policy_without_a_node_beside_a_default_policy_is_told() -> None:
+    assert len(settled(policy(**TYPO), policy("others", default=True), nodes(TLS))) == 1
+
+
+def test_a_policy_may_serve_only_some_of_its_clusters() -> None:
+    found = policy(**TYPO), nodes(TLS), nodes(TSL, file="inventory/west.json")
+
+    assert settled(*found) == []
+    assert settled(*found, planned=["east"]) == []
+
+
+def test_a_cluster_that_is_not_planned_may_have_the_nodes_of_a_policy() -> None:
+    found = nodes(TLS), nodes(TLS, file="inventory/west.json")
+
+    assert settled(policy(**TYPO), *found, planned=["east"]) == []
+    assert len(settled(policy(clusters=["east"], **TYPO), *found, planned=["east"])) == 1
+
+
+@pytest.mark.parametrize("more", [[], [canonical("west", "inventory/west.json")]])
+def test_a_cluster_whose_nodes_are_not_known_may_have_those_of_a_policy(more: list[documents.Document]) -> None:
+    assert settled(policy(**TYPO), cluster(), cluster("west"), nodes(TLS), *more) == []
+
+
+@pytest.mark.parametrize("spec", [{}, {"default": True}, {"nodeSelector": {"matchLabels": {"pool": "tls"}}}])
+def test_a_policy_that_has_nodes_or_no_selector_is_sound(spec: dict[str, Any]) -> None:
+    assert settled(policy(**spec), nodes(TLS)) == []

@@ -48,6 +48,16 @@ def test_the_nearest_word_is_found_in_any_case(word: object, near: str | None) -
     assert wording.nearest(word, ["enabledHPRE", "enabledSEC"]) == near
 
 
+@pytest.mark.parametrize(("word", "near"), [("tsl", "tls"), ("wbe", "web"), ("zip", None)])
+def test_a_short_word_is_near_to_one_with_swapped_letters(word: str, near: str | None) -> None:
+    assert wording.nearest(word, ["web", "tls"]) == near
+
+
+def test_the_end_of_a_sentence_on_an_unknown_word_asks_for_the_nearest_one() -> None:
+    assert wording.or_meant("eats", ["east", "west"]) == "; did you mean 'east'?"
+    assert wording.or_meant("lab", ["east", "west"]) == "."
+
+
 @pytest.mark.parametrize(
     ("nodes", "text"),
     [

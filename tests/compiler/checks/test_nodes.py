@@ -47,7 +47,7 @@ def test_a_node_with_devices_has_a_policy_and_a_node_without_needs_none() -> Non
     policy = builders.selecting("tls", pool="tls")
     bare = builders.node("x86", machine=builders.profile({"feature.node.kubernetes.io/x": "1"}))
 
-    (diagnostic,) = found(policy, builders.node("kp920"), bare)
+    (diagnostic,) = found(policy, builders.node("kp920"), bare, builders.node("own", {"pool": "tls"}))
 
     assert diagnostic.code == "node-without-policy"
     assert "kp920" in diagnostic.message

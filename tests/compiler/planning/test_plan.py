@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from compiler.fleet import definitions
+from compiler.fleet import definitions, taints
 from compiler.inventory import snapshot
 from compiler.model import base
-from compiler.planning import plan, taints
+from compiler.planning import plan
 from tests import builders
 
 DRIVER_OUT = "openfuyao.com/kae.deploy.driver"
