@@ -103,5 +103,8 @@ def _forbidden(text: lines.Lines, match: re.Match[str]) -> diagnostics.Diagnosti
 
 def _empty(name: str) -> diagnostics.Diagnostic:
     return diagnostics.Diagnostic(
-        code="empty-file", span=diagnostics.Span(file=name), message="The file holds no document."
+        code="empty-file",
+        span=diagnostics.Span(file=name),
+        message="The file holds no document.",
+        hint="Write a document into it, or delete the file.",
     )

@@ -133,6 +133,7 @@ def _duplicates(where: lines.Lines, counts: _Oddities) -> Iterator[diagnostics.D
                     span=where.span(key_at),
                     message=f"The key {wording.quoted(str(step))} appears twice in its object.",
                     notes=(f"It first appears at {where.span(earlier)}.",),
+                    hint="Keep one of the two.",
                 )
             if text[at] in "[{" and len(search) < FINDINGS:
                 before = counts.duplicates
@@ -178,7 +179,7 @@ def _unpaired_surrogates(where: lines.Lines) -> Iterator[diagnostics.Diagnostic]
 _SYNTAX: tuple[tuple[str, str, str], ...] = (
     # The beginning of the scanner's message, then our message and hint.
     ("Extra data", "The file continues after its JSON value.", "Keep one value in a .json file."),
-    ("Unterminated string", "The string that opens here does not close.", ""),
+    ("Unterminated string", "The string that opens here does not close.", "Close it with '\"'."),
     ("Invalid control character", "A string cannot hold a raw tab.", "Write '\\t'."),
     ("Invalid \\", "A string holds an unknown escape.", "Write '\\\\' for a backslash."),
     ("Expecting property name", "A key in double quotes is missing here.", ""),
@@ -201,7 +202,7 @@ def _syntax(where: lines.Lines, error: json.JSONDecodeError) -> diagnostics.Diag
     elif position == start and not text.startswith(("{", "["), start):
         message, hint = "The file is not JSON.", "Name a YAML file .yaml."
     elif json_positions.after_space(text, position) == len(text):
-        message, hint = "The file ends before its JSON value does.", ""
+        message, hint = "The file ends before its JSON value does.", "Write it anew: its end is lost."
     elif error.msg.startswith("Invalid control") and text[position] in "\r\n":
         message, hint = "The string does not close on its line.", "Close it, or write '\\n' for a line break."
     elif text[position] in "/#":

@@ -171,8 +171,10 @@ class Reader:
         top.key, top.key_at = key, at
         if key in top.inside:
             top.key = _IGNORED
-            note = f"It first appears at {self.lines.span(top.inside[key][0])}."
-            self._report("duplicate-key", at, f"The key {wording.quoted(key)} appears twice in its mapping.", note)
+            note, hint = f"It first appears at {self.lines.span(top.inside[key][0])}.", "Keep one of the two."
+            self._report(
+                "duplicate-key", at, f"The key {wording.quoted(key)} appears twice in its mapping.", note, hint
+            )
 
     def _start(self, event: Any, data: Any) -> None:
         at = event.start_mark.index
@@ -228,7 +230,10 @@ class Reader:
         at, name = event.start_mark.index, event.anchor
         value = self.anchors.get(name)
         if value is None:
-            self._report("yaml-syntax", at, f"The alias {wording.quoted('*' + name)} has no anchor before it.")
+            hint = "Put a value that begins with '*' in quotes, or name an anchor of this document."
+            self._report(
+                "yaml-syntax", at, f"The alias {wording.quoted('*' + name)} has no anchor before it.", hint=hint
+            )
             raise _StopError
         if isinstance(value, _Open):
             message = f"The alias {wording.quoted('*' + name)} appears inside the value that it repeats."

@@ -28,8 +28,11 @@ _SYNTAX: dict[str, tuple[str, str]] = {
     ),
     "mapping keys are not allowed in this context": ("A key is not allowed here.", _QUOTE),
     "could not find expected ':'": ("The line before is not a key with its ':'.", "Check its indentation."),
-    "found unexpected end of stream": ("The quotes that open here do not close.", ""),
-    "found unexpected document indicator": ("The quotes that open here do not close in their document.", ""),
+    "found unexpected end of stream": ("The quotes that open here do not close.", "Close them where the value ends."),
+    "found unexpected document indicator": (
+        "The quotes that open here do not close in their document.",
+        "Close them where the value ends.",
+    ),
     "found unknown escape character": (
         "Double quotes hold an unknown escape.",
         "Write '\\\\' for a backslash, or use single quotes.",
