@@ -43,6 +43,9 @@ POOL_LABEL = "device.openfuyao.com/pool"
 RESERVED_LABELS = (APP_LABEL, POLICY_LABEL, POOL_LABEL)
 """The labels by which DaemonSets select their pods; templates/ sets them."""
 
+CONFIG = "device.openfuyao.com/config"
+"""The annotation of a pod template that holds the program's config."""
+
 BOOTSTRAP = "bootstrap"
 """The component that a person applies by hand, perhaps to another cluster; kustomize does not list it."""
 

@@ -4,6 +4,7 @@ Output may have been edited by hand, or hold the marks of a merge conflict: what
 out, and the record in index.json still says that it was there.
 """
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +26,8 @@ class DaemonSet:
     image: str
     terms: tuple[selectors.Term, ...]
     tolerations: tuple[base.Toleration, ...]
+    cleans_up: bool
+    """True when its installers remove the driver once it is deleted (driver.enabledCleanup)."""
 
     @property
     def selection(self) -> tuple[object, ...]:
@@ -88,11 +91,12 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
     return Deployed(index=index, objects=found)
 
 
-def is_protected(data: Object) -> bool:
-    """Return whether a GitOps engine leaves an object in the cluster when the output no longer has it."""
+def protector(data: Object) -> str | None:
+    """Return the GitOps engine that leaves an object in the cluster when the output no longer has it."""
     annotations = data.get("metadata", {}).get("annotations") or {}
-    options = str(annotations.get(names.SYNC_OPTIONS, "")).split(",")
-    return "Prune=false" in options or annotations.get(names.FLUX_PRUNE) == "disabled"
+    if "Prune=false" in str(annotations.get(names.SYNC_OPTIONS, "")).split(","):
+        return "argocd"
+    return "flux" if annotations.get(names.FLUX_PRUNE) == "disabled" else None
 
 
 def _parsed(content: bytes, path: str) -> Any:
@@ -106,12 +110,14 @@ def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet | None
     """Return an object as a DaemonSet; None if a person has edited it to another shape."""
     try:
         pod = data["spec"]["template"]["spec"]
+        config = json.loads(data["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
         affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         return DaemonSet(
             workload=workload,
             image=pod["containers"][0]["image"],
             terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
             tolerations=tuple(base.Toleration.model_validate(item) for item in pod.get("tolerations", ())),
+            cleans_up=config.get("enabledCleanup") is True,
         )
     except (KeyError, IndexError, TypeError, ValueError):
         return None

@@ -113,12 +113,19 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
                 yield Thaw(policy=frozen.policy, group=frozen.group, node=name, known=name in known, image=image)
 
 
-def unprotected(before: deployed.Deployed, after: deployed.Deployed) -> tuple[str, ...]:
-    """Return the paths of the objects that lose their protection from pruning."""
+def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str) -> tuple[str, ...]:
+    """Return the paths of the objects that lose their protection from pruning.
+
+    The rights of the driver are protected for the policies with enabledCleanup. While the `engine` stays, they lose it
+    with the last of these, and that policy is asked for by itself.
+    """
     return tuple(
         path
         for path, data in sorted(after.objects.items())
-        if not deployed.is_protected(data) and path in before.objects and deployed.is_protected(before.objects[path])
+        if (earlier := before.objects.get(path))
+        and deployed.protector(earlier) is not None
+        and deployed.protector(data) is None
+        and not (path.startswith(("driver/", "guard/")) and deployed.protector(earlier) == engine)
     )
 
 

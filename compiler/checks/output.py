@@ -37,8 +37,11 @@ def changes(change: Change) -> Iterator[Diagnostic]:
             yield left_out(change, loss)
         if loss.removed:
             yield uninstalled(change, loss)
-    inherited = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
-    before = (item for item in change.before.index.workloads if item.policy not in inherited)
+    told = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
+    for policy in change.before.policies("driver"):
+        if any(item.cleans_up for item in change.before.daemon_sets("driver", policy)):
+            told.add(policy)  # Its installers leave no driver behind.
+    before = (item for item in change.before.index.workloads if item.policy not in told)
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
 
@@ -105,7 +108,7 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
 
 def dropped_protection(change: Change) -> Iterator[Removal]:
     """An object that a GitOps engine must not delete stays marked so."""
-    paths = losses.unprotected(change.before, change.after)
+    paths = losses.unprotected(change.before, change.after, change.planned.cluster.spec.gitops.engine)
     if paths:
         scope = f"drops-protection:{change.cluster}"
         names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)

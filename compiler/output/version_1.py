@@ -4,12 +4,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from compiler import names
 from compiler.formats import yaml_text
 from compiler.output import index_file
-
-_CONFIG = "device.openfuyao.com/config"
-"""The annotation of a pod template that holds the program's config."""
-
 
 def is_workload(path: str) -> bool:
     """Return whether a recorded path is that of a DaemonSet of the driver or of the device plugin."""
@@ -21,7 +18,7 @@ def workloads(contents: Mapping[str, bytes]) -> Iterator[index_file.Workload]:
     for path, content in contents.items():
         try:
             daemon_set: Any = yaml_text.single(content.decode(), path)
-            config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][_CONFIG])
+            config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
             component = path.partition("/")[0]
             stated = {field: config[field] if component == "driver" else None for field in ("pool", "state")}
             fields = {"file": path, "component": component, "policy": config["policy"], **stated}

@@ -268,7 +268,9 @@ def test_driver_enabled__false_leaves_a_driver_that_is_installed_already_alone()
 def test_driver_enabledcleanup__true_tells_the_installer_to_clean_up_and_gives_it_time() -> None:
     objects = compiled({"driver.enabledCleanup": True})
 
-    assert changed(objects) == {DRIVER}
+    # Its rights outlive the policy, so it has a Role of its own.
+    rights = {f"driver/{kind}-kae-driver{policy}.yaml" for kind in ("role", "rolebinding") for policy in ("", "-kae")}
+    assert changed(objects) == {DRIVER, *rights}
     assert config(objects[DRIVER])["enabledCleanup"] is True
     grace, before = (
         found[DRIVER]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] for found in (objects, usual())
