@@ -175,6 +175,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "import-dropped": _warning("Every option of the KAE Operator has an equivalent in KAE."),
         "import-differs": _warning("Every option of the KAE Operator has the same meaning in KAE."),
         # Facts about the world.
+        "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),
         "mutable-tag": _warning("An image is pinned by a version or a digest."),
         "no-cluster": _warning("There is a cluster for every policy."),
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),

@@ -22,6 +22,13 @@ _A_KERNEL = "5.10.0-1.oe2203.aarch64"
 
 _NOUNS: Mapping[str, str] = MappingProxyType({"driver": "driver", "devicePlugin": "device plugin"})
 
+_MODULES: Mapping[str, str] = MappingProxyType({"driver": "installer", "device plugin": "device_plugin"})
+"""The program of each component."""
+
+_OPERATOR = "kae-operator"
+_OPERATORS = frozenset(f"cr.openfuyao.cn/openfuyao/{name}" for name in ("kae-driver-installer", "kae-device-plugin"))
+"""The images of the KAE Operator, and where it publishes those of its components."""
+
 Paths = Mapping[str, documents.Path]
 """The path of each part of an image reference."""
 
@@ -50,8 +57,28 @@ def _image(source: documents.Document, component: base.Component, paths: Paths, 
         )
     elif not _is_reference(reference):
         yield _malformed(source, paths[_misspelt(component)], reference, f"The {noun}'s image")
-    elif images.tag(reference) == "latest":
-        yield mutable_tag(source, paths["image" if is_whole else "version"], reference, f"the {noun}'s image")
+    else:
+        if images.tag(reference) == "latest":
+            yield mutable_tag(source, paths["image" if is_whole else "version"], reference, f"the {noun}'s image")
+        yield from _of_operator(source, paths["image" if is_whole else "repository"], reference, noun)
+
+
+def _of_operator(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:
+    """No component has an image of the KAE Operator, which the manifests cannot start.
+
+    The operator's images have the default names of this project's: its guide, table 1. So only a document that writes
+    the registry out, as `kae import` does, means the operator's.
+    """
+    name = images.name(reference)
+    if name.rpartition("/")[2] == _OPERATOR or (name in _OPERATORS and source.has(path)):
+        yield Diagnostic(
+            code="operator-image",
+            span=source.setting_span(*path),
+            message=f"'{reference}', the {noun}'s image, is the KAE Operator's own.",
+            notes=(f"It does not hold `python -m {_MODULES[noun]}`, which the manifests start.",),
+            hint=f"Build this project's images with `make images`, push them, and set {wording.dotted(path[1:])} to "
+            "theirs.",
+        )
 
 
 def of_setting(source: documents.Document, path: documents.Path, reference: str, noun: str) -> Iterator[Diagnostic]:

@@ -22,6 +22,9 @@ _SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
 """The comment that names the schema for editors, by its path in a repository that `kae init` made."""
 
 
+_COMPONENTS = ("driver", "devicePlugin")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
     """The names that the source does not state, or that replace those of the source."""
@@ -91,13 +94,14 @@ def translated(read: Sequence[documents.Document], names: Names, judge: schema.J
     source = operator_source.of(read)
     if isinstance(source, diagnostics.Diagnostic):
         return (), [source]
-    steps = [*_named(source, names), *_walk(source, source.root, source.options)]
+    # What the source states replaces the registries.
+    steps = [*_named(source, names), *_registries(source), *_walk(source, source.root, source.options)]
     notes = [step for step in steps if isinstance(step, diagnostics.Diagnostic)]
     carried = [step for step in steps if isinstance(step, _Carried)]
     for_policy, for_cluster = (_imported(source, kind, carried) for kind in _KINDS)
     notes.extend(chain(_faults(for_policy, judge), _faults(for_cluster, judge)))
     if diagnostics.has_errors(notes):
-        return (), notes
+        return (), [note for note in notes if note.code != "operator-image"]
     objects = (_policy(parse.policy_of(for_policy.document)), _cluster(parse.cluster_of(for_cluster.document)))
     return objects, notes
 
@@ -123,6 +127,13 @@ def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
     origin, namespace = with_origin(names.namespace, "namespace")
     if namespace is not None:
         yield _Carried("KAECluster", ("spec", "namespace"), origin, namespace)
+
+
+def _registries(source: operator_source.Source) -> Iterator[_Carried]:
+    """Yield the operator's registry for each component: it holds other images than those of the same names here."""
+    for name in _COMPONENTS:
+        origin = (*source.root, name) if name in source.options else source.root
+        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, base.REPOSITORY)
 
 
 def _walk(source: operator_source.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:
@@ -206,24 +217,25 @@ def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
 
 
 def _faults(imported: _Imported, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
-    """Return the mistakes of a document, with the option names and positions of its source."""
+    """Return the mistakes of a document and the operator's images, with the names and positions of its source."""
     kind, findings = judge.judge(imported.document)
     if not findings and kind == "KAEPolicy":
         findings = list(policy_checks.findings(parse.policy_of(imported.document)))
     elif not findings:
         findings = list(cluster_checks.findings(parse.cluster_of(imported.document)))
-    # Warnings come again with every compile.
-    return [imported.origins.reworded(fault) for fault in findings if fault.severity == "error"]
+    # Other warnings come with every compile.
+    told = (fault for fault in findings if fault.severity == "error" or fault.code == "operator-image")
+    return [imported.origins.reworded(fault) for fault in told]
 
 
 def _policy(parsed: definitions.Policy) -> dict[str, Any]:
-    """Return the fields that differ from the defaults, the device kinds, and the versions, which should be pinned."""
+    """Return the fields that differ from the defaults, the device kinds, and the images, which should be replaced."""
     data = _changed(parsed.spec, policy.KAEPolicySpec())
     data["operator"] = parsed.spec.operator.model_dump(mode="json")
-    for name in ("driver", "devicePlugin"):
+    for name in _COMPONENTS:
         component: base.Component = getattr(parsed.spec, name)
         if component.enabled:
-            data[name] = {"version": component.version, **data.get(name, {})}
+            data[name] = {"repository": component.repository, "version": component.version, **data.get(name, {})}
     return _written("KAEPolicy", parsed.name, data)
 
 

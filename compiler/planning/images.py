@@ -36,3 +36,9 @@ def tag(image: str) -> str | None:
         return None
     _, separator, version = image.rpartition("/")[2].rpartition(":")
     return version if separator else "latest"
+
+
+def name(image: str) -> str:
+    """Return an image without tag and digest."""
+    folder, slash, last = image.partition("@")[0].rpartition("/")
+    return folder + slash + last.partition(":")[0]

@@ -47,6 +47,42 @@ def test_parts_of_an_image_name_one_that_is_pinned(name: str, part: dict[str, An
     assert codes(name, **part) == code
 
 
+OPERATOR = "cr.openfuyao.cn/openfuyao"
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [
+        ({"repository": OPERATOR}, f"repository: {OPERATOR}"),
+        ({"repository": f"{OPERATOR}/"}, f"repository: {OPERATOR}/"),
+        ({"repository": OPERATOR, "version": SHA}, f"repository: {OPERATOR}"),
+        (
+            {"repository": "", "version": "", "image": f"{OPERATOR}/kae-driver-installer:v0.1"},
+            f"image: {OPERATOR}/kae-driver-installer:v0.1",
+        ),
+        ({"repository": "r.test/x", "image": "kae-operator"}, "repository: r.test/x"),
+    ],
+)
+def test_an_image_of_the_operator_is_told_where_it_is_written(part: dict[str, Any], shown: str) -> None:
+    (diagnostic,) = found(**part)
+
+    assert (diagnostic.code, diagnostic.span.text.strip()) == ("operator-image", shown)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {},
+        {"repository": "r.test/x"},
+        {"repository": f"{OPERATOR}/own"},
+        {"repository": OPERATOR, "image": "own"},
+        {"repository": "", "version": "", "image": "r.test:5000/kae-driver-installer:1"},
+    ],
+)
+def test_an_image_that_is_not_the_operators_is_sound(part: dict[str, Any]) -> None:
+    assert codes(**part) == []
+
+
 def test_an_image_that_is_not_used_is_not_judged() -> None:
     assert codes(enabled=False, version="latest") == []
 

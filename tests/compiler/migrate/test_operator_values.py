@@ -15,11 +15,19 @@ from compiler.project import package_data
 
 JUDGE = schema.Judge(package_data.schemas())
 NAMES = operator_values.Names(cluster="east")
+REGISTRY = "cr.openfuyao.cn/openfuyao"
+"""Where the operator publishes its images."""
 
 Found = list[diagnostics.Diagnostic]
 
 
 def translated(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
+    """Return the documents that a file's text is translated to, and the findings but for the operator's images."""
+    objects, found = with_images(text, names)
+    return objects, [finding for finding in found if finding.code != "operator-image"]
+
+
+def with_images(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents and findings that a file's text is translated to."""
     read, found = decode.decode("values.yaml", text.encode())
     assert found == []
@@ -54,8 +62,8 @@ def test_values_that_say_nothing_become_the_smallest_documents_that_somebody_wan
     assert policy["spec"] == {
         "clusters": ["east"],
         "operator": {"enabledHPRE": True, "enabledSEC": False, "enabledZIP": False},
-        "driver": {"version": "latest"},
-        "devicePlugin": {"version": "latest"},
+        "driver": {"repository": REGISTRY, "version": "latest"},
+        "devicePlugin": {"repository": REGISTRY, "version": "latest"},
     }
     assert cluster["metadata"] == {"name": "east"}
     assert cluster["spec"] == {"nfd": {"enabled": True}}
@@ -64,7 +72,33 @@ def test_values_that_say_nothing_become_the_smallest_documents_that_somebody_wan
 def test_what_equals_a_default_is_not_written() -> None:
     policy, _ = documents_of("driver: {pullPolicy: IfNotPresent, enabledCleanup: false, image: other}")
 
-    assert policy["spec"]["driver"] == {"version": "latest", "image": "other"}
+    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "latest", "image": "other"}
+
+
+def images_of_operator(text: str) -> list[tuple[int, str]]:
+    """The line and the image of each finding on an image of the operator."""
+    _, found = with_images(text)
+    own = diagnostics.merged(finding for finding in found if finding.code == "operator-image")
+    return [(finding.span.line, finding.message.split("'")[1].removeprefix(f"{REGISTRY}/")) for finding in own]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{}", [(1, "kae-device-plugin:latest"), (1, "kae-driver-installer:latest")]),
+        ("devicePlugin: {enabled: false}\ndriver:\n  version: v2\n", [(3, "kae-driver-installer:v2")]),
+        (
+            f"devicePlugin: {{enabled: false}}\ndriver:\n  version: v2\n  repository: {REGISTRY}\n",
+            [(4, "kae-driver-installer:v2")],
+        ),
+        ("devicePlugin: {enabled: false}\ndriver: {repository: example.com/own}\n", []),
+        ("devicePlugin: {enabled: false}\ndriver: {image: own}\n", []),
+        ("devicePlugin: {enabled: false}\ndriver: {enabled: false}\n", []),
+        ("driver: {version: 1}\n", []),
+    ],
+)
+def test_an_image_of_the_operator_is_told_unless_the_values_are_wrong(text: str, found: list[tuple[int, str]]) -> None:
+    assert images_of_operator(text) == found
 
 
 def test_a_component_that_is_off_has_no_version_to_pin() -> None:
@@ -102,7 +136,7 @@ def test_a_list_of_one_is_that_one(kind: str) -> None:
 
     policy, _ = documents_of(text)
 
-    assert policy["spec"]["driver"] == {"version": "v2"}
+    assert policy["spec"]["driver"] == {"repository": REGISTRY, "version": "v2"}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +202,7 @@ def test_what_no_table_lists_is_not_carried_over_and_the_reason_fits(text: str, 
 def test_an_option_without_a_value_leaves_the_default_and_says_so() -> None:
     objects, (found,) = translated("driver:\n  version:\n")
 
-    assert objects[0]["spec"]["driver"] == {"version": "latest"}
+    assert objects[0]["spec"]["driver"] == {"repository": REGISTRY, "version": "latest"}
     assert "the default holds" in found.notes[0]
 
 

@@ -74,3 +74,8 @@ def test_an_image_is_mirrored_once() -> None:
 )
 def test_the_tag_is_what_the_registry_would_be_asked_for(image: str, tag: str | None) -> None:
     assert images.tag(image) == tag
+
+
+@pytest.mark.parametrize("end", ["", ":1.0", f"@{DIGEST}", f":1.0@{DIGEST}"])
+def test_a_name_has_no_tag_and_no_digest(end: str) -> None:
+    assert images.name(f"r.test:5000/a/kae{end}") == "r.test:5000/a/kae"
