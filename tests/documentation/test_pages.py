@@ -1,6 +1,7 @@
 """The documents say what holds: commands parse, links lead somewhere, excerpts are real, tables are in step."""
 
 import argparse
+import json
 import re
 import shlex
 import tomllib
@@ -183,6 +184,21 @@ def test_the_finding_that_is_shown_is_one_of_the_example() -> None:
     answer = project.kae(ROOT, "plan")
 
     assert shown in answer.err
+
+
+@pytest.mark.parametrize(
+    "command", ["compile --check", "plan", "explain east/kp920-rack1-01", "preflight --kernel 6.6.0-1.aarch64"]
+)
+def test_every_field_of_an_answer_is_named(command: str) -> None:
+    words = command.split()
+    answer = json.loads(project.kae(ROOT, *words, "-o", "json").out)
+    row = re.search(rf"^\| {words[0]} \| (.*) \|$", text_of(ROOT / "docs/operations.md"), re.MULTILINE)
+    clusters = answer.get("clusters", [])
+
+    fields = answer.keys() - {"version", "diagnostics"} | {field for cluster in clusters for field in cluster}
+
+    assert row
+    assert {field for field in fields if f"`{field}`" not in row[1]} == set()
 
 
 def test_each_row_of_table_1_says_where_the_option_goes() -> None:
