@@ -108,7 +108,7 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
         for name in sorted(members):
             image = images.get(name)
             # Without a readable DaemonSet only the lists of names are left to compare.
-            is_lost = name not in listed if name not in judged else name in served and served[name].image != image
+            is_lost = name not in listed if name not in judged else name in served and _moves(served[name].image, image)
             if is_lost:
                 yield Thaw(policy=frozen.policy, group=frozen.group, node=name, known=name in known, image=image)
 
@@ -127,6 +127,15 @@ def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str
         and deployed.protector(data) is None
         and not (path.startswith(("driver/", "guard/")) and deployed.protector(earlier) == engine)
     )
+
+
+def _moves(before: str, after: str | None) -> bool:
+    """Return whether a driver changes its version: a mirror or another registry changes none."""
+    return after is None or _version(before) != _version(after)
+
+
+def _version(image: str) -> str:
+    return image.rpartition("/")[2].partition(":")[2]
 
 
 def _serving(planned: plan.Plan, component: Component) -> dict[str, str]:

@@ -172,6 +172,15 @@ def test_a_frozen_entry_of_names_keeps_its_nodes_whatever_the_inventory_says(tmp
     assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
 
 
+def test_a_mirror_thaws_no_frozen_node(folder: Path) -> None:
+    mirrors = "  images:\n    mirrors:\n      - {from: cr.openfuyao.cn, to: registry.example.com}\n"
+    edited("east", f"{removals.EAST}{mirrors}")(folder)
+
+    answer = compiling(folder)
+
+    assert (answer.code, "thaws-nodes" in answer.err) == (0, False)
+
+
 def test_a_renamed_policy_hands_its_nodes_on(folder: Path, snapshot: SnapshotAssertion) -> None:
     deleted("tls")(folder)
     edited("kunpeng", removals.TLS.replace("name: tls", "name: kunpeng"))(folder)

@@ -1,0 +1,279 @@
+"""Random edits of a fleet's files: mistakes, and what people do every day."""
+
+import copy
+import random
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.property.walk import files
+
+Edit = Callable[[random.Random, Path], bool]
+"""Edits a folder at random; False where it found nothing to edit."""
+
+_WORDS = re.compile(r"(?:name: |pool: |zone: |values: \[|clusters: \[|nodes: \[)\"?\*?([a-z0-9-]{2,})")
+_SUFFIXES = (".YAML", ".yml", ".yaml~", ".bak")
+
+
+def _delete(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.documents(folder))
+    if path:
+        path.unlink()
+    return path is not None
+
+
+def _rename(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.documents(folder))
+    if path:
+        stem = draw.choice((path.stem, path.stem, f"{path.stem}-2"))
+        path.rename(path.with_name(stem + draw.choice((path.suffix, *_SUFFIXES))))
+    return path is not None
+
+
+def _empty(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.documents(folder))
+    if path:
+        path.write_text("")
+    return path is not None
+
+
+def _truncate(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.documents(folder))
+    if path:
+        lines = path.read_text().splitlines(keepends=True)
+        path.write_text("".join(lines[: draw.randrange(len(lines) + 1)]))
+    return path is not None
+
+
+def _typo(draw: random.Random, folder: Path) -> bool:
+    """Swap two characters of a name, of a selector's value or of a list of clusters."""
+    path = files.one(draw, sorted(folder.glob("policies/**/*.yaml")))
+    found = list(_WORDS.finditer(path.read_text())) if path else []
+    if not path or not found:
+        return False
+    start, end = draw.choice(found).span(1)
+    at = draw.randrange(start, end - 1)
+    text = path.read_text()
+    path.write_text(text[:at] + text[at + 1] + text[at] + text[at + 2 :])
+    return True
+
+
+def _relabel(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        key = draw.choice(("pool", "pool", "topology.kubernetes.io/zone"))
+        value = draw.choice(("tls", "storage", "vm", "other", None))
+        for node in files.some(draw, nodes):
+            node["metadata"]["labels"].pop(key, None)
+            node["metadata"]["labels"] |= {key: value} if value else {}
+
+    return files.nodes(draw, folder, edit)
+
+
+def _opt_out(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        for node in files.some(draw, nodes):
+            node["metadata"]["labels"][f"openfuyao.com/kae.deploy.{draw.choice(('driver', 'device-plugin'))}"] = "false"
+
+    return files.nodes(draw, folder, edit)
+
+
+def _taint(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        taint = {"key": "dedicated", "value": draw.choice(("tls", "db")), "effect": "NoSchedule"}
+        for node in files.some(draw, nodes):
+            node.setdefault("spec", {})["taints"] = [taint]
+
+    return files.nodes(draw, folder, edit)
+
+
+def _lose_nodes(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        for node in files.some(draw, nodes):
+            nodes.remove(node)
+
+    return files.nodes(draw, folder, edit)
+
+
+def _boot_kernel(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        kernel = draw.choice(("5.10.0-216.0.0.115.oe2203sp4.aarch64", "6.6.0-28.0.0.34.oe2403.aarch64", "6.12.0-1"))
+        for node in files.some(draw, nodes):
+            node["status"]["nodeInfo"]["kernelVersion"] = kernel
+
+    return files.nodes(draw, folder, edit)
+
+
+def _narrow(draw: random.Random, folder: Path) -> bool:
+    """Take single nodes, or a rack, from a policy."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        zones = draw.sample(("rack1", "rack2", "w1", "w2", "w3"), draw.choice((1, 1, 2)))
+        names = [f"kp920-{draw.choice(('rack1', 'rack2', 'w1', 'w2', 'w3'))}-0{draw.randrange(1, 9)}" for _ in range(3)]
+        zone = {"key": "topology.kubernetes.io/zone", "operator": "NotIn", "values": zones}
+        host = {"key": "kubernetes.io/hostname", "operator": "NotIn", "values": names}
+        selector = spec.setdefault("nodeSelector", {})
+        selector["matchExpressions"] = [*selector.get("matchExpressions", ()), draw.choice((zone, host, host))]
+
+    return files.policy(draw, folder, edit)
+
+
+def _switch_off(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        match draw.randrange(6):
+            case 0:
+                spec.setdefault("driver", {})["enabled"] = False
+            case 1:
+                spec.setdefault("devicePlugin", {})["enabled"] = False
+            case 2:
+                spec["operator"] = {"enabledHPRE": False, "enabledZIP": True}
+            case 3:
+                spec.setdefault("driver", {})["state"] = "Absent"
+            case 4:
+                spec.get("daemonSets", {}).pop("tolerations", None)
+            case _:
+                spec["clusters"] = [draw.choice(("east", "west", "lab"))]
+
+    return files.policy(draw, folder, edit)
+
+
+def _kernel_mapping(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        mappings = spec.get("driver", {}).get("kernelMappings")
+        if mappings:
+            mappings[-1]["regexp"] = draw.choice((r"\.oe2503\.", r"^6\.", "oe2403$"))
+
+    return files.policy(draw, folder, edit)
+
+
+def _thaw(draw: random.Random, folder: Path) -> bool:
+    """Edit a frozen entry, or drop it, as a person does."""
+
+    def edit(spec: dict[str, Any]) -> None:
+        frozen = spec.get("driver", {}).get("rollout", {}).get("frozen")
+        if frozen and draw.random() < 0.5:
+            frozen[0] = {"name": frozen[0]["name"], "nodes": ["kp920-w3-04"], "version": "2.1.0"}
+        elif frozen:
+            del spec["driver"]["rollout"]["frozen"]
+
+    return files.policy(draw, folder, edit)
+
+
+def _change_cluster(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        match draw.randrange(5):
+            case 0:
+                spec["namespace"] = draw.choice(("kae-prod", "kae-operator"))
+            case 1:
+                spec.pop("gitops", None)
+            case 2:
+                spec["nfd"] = {"enabled": False, "nodefeaturerules": draw.choice((True, False))}
+            case 3:
+                spec["kubernetesVersion"] = "1.30"
+            case _:
+                spec.pop("psa", None)
+
+    return files.cluster(draw, folder, edit)
+
+
+def _comment(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, sorted(folder.glob("policies/**/*.yaml")))
+    if path:
+        path.write_text(f"{path.read_text()}# Reviewed on day {draw.randrange(1000)}.\n")
+    return path is not None
+
+
+def _reorder(draw: random.Random, folder: Path) -> bool:
+    if draw.random() < 0.5:
+        return files.nodes(draw, folder, lambda nodes: nodes.reverse())
+    return files.policy(draw, folder, lambda spec: [spec.update({key: spec.pop(key)}) for key in sorted(spec)])
+
+
+def _move_file(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.policies(folder))
+    if path:
+        path.rename(path.with_name(f"{path.stem}-{draw.randrange(1000)}.yaml"))
+    return path is not None
+
+
+def _join(draw: random.Random, folder: Path) -> bool:
+    def edit(nodes: list[dict[str, Any]]) -> None:
+        for node in draw.sample(nodes, min(3, len(nodes))):
+            name = f"{node['metadata']['name']}-{draw.randrange(10000)}"
+            twin = copy.deepcopy(node)
+            twin["metadata"]["name"] = twin["metadata"]["labels"]["kubernetes.io/hostname"] = name
+            nodes.append(twin)
+
+    return files.nodes(draw, folder, edit)
+
+
+def _bump(draw: random.Random, folder: Path) -> bool:
+    def edit(spec: dict[str, Any]) -> None:
+        component = draw.choice(("driver", "devicePlugin"))
+        spec.setdefault(component, {})["version"] = f"2.{draw.randrange(10)}.{draw.randrange(10)}"
+
+    return files.policy(draw, folder, edit)
+
+
+def _mirror(draw: random.Random, folder: Path) -> bool:
+    mirror = {"from": "cr.openfuyao.cn/openfuyao", "to": f"registry-{draw.randrange(9)}.example.com/openfuyao"}
+    return files.cluster(draw, folder, lambda spec: spec.update(images={"mirrors": [mirror]}))
+
+
+def _new_policy(draw: random.Random, folder: Path) -> bool:
+    name = f"new-{draw.randrange(1000)}"
+    spec = {
+        "nodeSelector": {"matchLabels": {"pool": name}},
+        "driver": {"version": "2.2.0"},
+        "devicePlugin": {"version": "1.4.1"},
+    }
+    data = {
+        "apiVersion": "device.openfuyao.com/v1alpha1",
+        "kind": "KAEPolicy",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+    (folder / f"policies/{name}.yaml").write_text(yaml.safe_dump(data))
+    return True
+
+
+def _wave(draw: random.Random, folder: Path) -> bool:
+    wave = {"name": f"wave-{draw.randrange(100)}", "percent": 10, "version": "2.9.0"}
+
+    def edit(spec: dict[str, Any]) -> None:
+        waves = spec.setdefault("driver", {}).setdefault("rollout", {}).setdefault("waves", [])
+        waves[:] = [one for one in waves if "clusters" in one] + [wave]
+
+    return files.policy(draw, folder, edit)
+
+
+MISTAKES: Mapping[str, Edit] = {
+    "delete a file": _delete,
+    "rename a file": _rename,
+    "mistype a word": _typo,
+    "empty a file": _empty,
+    "truncate a file": _truncate,
+    "relabel nodes": _relabel,
+    "opt nodes out": _opt_out,
+    "taint nodes": _taint,
+    "lose nodes": _lose_nodes,
+    "boot a kernel": _boot_kernel,
+    "narrow a selector": _narrow,
+    "switch something off": _switch_off,
+    "change a mapping": _kernel_mapping,
+    "edit a frozen entry": _thaw,
+    "change a cluster": _change_cluster,
+}
+HARMLESS: Mapping[str, Edit] = {
+    "comment": _comment,
+    "reorder": _reorder,
+    "move a policy to another file": _move_file,
+    "add nodes": _join,
+    "change a version": _bump,
+    "change a mirror": _mirror,
+    "add a policy": _new_policy,
+    "add a wave": _wave,
+}
+"""Edits that take nothing away, so no removal may be said of them."""

@@ -1,0 +1,236 @@
+"""A walk: edits in a folder, each compiled against the output of the last accepted state, and judged."""
+
+import json
+import random
+import re
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests import project
+from tests.property import matcher
+from tests.property.walk import edits, judge
+
+ROOT = Path(__file__).parents[3]
+_BEHIND = ("thaws-nodes", "removes-drivers", "removes-device-plugins", "moves-namespace", "drops-protection")
+LENGTH = 25
+"""Edits from the example fleet on; then the next walk begins."""
+
+_SCOPE = re.compile(r"kae compile --accept ([^`]+)`")
+
+
+@dataclass(kw_only=True)
+class Result:
+    """The counts of a walk, and where compiler and judge disagree."""
+
+    seed: int
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By sort of edit and outcome."""
+    misses: list[str] = field(default_factory=list)
+    alarms: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What a compile says."""
+
+    code: int
+    removals: frozenset[str]
+    """The scopes that are refused."""
+    faults: bool
+    """True where documents have errors."""
+    text: str
+
+
+def walk(chosen: tuple[int, int]) -> Result:
+    """Walk from a seed for a number of edits, in a temporary folder in memory if there is one."""
+    memory = Path("/dev/shm")  # noqa: S108 - in it, each walk has a folder of its own
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        return walked(*chosen, Path(folder))
+
+
+def walked(seed: int, length: int, folder: Path) -> Result:
+    """Walk through an empty folder."""
+    draw = random.Random(seed)  # noqa: S311 - walks are drawn again from their seed
+    prepared(draw, folder)
+    result = Result(seed=seed)
+    for number in range(length):
+        sorts = edits.HARMLESS if draw.random() < 0.4 else edits.MISTAKES
+        sort = draw.choice(sorted(sorts))
+        kept = documents(folder)
+        if sorts[sort](draw, folder):
+            outcome = _stepped(draw, folder, result, f"seed {seed}, edit {number} ({sort})", kept)
+            result.counts[sort, outcome] += 1
+            if outcome == "stopped" and sorts is edits.HARMLESS:
+                result.alarms.append(f"seed {seed}, edit {number} ({sort}): a harmless edit is stopped")
+    return result
+
+
+def prepared(draw: random.Random, folder: Path) -> None:
+    """Copy the example fleet, with inventories as kubectl prints them; half of the fleets are three times as large."""
+    shutil.copytree(ROOT / "policies", folder / "policies")
+    (folder / "inventory").mkdir()
+    copies = draw.choice((1, 3))
+    for path in sorted((ROOT / "inventory").glob("*.json")):
+        items = [_named(node, number) for node in _nodes(path) for number in range(copies)]
+        text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+        (folder / "inventory" / path.name).write_text(text)
+    if draw.random() < 0.5:
+        tls = folder / "policies/tls.yaml"
+        zone = "inventorySelector: {matchLabels: {topology.kubernetes.io/zone: w3}}"
+        tls.write_text(tls.read_text().replace("nodes: [kp920-w3-03, kp920-w3-04]", zone))
+    assert compiled(folder).code == 0
+
+
+def _nodes(path: Path) -> list[dict[str, Any]]:
+    """Return the nodes of an inventory as the API server prints them."""
+    data = json.loads(path.read_text())
+    if data["kind"] == "List":
+        return [dict(item) for item in data["items"]]
+    return [_expanded(node, data["spec"]["profiles"][node["profile"]]) for node in data["spec"]["nodes"]]
+
+
+def _expanded(node: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, Any]:
+    info = {key: profile[key] for key in ("architecture", "kernelVersion", "kubeletVersion", "osImage")}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": node["name"],
+            "labels": {"kubernetes.io/hostname": node["name"], **profile["labels"], **node.get("labels", {})},
+        },
+        "spec": {"taints": profile.get("taints", [])},
+        "status": {"nodeInfo": info},
+    }
+
+
+def _named(node: dict[str, Any], number: int) -> dict[str, Any]:
+    name = node["metadata"]["name"] + (f"-{number}" if number else "")
+    labels = node["metadata"]["labels"] | {"kubernetes.io/hostname": name}
+    return {**node, "metadata": {"name": name, "labels": labels}}
+
+
+def compiled(folder: Path, *accepted: str, output: str = "output") -> Said:
+    """Compile without the cache."""
+    accepts = [part for scope in accepted for part in ("--accept", scope)]
+    answer = project.kae(folder, "compile", "--no-cache", "-o", "json", "--output-dir", output, *accepts)
+    found = json.loads(answer.out)["diagnostics"]
+    errors = [item for item in found if item["severity"] == "error"]
+    scopes = {scope[1] for item in errors if (scope := _SCOPE.search(item.get("hint") or ""))}
+    return Said(
+        code=answer.code, removals=frozenset(scopes), faults=len(errors) > len(scopes), text=answer.out + answer.err
+    )
+
+
+def documents(folder: Path) -> dict[str, bytes]:
+    """Return the files that people edit."""
+    return {
+        f"{top}/{name}": content
+        for top in ("policies", "inventory")
+        for name, content in project.tree(folder / top).items()
+    }
+
+
+def _revert(folder: Path, kept: Mapping[str, bytes]) -> None:
+    for name in documents(folder).keys() - kept.keys():
+        (folder / name).unlink()
+    for name, content in kept.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+
+
+def _stepped(draw: random.Random, folder: Path, result: Result, place: str, kept: Mapping[str, bytes]) -> str:
+    """Compile an edit and judge it; return what came of it."""
+    output = project.tree(folder / "output")
+    before = _states(kept, judge.outputs(folder / "output"))
+    said = compiled(folder)
+    if said.code and project.tree(folder / "output") != output:
+        result.misses.append(f"{place}: stopped, but it wrote")
+    if said.faults:
+        _revert(folder, kept)
+        return "refused"
+    fresh = folder / "fresh"
+    shutil.rmtree(fresh, ignore_errors=True)
+    empty = [scope for scope in said.removals if scope.startswith("inventory-empty")]
+    if compiled(folder, *empty, output="fresh").code:
+        result.alarms.append(f"{place}: stopped without an output to lose: {said.text}")
+        _revert(folder, kept)
+        return "stopped"
+    after = _states(documents(folder), judge.outputs(fresh))
+    without_bytes = {Path(name).stem for name, text in documents(folder).items() if not text}
+    misses, alarms = _compared(said, before, after, without_bytes)
+    result.misses += [f"{place}: {miss}" for miss in misses]
+    result.alarms += [f"{place}: {alarm}" for alarm in alarms]
+    if said.code and draw.random() < 0.6:
+        _revert(folder, kept)
+        return "stopped"
+    if said.code and compiled(folder, *_accepted(said.removals, before)).code:
+        result.alarms.append(f"{place}: still stopped although {sorted(said.removals)} are accepted")
+        _revert(folder, kept)
+        return "stopped"
+    for scope in empty:
+        _restored(folder, scope.partition(":")[2])
+    if project.tree(folder / "output") != project.tree(fresh):
+        result.misses.append(f"{place}: the output is not what a compile into an empty folder writes")
+    return "accepted" if said.code else "compiled"
+
+
+def _restored(folder: Path, cluster: str) -> None:
+    """Delete an inventory of no bytes, as each compile would ask for it again."""
+    for path in _inventories(cluster):
+        if (folder / path).exists() and not (folder / path).stat().st_size:
+            (folder / path).unlink()
+
+
+def _accepted(scopes: frozenset[str], before: Mapping[str, judge.State]) -> list[str]:
+    """Return the scopes to accept: behind an inventory of no bytes, all that its cluster loses."""
+    more = [
+        f"{code}:{scope.partition(':')[2]}"
+        for scope in scopes
+        if scope.startswith("inventory-empty:")
+        for code in _BEHIND
+    ]
+    assert before or not scopes
+    return [*sorted(scopes), *more]
+
+
+def _inventories(cluster: str) -> Iterator[str]:
+    return (f"inventory/{cluster}.{suffix}" for suffix in ("json", "yml", "yaml"))
+
+
+def _states(files: Mapping[str, bytes], outputs: Mapping[str, judge.Output]) -> dict[str, judge.State]:
+    """Return the state of each cluster with output."""
+    read = [data for name, text in files.items() if name.endswith(".yaml") for data in yaml.safe_load_all(text) if data]
+    policies = [data for data in read if data["kind"] == "KAEPolicy"]
+    found = {}
+    for name, output in outputs.items():
+        text = next((files[path] for path in _inventories(name) if path in files), b"")
+        own = matcher.specs({"metadata": {"name": name}}, policies)
+        nodes = tuple(json.loads(text)["items"]) if text else ()
+        found[name] = judge.State(output=output, nodes=nodes, policies=own)
+    return found
+
+
+def _compared(
+    said: Said, before: Mapping[str, judge.State], after: Mapping[str, judge.State], empty: set[str]
+) -> tuple[list[str], list[str]]:
+    """Return what a compile should have said, and what it should not; `empty` has the inventories of no bytes."""
+    removals: set[str] = set()
+    silent: set[str] = set()
+    for cluster, state in before.items():
+        verdict = judge.judged(cluster, state, after[cluster]) if cluster in after else judge.removed(cluster, state)
+        removals |= verdict.removals
+        silent |= {f"a smaller loss of {policy}" for policy in verdict.left_out if f"'{policy}'" not in said.text}
+    # An inventory of no bytes is refused before anything is compiled.
+    early = {scope.partition(":")[2] for scope in said.removals if scope.startswith("inventory-empty:")} & empty
+    removals |= {f"inventory-empty:{cluster}" for cluster in early}
+    unsaid = set() if early else (removals - said.removals) | (set() if said.code else silent)
+    return [f"{scope} is not said" for scope in sorted(unsaid)], [
+        f"{scope} is said" for scope in sorted(said.removals - removals)
+    ]
