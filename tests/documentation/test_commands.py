@@ -1,7 +1,8 @@
 """Every block of commands in the README and in docs/ runs, in the order of its page, in a copy of the example fleet.
 
-kae and git are the real ones. kubectl and other programs are stand-ins, which refuse what the real ones would. A block
-that needs root, a node or a registry is marked by a comment above it, `<!-- not run: reason -->`.
+kae and git are the real ones, but kae only parses a call that asks a live cluster. kubectl and other programs are
+stand-ins, which refuse what the real ones would. A block that needs root, a node or a registry is marked by a comment
+above it, `<!-- not run: reason -->`.
 """
 
 import os
@@ -28,17 +29,6 @@ _BLOCK = re.compile(
     re.MULTILINE,
 )
 
-_KAE = """\
-#!/bin/sh
-# A check that differs, and warnings that count as errors, are answers.
-case " $* " in
-*" --check "*) "{python}" -m compiler "$@" || [ $? -eq 4 ] || [ $? -eq 1 ];;
-*" status "*|*" --context "*) "{python}" -m compiler "$@" --help >/dev/null;;
-*) exec "{python}" -m compiler "$@";;
-esac
-"""
-"""kae itself; calls that ask a live cluster are parsed only."""
-
 
 class Block(NamedTuple):
     """A block of commands."""
@@ -61,18 +51,27 @@ def with_blocks() -> list[Path]:
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with kae and the stand-ins."""
     folder = tmp_path_factory.mktemp("programs")
-    standin = ROOT / "tests/documentation/programs/standin.py"
-    texts = dict.fromkeys(PROGRAMS, f"#!{sys.executable} -IS\n{standin.read_text('utf-8')}")
-    texts["kae"] = _KAE.replace("{python}", sys.executable)
+    texts = dict.fromkeys(PROGRAMS, script("standin"))
+    texts["kae"] = script("client")
     wheel = f"dist/kae_compiler-{compiler.__version__}-py3-none-any.whl"
     texts["make"] = f'#!/bin/sh\n/usr/bin/make -n -C "$KAE_ROOT" "$@" >/dev/null && mkdir -p dist && touch {wheel}\n'
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
-    return folder
+    server = [sys.executable, "-m", "tests.documentation.programs.server", str(folder / "server")]
+    with subprocess.Popen(server, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "ready\n"
+        yield folder
+        process.terminate()
+
+
+def script(name: str) -> str:
+    """Return a program of programs/ that starts at once, without site-packages."""
+    return f"#!{sys.executable} -IS\n{(ROOT / f'tests/documentation/programs/{name}.py').read_text('utf-8')}"
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +107,7 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
         "HOME": str(home),
         "KAE_ROOT": str(ROOT),
         "KAE_PROGRAMS": str(programs),
+        "KAE_SERVER": str(programs / "server"),
         "GIT_CONFIG_GLOBAL": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_PAGER": "cat",
