@@ -53,7 +53,7 @@ def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
         span=span,
         message=f"No KAECluster declares cluster '{name}'{wording.or_meant(name, declared)}",
         notes=("The defaults of its namespace, its GitOps engine and every other setting would apply.",),
-        hint=f"Correct the name, delete the inventory, or write {document} to a file in {names.POLICIES}/.",
+        hint=f"Correct the name, delete the inventory, or write {document} to a file beside the policies.",
     )
 
 

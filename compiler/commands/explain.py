@@ -1,7 +1,6 @@
 """`kae explain`: why each component runs, or does not run, on one node, down to the label that decides."""
 
 import argparse
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -29,7 +28,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.shape != "text":
         findings.show(arguments, found, **data(view, decision, node))
     else:
-        sys.stdout.write("\n".join(lines(view, decision, node)) + "\n")
+        findings.show(arguments, found, "\n".join(lines(view, decision, node)) + "\n")
     return cli.FINE
 
 

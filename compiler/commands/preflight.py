@@ -18,18 +18,19 @@ def run(arguments: argparse.Namespace) -> int:
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
-    every = findings.weighed(arguments, [*notes, *(finding for _, findings_ in planned for finding in findings_)])
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
+    every = findings.weighed(arguments, [*notes, *on_clusters])
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
-    found = tuple(finding for finding in every if finding.severity == "error")
-    if found:
+    found = tuple(finding for finding in every if finding.severity != "warning")
+    if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
     served = any(answer.is_served for _, answers in answered for answer in answers)
     remarks = list(_remarks(arguments, answered)) if served else []
     if arguments.shape != "text":
-        findings.show(arguments, (), **data(arguments, answered, remarks))
+        findings.show(arguments, found, **data(arguments, answered, remarks))
     else:
-        findings.show(arguments, (), "\n".join([*lines(arguments, answered), *remarks]) + "\n")
+        findings.show(arguments, found, "\n".join([*lines(arguments, answered), *remarks]) + "\n")
     return cli.FINE if served else cli.WRONG
 
 

@@ -21,8 +21,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_fate_is_explained_down_to_its_label(name: str, folder: Path, snapshot: SnapshotAssertion) -> None:
     answer = project.kae(folder, "explain", name)
 
-    assert (answer.code, answer.err) == (0, "")
+    assert answer.code == 0
     assert answer.out == snapshot
+
+
+def test_people_and_programs_get_the_same_findings(folder: Path) -> None:
+    as_text, as_json = (project.kae(folder, "explain", "east/kp920-02", "-o", shape) for shape in ("text", "json"))
+
+    found = json.loads(as_json.out)["diagnostics"]
+    assert found
+    assert all(f"warning[{each['code']}]: {each['message']}\n" in as_text.err for each in found)
 
 
 def test_programs_get_the_same_answer(folder: Path) -> None:

@@ -157,6 +157,16 @@ def test_an_ignored_finding_is_counted_in_the_last_line(tmp_path: Path) -> None:
     assert [(answer.code, answer.err) for answer in answers] == [(0, "ignored as kae.yaml says: 2 mutable-tag\n")] * 3
 
 
+def test_ignored_findings_on_nodes_are_counted_for_a_question_about_one_node_or_kernel(tmp_path: Path) -> None:
+    folder = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-opted-out: ignore}\n"})
+
+    explained = project.kae(folder, "explain", "kp920-02")
+    foretold = project.kae(folder, "preflight", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64")
+
+    assert explained.err.endswith("\n2 warnings; ignored as kae.yaml says: 1 node-opted-out\n")
+    assert foretold.err == "ignored as kae.yaml says: 1 node-opted-out\n"
+
+
 def test_every_format_shows_the_severity_of_the_project(tmp_path: Path) -> None:
     folder = with_settings(tmp_path, "findings: {mutable-tag: error}\n")
 
