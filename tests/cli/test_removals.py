@@ -381,3 +381,44 @@ def test_marks_in_a_frozen_daemonset_hide_no_thaw(folder: Path) -> None:
     CASES["frozen label lost"][0](folder)
 
     assert "error[thaws-nodes]" in compiling(folder).err
+
+
+def test_a_selector_that_matches_nothing_beside_a_default_policy_is_a_warning(
+    tmp_path: Path, snapshot: SnapshotAssertion
+) -> None:
+    folder = removals.compiled(tmp_path / "fleet", tls=TSL)
+
+    answer = compiling(folder)
+
+    assert answer.code == 0
+    assert answer.err == snapshot
+
+
+def test_a_wave_of_few_percent_takes_a_node_that_the_driver_runs_on(folder: Path) -> None:
+    nodes = [removals.node(number, driver="true" if number == 5 else "false") for number in range(1, 9)]
+    wave = "rollout:\n      waves: [{name: canary, percent: 5, version: 2.3.0}]\n"
+    edited("tls", removals.TLS.replace("rollout:\n", wave))(folder)
+    inventoried(*nodes)(folder)
+
+    assert compiling(folder).code == 0
+
+    planned = json.loads(project.kae(folder, "plan", "--cluster", "east", "-o", "json").out)["clusters"][0]["nodes"]
+    driven = {node["name"]: node["driver"].rpartition(":")[2] for node in planned if node["driver"]}
+    assert driven == {"kp-05": "2.3.0"}
+
+
+@pytest.mark.parametrize("fate", ["opted out", "tainted"])
+def test_a_wave_whose_only_node_gets_no_driver_is_a_warning(
+    fate: str, folder: Path, snapshot: SnapshotAssertion
+) -> None:
+    wave = "rollout:\n      waves: [{name: canary, nodes: [kp-01], version: 2.3.0}]\n"
+    edited("tls", removals.TLS.replace("rollout:\n", wave))(folder)
+    first = removals.node(1, driver="false") if fate == "opted out" else removals.node(1)
+    if fate == "tainted":
+        first["spec"]["taints"] = [{"key": "dedicated", "value": "db", "effect": "NoSchedule"}]
+    inventoried(first, *removals.NODES[1:])(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 0
+    assert answer.err == snapshot
