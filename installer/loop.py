@@ -79,9 +79,9 @@ class Loop:
         current = host_state.read(self._host, self._settings)
         self._published.observed(current)
         decided = decision.decide(self._settings, current, self._digest, matches)
-        if decided.kind is decision.Kind.CHANGE:
+        if decided.outcome is decision.Outcome.CHANGE:
             return self._change(current, decided)
-        if decided.kind is decision.Kind.WAIT:
+        if decided.outcome is decision.Outcome.WAIT:
             return self._publish("Waiting", decided.reasons[0], _LOOK_S)
         self._last = None
         try:
@@ -89,7 +89,7 @@ class Loop:
         except errors.Failure as failure:
             # A Lease that cannot be given back expires; the host needs no change all the same.
             LOG.warning("%s", failure)
-        name = "Ready" if decided.kind is decision.Kind.RIGHT else "Foreign"
+        name = "Ready" if decided.outcome is decision.Outcome.RIGHT else "Foreign"
         return self._publish(name, decided.reasons[0], _LOOK_S)
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
@@ -162,6 +162,8 @@ class Loop:
         self._last = None
         try:
             record.update(self._host, attempt=attempt)
+            # `retry` ends a pause that a person sees; a request from before this pause would end it unseen.
+            self._host.remove(paths.RETRY)
         except errors.Failure as failure:
             # The same disk may have failed the try. To end here would mean to try again at once.
             self._last = attempt

@@ -44,7 +44,9 @@ class Wiring:
         decided = decision.decide(self.settings, current, self.digest, loop.matches)
         try:
             held = self.devices.present(current)
-            steps = self.changer.plan(current, decided, self.digest) if decided.kind is decision.Kind.CHANGE else ()
+            steps = (
+                self.changer.plan(current, decided, self.digest) if decided.outcome is decision.Outcome.CHANGE else ()
+            )
         except errors.Failure as failure:
             # The rest of the report is still worth showing.
             held, steps = (), ()

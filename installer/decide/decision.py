@@ -11,8 +11,8 @@ from installer.decide import desired, verification
 from installer.host import host_state
 
 
-class Kind(Enum):
-    """The kind of a decision."""
+class Outcome(Enum):
+    """The outcome of a decision."""
 
     RIGHT = "right"
     """The host is as the policy asks."""
@@ -28,7 +28,7 @@ class Kind(Enum):
 class Decision:
     """A decision and its reasons, in sentences."""
 
-    kind: Kind
+    outcome: Outcome
     reasons: tuple[str, ...]
     faults: tuple[verification.Fault, ...] = ()
     """The faults of a host whose driver is the desired one."""
@@ -59,7 +59,7 @@ def decide(
 ) -> Decision:
     """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
     decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
-    if decided.kind is not Kind.CHANGE or settings.state == "Absent":
+    if decided.outcome is not Outcome.CHANGE or settings.state == "Absent":
         return decided
     impossible = verification.impossible(settings, current)
     return dataclasses.replace(decided, reasons=(*decided.reasons, *impossible), impossible=impossible)
@@ -69,7 +69,7 @@ def _decided(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
     if reason := _other_pool(settings, current.kernel, matches):
-        return Decision(kind=Kind.WAIT, reasons=(reason,))
+        return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if settings.state == "Absent":
         return _absent(settings, current)
     return _present(settings, current, digest)
@@ -112,15 +112,17 @@ def _present(settings: config.Config, current: host_state.HostState, digest: str
     faults = verification.faults(settings, current, known.installed)
     if faults:
         replace = any(fault.sort is verification.Sort.FILES for fault in faults)
-        return Decision(kind=Kind.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace)
-    return Decision(kind=Kind.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
+        return Decision(
+            outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace
+        )
+    return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
     entries = current.entries()
     if entries and settings.install_policy == "IfNotPresent":
         return Decision(
-            kind=Kind.FOREIGN,
+            outcome=Outcome.FOREIGN,
             reasons=(
                 f"A driver that others installed serves {len(entries)} devices; INSTALL_POLICY is IfNotPresent, so it"
                 " stays as it is.",
@@ -142,7 +144,7 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
         return _change(f"The driver {known.installed.version}, which we installed, is to go.")
     if current.entries() and settings.install_policy == "IfNotPresent":
         return Decision(
-            kind=Kind.FOREIGN,
+            outcome=Outcome.FOREIGN,
             reasons=("A driver that others installed is at work; we remove only what we installed.",),
         )
     # The kernel's own modules may be loaded at any boot without a device entry; a host without KAE looks the same.
@@ -152,8 +154,8 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
         return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.")
     if current.rule or current.changing:
         return _change(f"'{paths.RULE if current.rule else paths.CHANGING}' was left behind.")
-    return Decision(kind=Kind.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
+    return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
 
 
 def _change(reason: str) -> Decision:
-    return Decision(kind=Kind.CHANGE, reasons=(reason,), replace=True)
+    return Decision(outcome=Outcome.CHANGE, reasons=(reason,), replace=True)

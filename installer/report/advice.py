@@ -39,18 +39,18 @@ def coming(
     settings: config.Config, decided: decision.Decision, steps: tuple[change_steps.Step, ...], held: int, wait_s: float
 ) -> Iterator[str]:
     """Return sentences about the next steps of the installer and of people; `held` is the number of device holders."""
-    if decided.kind is decision.Kind.FOREIGN:
+    if decided.outcome is decision.Outcome.FOREIGN:
         what = f"replaced by {settings.driver_version}" if settings.state == "Present" else "unloaded"
         yield (
             f"Nothing is done. To have it {what}, set INSTALL_POLICY to Always in driver.env of the policy"
             f" '{settings.policy}'."
         )
-    elif decided.kind is decision.Kind.WAIT:
+    elif decided.outcome is decision.Outcome.WAIT:
         yield (
             "The NFD worker of this node renews the labels, mostly within a minute. If it does not, look at that"
             " worker, and at the node's label feature.node.kubernetes.io/kernel-version.full."
         )
-    elif decided.kind is decision.Kind.CHANGE:
+    elif decided.outcome is decision.Outcome.CHANGE:
         yield _disturbance(settings, decided, steps, held)
         if wait_s:
             yield (

@@ -69,7 +69,7 @@ def as_json(made: Report) -> str:
         and {"source": driver.source, "version": driver.version, "kernel": driver.kernel, "since": known.since},
         "changeBegun": known.change is not None,
         "lease": known.lease,
-        "verdict": made.decided.kind.value,
+        "verdict": made.decided.outcome.value,
         "reasons": list(made.decided.reasons),
         "disturbs": made.decided.disturbs,
         "steps": [{"name": step.name, "reason": step.reason} for step in made.steps],
@@ -117,7 +117,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     wanted = driver if settings.state == "Present" else "no driver"
     yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, INSTALL_POLICY {settings.install_policy}",)
     yield "Driver", (advice.driver(current),)
-    yield "Decision", (made.decided.kind.value.upper(), *made.decided.reasons)
+    yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:
         yield "Devices", (f"'{paths.CHANGING}' exists: the device plugin allocates no device.",)
     if current.record.lease is not None:

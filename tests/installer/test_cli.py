@@ -226,6 +226,17 @@ def test_retry_lets_a_host_that_failed_try_again_without_a_pause(
     assert made.settle().state == "Ready"
 
 
+def test_a_retry_without_a_pause_does_not_end_a_later_one(machine: machines.Machine, image: Path) -> None:
+    assert cli.main(["retry", *options(machine, image)]) == 0
+    machine.fail("depmod", "depmod: ERROR: No space left on device", times=2)
+    made = settings.installer(machine, image)
+
+    for _ in range(3):
+        made.loop.cycle()
+
+    assert (made.shown.state, made.shown.changes["failed"]) == ("Failed", 1)
+
+
 # Removal.
 
 

@@ -12,7 +12,12 @@ from installer.decide import decision, verification
 from installer.host import host_state, record
 from tests.installer import machines, modulefiles, settings
 
-RIGHT, FOREIGN, WAIT, CHANGE = decision.Kind.RIGHT, decision.Kind.FOREIGN, decision.Kind.WAIT, decision.Kind.CHANGE
+RIGHT, FOREIGN, WAIT, CHANGE = (
+    decision.Outcome.RIGHT,
+    decision.Outcome.FOREIGN,
+    decision.Outcome.WAIT,
+    decision.Outcome.CHANGE,
+)
 NOBODYS = record.Record()
 """The record of a host on which we installed nothing."""
 
@@ -56,12 +61,12 @@ def own() -> dict[str, Any]:
 def test_our_driver_that_is_proved_is_right() -> None:
     found = judge(settings.current())
 
-    assert (found.kind, found.reasons) == (RIGHT, ("The driver 2.0.1 is loaded and verified.",))
+    assert (found.outcome, found.reasons) == (RIGHT, ("The driver 2.0.1 is loaded and verified.",))
     assert not found.disturbs
 
 
 @pytest.mark.parametrize(
-    ("policy", "state", "kind", "reason"),
+    ("policy", "state", "outcome", "reason"),
     [
         ("IfNotPresent", {}, FOREIGN, "A driver that others installed serves 3 devices; "),
         (
@@ -83,18 +88,18 @@ def test_our_driver_that_is_proved_is_right() -> None:
     ids=["foreign-kept", "foreign-replaced", "dead", "dead-always", "none", "none-always"],
 )
 def test_a_host_without_our_record_is_judged_by_what_works_there(
-    policy: str, state: dict[str, Any], kind: decision.Kind, reason: str
+    policy: str, state: dict[str, Any], outcome: decision.Outcome, reason: str
 ) -> None:
     found = judge(host(**state), install_policy=policy)
 
-    assert (found.kind, found.replace) == (kind, kind is CHANGE)
+    assert (found.outcome, found.replace) == (outcome, outcome is CHANGE)
     assert found.reasons[0].startswith(reason)
 
 
 def test_a_foreign_driver_is_kept_whatever_its_parameters_and_permissions_are() -> None:
     loaded = {name: settings.module(name, version="1.0", parameters={}) for name in modulefiles.DRIVER}
 
-    assert judge(host(loaded=loaded, options={}, rule=False), sriov={"hpre": 4}).kind is FOREIGN
+    assert judge(host(loaded=loaded, options={}, rule=False), sriov={"hpre": 4}).outcome is FOREIGN
 
 
 @pytest.mark.parametrize("policy", ["IfNotPresent", "Always"])
@@ -123,7 +128,7 @@ def test_ours_follows_the_policy_whatever_install_policy_says(
 ) -> None:
     found = judge(settings.current(), "another", install_policy=policy, **changes)
 
-    assert (found.kind, found.reasons, found.replace, found.disturbs) == (CHANGE, (reason,), True, True)
+    assert (found.outcome, found.reasons, found.replace, found.disturbs) == (CHANGE, (reason,), True, True)
 
 
 def test_ours_for_another_kernel_is_replaced_after_a_boot() -> None:
@@ -138,7 +143,7 @@ def test_a_change_that_did_not_end_is_ended_before_anything_else(state: str) -> 
 
     found = judge(settings.current(record=begun), state=state)
 
-    assert (found.kind, found.replace) == (CHANGE, True)
+    assert (found.outcome, found.replace) == (CHANGE, True)
     assert found.reasons == ("A change of the driver was begun here and did not end.",)
 
 
@@ -159,7 +164,7 @@ def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
 ) -> None:
     found = judge(settings.current(**changes), **asked)
 
-    assert found.kind is CHANGE
+    assert found.outcome is CHANGE
     assert found.reasons == tuple(fault.text for fault in found.faults)
     assert found.replace is (mended_by == "replace")
     assert found.reload is (mended_by in ("replace", "reload"))
@@ -172,7 +177,7 @@ def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(dig
 
     found = judge(settings.current(functions=functions), digest, sriov={"hpre": 8})
 
-    assert (found.kind, found.disturbs, len(found.impossible)) == (CHANGE, False, 1)
+    assert (found.outcome, found.disturbs, len(found.impossible)) == (CHANGE, False, 1)
     assert found.reasons[-1] == found.impossible[0]
     assert len(found.reasons) == 2
 
@@ -192,7 +197,7 @@ def test_what_is_not_applied_is_never_impossible(current: host_state.HostState, 
 def test_other_parameters_reload_ours_and_replace_no_file() -> None:
     found = judge(settings.current(), module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512))
 
-    assert (found.kind, found.replace, found.reload) == (CHANGE, False, True)
+    assert (found.outcome, found.replace, found.reload) == (CHANGE, False, True)
     assert {fault.sort for fault in found.faults} == {verification.Sort.LOAD, verification.Sort.NODES}
     assert found.reasons[0] == "Parameter pf_q_num of module hisi_hpre is 256, not 512."
 
@@ -200,12 +205,12 @@ def test_other_parameters_reload_ours_and_replace_no_file() -> None:
 def test_absent_takes_ours_away() -> None:
     found = judge(settings.current(), state="Absent")
 
-    assert (found.kind, found.replace) == (CHANGE, True)
+    assert (found.outcome, found.replace) == (CHANGE, True)
     assert found.reasons == ("The driver 2.0.1, which we installed, is to go.",)
 
 
 @pytest.mark.parametrize(
-    ("policy", "state", "kind", "reason"),
+    ("policy", "state", "outcome", "reason"),
     [
         ("IfNotPresent", {}, FOREIGN, "A driver that others installed is at work; we remove only what we installed."),
         (
@@ -245,11 +250,11 @@ def test_absent_takes_ours_away() -> None:
     ],
 )
 def test_absent_without_our_record_leaves_what_is_not_ours_unless_told_otherwise(
-    policy: str, state: dict[str, Any], kind: decision.Kind, reason: str
+    policy: str, state: dict[str, Any], outcome: decision.Outcome, reason: str
 ) -> None:
     found = judge(host(**state), state="Absent", install_policy=policy)
 
-    assert found.kind is kind
+    assert found.outcome is outcome
     assert found.reasons[0].startswith(reason)
 
 
@@ -278,9 +283,9 @@ def test_the_running_kernel_has_to_be_the_pools(
     found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST, matches)
 
     if reason is None:
-        assert found.kind is RIGHT
+        assert found.outcome is RIGHT
         return
-    assert (found.kind, found.disturbs) == (WAIT, False)
+    assert (found.outcome, found.disturbs) == (WAIT, False)
     assert found.reasons[0].startswith(f"The running kernel {machines.KERNEL} {reason}: the node's labels are older ")
 
 
@@ -290,7 +295,7 @@ def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
 
     found = decision.decide(settings.config(kernels=kernels), settings.current(kernel=kernel), settings.DIGEST, pythons)
 
-    assert found.kind is not WAIT
+    assert found.outcome is not WAIT
 
 
 @pytest.mark.parametrize("current", [settings.current(), host(), host(**empty())], ids=["ours", "foreign", "none"])
@@ -300,4 +305,4 @@ def test_nothing_is_touched_while_the_kernel_is_another_pools(current: host_stat
 
     found = decision.decide(settings.config(kernels=kernels, state=state), current, "another", pythons)
 
-    assert (found.kind, found.faults, found.replace) == (WAIT, (), False)
+    assert (found.outcome, found.faults, found.replace) == (WAIT, (), False)

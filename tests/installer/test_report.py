@@ -159,7 +159,7 @@ def of(current: host_state.HostState, *held: str, steps: tuple[str, ...] = (), *
     """The report of a host as values say it is, of which something has to be changed that disturbs its users."""
     stated = settings.config(**changes)
     decided = decision.Decision(
-        kind=decision.Kind.CHANGE, reasons=("It is not right.",), replace=True, asked=desired.asked(stated, "")
+        outcome=decision.Outcome.CHANGE, reasons=("It is not right.",), replace=True, asked=desired.asked(stated, "")
     )
     outlined = tuple(change_steps.Step(name=name, reason="Because.", act=lambda: None) for name in steps)
     return report.Report(settings=stated, current=current, decided=decided, steps=outlined, holders=held)
@@ -223,7 +223,7 @@ def test_it_says_that_users_are_spared_when_nothing_new_was_asked_for() -> None:
 
 def test_it_says_that_nobody_notices_a_change_of_files_alone() -> None:
     fault = verification.Fault(sort=verification.Sort.NODES, text="There is no udev rule.")
-    decided = decision.Decision(kind=decision.Kind.CHANGE, reasons=(fault.text,), faults=(fault,))
+    decided = decision.Decision(outcome=decision.Outcome.CHANGE, reasons=(fault.text,), faults=(fault,))
 
     found = report.Report(
         settings=settings.config(), current=settings.current(), decided=decided, steps=(), holders=("process 7 (gzip)",)
