@@ -1,4 +1,4 @@
-"""Findings: one function for each rule, whose docstring is the rule itself; no other package judges documents or nodes.
+"""Findings that no schema can express: one function for each rule, whose docstring is the rule itself.
 
 `policy`, `cluster` and `inventory` check one document (`policy` with `containers`, `driver`, `images`, `mappings` and
 `pools`), `fleet` checks all documents together, `assignment` the policies of a cluster, and `nodes` its plan. The

@@ -1,4 +1,4 @@
-"""Policies, clusters and inventories as values, and the assignment of each node to one policy.
+"""Policies and clusters as values, the selectors of nodes, and the assignment of each node to one policy.
 
 Every package above may import it; it makes no findings.
 """

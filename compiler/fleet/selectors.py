@@ -1,8 +1,8 @@
 """Selectors of nodes: label requirements, terms of requirements, and the labels that they match.
 
-A term is a conjunction, and an empty term matches every node. A tuple of terms is a selector in disjunctive form, and
-an empty one matches no node. Requirements have the same meaning as in a node affinity: see `Requirement.Matches` in
-k8s.io/apimachinery/pkg/labels/selector.go.
+A term matches a node that meets all of its requirements, so a term without requirements matches every node. A tuple of
+terms matches a node that one of them matches, so a tuple without terms matches no node. Requirements have the
+same meaning as in a node affinity: see `Requirement.Matches` in k8s.io/apimachinery/pkg/labels/selector.go.
 """
 
 import itertools

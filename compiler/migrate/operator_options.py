@@ -19,7 +19,7 @@ class Option:
     target: documents.Path = ()
     """The field that takes the value."""
     default: Any = None
-    """The operator's default, which nobody misses where no field takes it."""
+    """The operator's default; a value that equals it and that no field takes is dropped without a finding."""
     why: str = ""
     """The reason why no field takes the value."""
     differs: str = ""

@@ -179,7 +179,7 @@ class KAEClusterSpec(Model):
     """What holds for the cluster as a whole."""
 
     namespace: base.DnsLabel = "kae-operator"
-    """Where everything of ours runs."""
+    """The namespace of everything that KAE runs."""
     namespaceManaged: bool = True
     """false: the namespace is made elsewhere."""
     kubernetesVersion: (

@@ -197,7 +197,7 @@ class Driver(base.Component):
     """The driver installer: which driver a host ends with, and how it gets there."""
 
     enabled: bool = True
-    """false: the driver is pre-installed, and nothing of ours touches it."""
+    """false: the driver is pre-installed, and KAE does not touch it."""
     image: DriverImagePart = "kae-driver-installer"
     version: DriverImagePart = "latest"
     """A tag, or a digest `sha256:…`; with kernelMappings it may hold `${KERNEL_FULL_VERSION}` or `${KERNEL_XYZ}`."""

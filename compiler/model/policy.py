@@ -67,7 +67,7 @@ class DevicePlugin(base.Component):
     """The device plugin: how devices are offered to containers."""
 
     enabled: bool = True
-    """false: a device plugin is pre-installed, and nothing of ours runs."""
+    """false: a device plugin is pre-installed, and KAE's does not run."""
     image: base.ImagePart = "kae-device-plugin"
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of the DaemonSet that may be replaced at a time."""

@@ -1,4 +1,5 @@
-"""A project on disk: its document files, read into a fleet, and the compiler's own data files.
+"""A project on disk: its root, its kae.yaml and its document files, and the compiler's own data files.
 
-Import `load` where documents are read; `document_files` and `package_data` are light enough for every call.
+`root` finds the project, `project_file` reads its settings, `load` reads its documents into a fleet, and `compile_call`
+knows what has changed since an earlier compile. All but `load` are light enough to import in every call.
 """

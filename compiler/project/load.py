@@ -36,7 +36,7 @@ def fleet_of(
 def _judged(
     findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str], stated: settings.Settings
 ) -> Iterator[diagnostics.Diagnostic]:
-    """Yield the findings on a file; an inventory without a document takes the nodes of its cluster away."""
+    """Yield the findings on a file; an empty inventory is a removal of its cluster's nodes unless it is accepted."""
     for finding in findings:
         if finding.code != "empty-file" or stated.is_policy_file(finding.span.file):
             yield finding

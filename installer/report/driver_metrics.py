@@ -57,7 +57,7 @@ class Collector(registry.Collector):
         host = self._published.host
         info = core.GaugeMetricFamily(
             "kae_driver_info",
-            "1, with the driver that was installed; version and source are empty where that is none of ours.",
+            "1, with the driver that was installed; version and source are empty where KAE installed none.",
             labels=["version", "source", "kernel"],
         )
         installed = host.record.installed if host else None
