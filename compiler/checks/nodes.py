@@ -26,7 +26,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     without = (division.policy for division in planned.divisions if not division.nodes)
     yield from fleet_checks.unmatched_policies(without, planned.inventory.nodes)
     for division in planned.divisions:
-        own = [decision for decision in decisions if decision.policy is division.policy]
+        own = [decision for decision in decisions if decision.division is division]
         yield from opted_out(cluster, division.policy, own)
         yield from untolerated(cluster, division.policy, own)
         yield from unsupported(cluster, division.policy, own)

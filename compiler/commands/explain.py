@@ -51,33 +51,34 @@ def lines(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> Iter
     yield ""
     yield "policies"
     for entry in view.divisions:
-        yield f"  {'governs' if decision.policy is entry.policy else 'not':7}  {entry.policy.name}"
+        yield f"  {'assigned' if decision.division is entry else 'not':8}  {entry.policy.name}"
         for term in entry.terms:
             yield from (f"      {line}" for line in _term(term, node))
-    governing = next((entry for entry in view.divisions if entry.policy is decision.policy), None)
-    if governing and governing.label:
-        pool = governing.pool(node)
+    division = decision.division
+    if division and division.label:
+        pool = division.pool(node)
         yield ""
         yield f"pool: {pool.name if pool else 'none'}"
-        yield from (f"  {reason}" for reason in governing.reasons(node))
+        yield from (f"  {reason}" for reason in division.reasons(node))
         if pool:
-            yield f"  label: {governing.label}={pool.name}, which NFD gives it"
-    for title, landing, terms in _components(decision, node, governing):
+            yield f"  label: {division.label}={pool.name}, which NFD gives it"
+    for title, landing, terms in _components(decision, node):
         yield ""
         yield f"{title}: {landing.image or 'not here'}"
         yield f"  because {landing.reason}"
         # A pre-installed component has no DaemonSet, and so no affinity.
         for term in terms:
             yield "  a term of its node affinity:"
-            yield from (f"      {line}" for line in _term(term, node, governing))
+            yield from (f"      {line}" for line in _term(term, node, division))
     yield ""
     offered = ", ".join(f"{name}: {count}" for name, count in decision.resources)
     yield f"resources: {offered or 'none'}"
 
 
 def _components(
-    decision: plan.Decision, node: snapshot.Node, division: pools.Division | None
+    decision: plan.Decision, node: snapshot.Node
 ) -> tuple[tuple[str, plan.Landing, tuple[selectors.Term, ...]], ...]:
+    division = decision.division
     return (
         ("driver", decision.driver, _driver_terms(division, node) if division else ()),
         ("device plugin", decision.device_plugin, division.device_plugin_terms if division else ()),
@@ -131,7 +132,7 @@ def data(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> dict[
         "node": node.name,
         "policy": decision.policy.name if decision.policy else None,
         "policies": [_policy(entry, node) for entry in view.divisions],
-        "pool": _pool(next((entry for entry in view.divisions if entry.policy is decision.policy), None), node),
+        "pool": _pool(decision.division, node),
         "driver": {"image": decision.driver.image, "reason": decision.driver.reason},
         "devicePlugin": {"image": decision.device_plugin.image, "reason": decision.device_plugin.reason},
         "resources": dict(decision.resources),

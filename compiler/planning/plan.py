@@ -27,7 +27,8 @@ class Decision:
     """The decision for nodes that are alike in every label that a policy selects by."""
 
     nodes: tuple[snapshot.Node, ...]
-    policy: definitions.Policy | None
+    division: pools.Division | None
+    """Their policy with its pools; None where no policy matches."""
     why: str
     pool: pools.Pool | None
     """The pool whose driver installer runs there."""
@@ -39,6 +40,11 @@ class Decision:
     def node(self) -> snapshot.Node:
         """The first of the nodes, as an example."""
         return self.nodes[0]
+
+    @property
+    def policy(self) -> definitions.Policy | None:
+        """The policy that the nodes are assigned to."""
+        return self.division.policy if self.division else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ def _by_group(division: pools.Division, nodes: assignment.Alike) -> Iterator[ass
 def _unassigned(nodes: assignment.Alike) -> Decision:
     why = "no policy matches its labels"
     nothing = Landing(image=None, reason="the node is assigned to no policy")
-    return Decision(nodes=nodes, policy=None, why=why, pool=None, driver=nothing, device_plugin=nothing, resources=())
+    return Decision(nodes=nodes, division=None, why=why, pool=None, driver=nothing, device_plugin=nothing, resources=())
 
 
 def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
@@ -111,7 +117,7 @@ def _decision(division: pools.Division, nodes: assignment.Alike) -> Decision:
     driven = pool.driver if pool and driver.image is not None else None
     return Decision(
         nodes=nodes,
-        policy=division.policy,
+        division=division,
         why=_why(division, node),
         pool=pool if driver.image is not None else None,
         driver=driver,

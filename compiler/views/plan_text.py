@@ -91,7 +91,7 @@ def _policies(view: plan.Plan) -> Iterator[str]:
     rows: list[tuple[str, ...]] = []
     idle: list[str] = []
     for division in view.divisions:
-        own = [decision for decision in view.decisions if decision.policy is division.policy]
+        own = [decision for decision in view.decisions if decision.division is division]
         rows.extend(_policy(division, own) if own else ())
         idle.extend(() if own else (division.policy.name,))
     unassigned = _count(view, lambda decision: decision.policy is None)
@@ -131,7 +131,7 @@ def _groups(view: plan.Plan) -> Iterator[str]:
     for division in view.divisions:
         sizes = Counter[str]()
         for decision in view.decisions:
-            group = division.group(decision.node.name) if decision.policy is division.policy else None
+            group = division.group(decision.node.name) if decision.division is division else None
             sizes[group.name if group else ""] += len(decision.nodes)
         texts: dict[type | None, list[str]] = {drivers.Frozen: [], drivers.Wave: [], type(None): []}
         for group in division.groups:
