@@ -46,6 +46,9 @@ class Diagnostic:
         return self.level or CODES[self.code].severity
 
 
+Findings = tuple[Diagnostic, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """A diagnostic code: its severity, and the rule that a finding breaks."""
@@ -61,7 +64,7 @@ class Code:
         return self.guard or self.severity == "warning"
 
 
-def merged(findings: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def merged(findings: Iterable[Diagnostic]) -> Findings:
     """Return each finding once, in the order of files and lines, with the notes of equal findings joined."""
     first: dict[tuple[Span, str, str, str], Diagnostic] = {}
     for diagnostic in findings:
@@ -80,7 +83,7 @@ def has_errors(findings: Iterable[Diagnostic]) -> bool:
     return any(diagnostic.severity == "error" for diagnostic in findings)
 
 
-def divided(findings: Iterable[Diagnostic]) -> tuple[tuple[Diagnostic, ...], Mapping[str, int]]:
+def split_ignored(findings: Iterable[Diagnostic]) -> tuple[Findings, Mapping[str, int]]:
     """Return the findings to show, and the number of ignored ones by code."""
     every = tuple(findings)
     ignored = Counter(diagnostic.code for diagnostic in every if diagnostic.severity == "ignore")

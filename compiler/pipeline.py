@@ -6,7 +6,7 @@ The stages return their findings beside their values: a mistake in a document st
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, schema, settings
+from compiler import diagnostics, schema
 from compiler.changes import comparison
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
@@ -20,10 +20,9 @@ from compiler.formats import documents
 from compiler.output import tree
 from compiler.planning import plan
 from compiler.rendering import gitops, ir, layout, manifests
+from compiler.settings import Settings
 
-Findings = tuple[diagnostics.Diagnostic, ...]
-
-_DEFAULTS = settings.Settings()
+_DEFAULTS = Settings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,24 +31,24 @@ class _Judged:
 
     document: documents.Document
     kind: str | None
-    findings: Findings
+    findings: diagnostics.Findings
 
 
 def read(
     found: Iterable[documents.Document],
     judge: schema.Judge,
     known: Mapping[str, str] | None = None,
-    unread: Findings = (),
-    stated: settings.Settings = _DEFAULTS,
-) -> tuple[definitions.Fleet, Findings]:
+    unread: diagnostics.Findings = (),
+    settings: Settings = _DEFAULTS,
+) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet that documents make up, and the findings on them.
 
     `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again. `unread`
-    are findings on files that are no documents, and come first. `stated` are the settings of the project.
+    are findings on files that are no documents, and come first. `settings` are the settings of the project.
     """
     found = tuple(found)
     files = {document.file for document in found} | {finding.span.file for finding in unread} | (known or {}).keys()
-    judged = [_judged(document, judge, stated, files) for document in found]
+    judged = [_judged(document, judge, settings, files) for document in found]
     accepted = [item for item in judged if not item.findings]
     policies = tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy")
     clusters = tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster")
@@ -64,35 +63,33 @@ def read(
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster)),
         *fleet_checks.findings(fleet, clusters, inventories),
     )
-    if not diagnostics.has_errors(stated.weighed(findings)):
+    if not diagnostics.has_errors(settings.with_severities(findings)):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))
-    return replace(fleet, sound=not diagnostics.has_errors(stated.weighed(findings))), findings
+    return replace(fleet, sound=not diagnostics.has_errors(settings.with_severities(findings))), findings
 
 
-def _judged(
-    document: documents.Document, judge: schema.Judge, stated: settings.Settings, files: Collection[str]
-) -> _Judged:
-    in_policies = stated.is_policy_file(document.file)
+def _judged(document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]) -> _Judged:
+    in_policies = settings.is_policy_file(document.file)
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:
-        findings = [*findings, *inventory_checks.misplaced(document, kind, stated.policies)]
+        findings = [*findings, *inventory_checks.misplaced(document, kind, settings.policies)]
     if not findings and kind not in ("KAEPolicy", "KAECluster"):
         findings = [*inventory_checks.misnamed(document, files), *inventory_checks.findings(document)]
     return _Judged(document=document, kind=kind, findings=tuple(findings))
 
 
-def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, Findings]:
+def plan_cluster(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:
     """Return the plan of a cluster, and the findings on its policies and, if all documents are sound, its nodes."""
     planned, on_policies = plan_policies(fleet, cluster)
     return planned, (*on_policies, *check_nodes(planned)) if fleet.sound else on_policies
 
 
-def settle(fleet: definitions.Fleet, on_clusters: Mapping[str, Findings]) -> Findings:
+def settle(fleet: definitions.Fleet, on_clusters: Mapping[str, diagnostics.Findings]) -> diagnostics.Findings:
     """Return the findings on planned clusters, given by their names, without those that other clusters disprove."""
     return tuple(fleet_checks.on_clusters(fleet, on_clusters))
 
 
-def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, Findings]:
+def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:
     """Return the plan of a cluster, and the findings on its policies."""
     policies = assignment.in_cluster(fleet.policies, cluster.name)
     inventory = fleet.inventory(cluster)
@@ -101,7 +98,7 @@ def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tup
     return planned, tuple(assignment_checks.findings(policies, assigned, inventory))
 
 
-def check_nodes(planned: plan.Plan) -> Findings:
+def check_nodes(planned: plan.Plan) -> diagnostics.Findings:
     """Return the findings on the nodes of a planned cluster."""
     return tuple(node_checks.findings(planned))
 
@@ -113,10 +110,10 @@ def render_cluster(planned: plan.Plan, render: layout.Render) -> tuple[tree.Tree
     return layout.tree(made, objects), objects
 
 
-def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
+def manifests_of(planned: plan.Plan) -> ir.ClusterManifests:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
-    return ir.ClusterPlan(
+    return ir.ClusterManifests(
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
         declared=planned.cluster.source is not None,
@@ -127,6 +124,6 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterPlan:
     )
 
 
-def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], Findings]:
+def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], diagnostics.Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
     return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))

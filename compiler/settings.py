@@ -31,7 +31,7 @@ class Settings:
         """Return the severity of a code in this project."""
         return self.severities.get(code, diagnostics.CODES[code].severity)
 
-    def weighed(self, findings: Iterable[diagnostics.Diagnostic]) -> tuple[diagnostics.Diagnostic, ...]:
+    def with_severities(self, findings: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
         """Return findings with their severities in this project."""
         return tuple(replace(each, level=self.severities.get(each.code)) for each in findings)
 

@@ -15,39 +15,35 @@ _WRITING = ("bump", "compile")
 
 def concluded(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> bool:
     """Return whether the findings end the command: errors, or with --strict any warning."""
-    return any(_stops(arguments, item) for item in weighed(arguments, found))
+    return any(_stops(arguments, item) for item in with_severities(arguments, found))
 
 
 def _stops(arguments: argparse.Namespace, finding: diagnostics.Diagnostic) -> bool:
     return finding.severity == "error" or (finding.severity == "warning" and getattr(arguments, "strict", False))
 
 
-def weighed(
-    arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]
-) -> tuple[diagnostics.Diagnostic, ...]:
+def with_severities(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
     """Return each finding once, sorted, with its severity in the project."""
-    return project_file.of(arguments).weighed(diagnostics.merged(found))
+    return project_file.of(arguments).with_severities(diagnostics.merged(found))
 
 
-def refused(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> int:
+def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
     """Print the mistakes of a project file, and return the exit code."""
     project_file.remember(arguments, {})
     show(arguments, found)
     return cli.WRONG
 
 
-def show(
-    arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...], body: str = "", **result: Any
-) -> None:
+def show(arguments: argparse.Namespace, found: diagnostics.Findings, body: str = "", **result: Any) -> None:
     """Print the findings, and a command's answer: `body` for people, `result` for programs.
 
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error.
     """
-    every = project_file.of(arguments).weighed(found) if found else ()
+    every = project_file.of(arguments).with_severities(found) if found else ()
     if getattr(arguments, "quiet", False):
         every, body = tuple(item for item in every if _stops(arguments, item)), ""
-    shown, ignored = diagnostics.divided(every)
+    shown, ignored = diagnostics.split_ignored(every)
     form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
     if shape != "text":
         sys.stdout.write(diagnostic_formats.answer(shape, shown, ignored, **result))
@@ -73,9 +69,9 @@ def _examples() -> Mapping[str, str]:
     return package_data.examples()
 
 
-def report(arguments: argparse.Namespace, found: tuple[diagnostics.Diagnostic, ...]) -> None:
+def report(arguments: argparse.Namespace, found: diagnostics.Findings) -> None:
     """Print the findings for people, and their summary."""
-    shown, ignored = diagnostics.divided(project_file.of(arguments).weighed(found) if found else ())
+    shown, ignored = diagnostics.split_ignored(project_file.of(arguments).with_severities(found) if found else ())
     sys.stdout.flush()
     sys.stderr.write(diagnostic_formats.text(shown, colour=colour(sys.stderr, arguments.color)))
     sys.stderr.write(_summary(arguments, shown, ignored))

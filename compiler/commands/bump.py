@@ -22,32 +22,32 @@ _LISTS = {
 def run(arguments: argparse.Namespace) -> int:
     """Write the version, and print the old one."""
     policies = project_file.of(arguments).policies
-    found, notes = _read(policies, arguments.file)
-    if diagnostics.has_errors(notes):
-        return _wrong(arguments, notes)
+    found, on_documents = _read(policies, arguments.file)
+    if diagnostics.has_errors(on_documents):
+        return _wrong(arguments, on_documents)
     file, source, index = _policy(found, arguments.policy, policies)
     judge = schema.Judge(package_data.schemas())
-    notes.extend(judge.judge(source.documents[index], lists=False)[1])
-    if diagnostics.has_errors(notes):
-        return _wrong(arguments, notes)
+    on_documents.extend(judge.judge(source.documents[index], lists=False)[1])
+    if diagnostics.has_errors(on_documents):
+        return _wrong(arguments, on_documents)
     title, path = _part(arguments, source.documents[index].data)
     old = _value(source.documents[index].data, path)
     if old != arguments.version:
         before, source = source.documents[index], edits.written(source, index, path, arguments.version)
-        notes.extend(_brought(before, source.documents[index], judge))
-        if diagnostics.has_errors(findings.weighed(arguments, notes)):
-            return _wrong(arguments, notes)
+        on_documents.extend(_brought(before, source.documents[index], judge))
+        if diagnostics.has_errors(findings.with_severities(arguments, on_documents)):
+            return _wrong(arguments, on_documents)
         _write(file, source.text)
     line = source.documents[index].span(*path).line
     result = {"file": file.name, "line": line, "path": wording.dotted(path), "old": old, "new": arguments.version}
     change = f"is {old} already" if old == arguments.version else f"{old or 'unset'} -> {arguments.version}"
     body = f"{file.name}:{line}: {arguments.policy} {title}: version {change}\n"
-    findings.show(arguments, diagnostics.merged(notes), body, policy=arguments.policy, **result)
+    findings.show(arguments, diagnostics.merged(on_documents), body, policy=arguments.policy, **result)
     return cli.FINE
 
 
-def _wrong(arguments: argparse.Namespace, notes: Iterable[diagnostics.Diagnostic]) -> int:
-    findings.show(arguments, diagnostics.merged(notes))
+def _wrong(arguments: argparse.Namespace, on_documents: Iterable[diagnostics.Diagnostic]) -> int:
+    findings.show(arguments, diagnostics.merged(on_documents))
     return cli.WRONG
 
 
@@ -56,10 +56,10 @@ _Read = tuple[document_files.Input, edits.Source]
 
 def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnostics.Diagnostic]]:
     """Return the files in the folder of policies, or only the named one."""
-    inputs, notes = document_files.find([policies])
+    inputs, on_documents = document_files.find([policies])
     if wanted is not None:
         name = document_files.name_of(wanted)
-        inputs, notes = [item for item in inputs if item.name == name], []
+        inputs, on_documents = [item for item in inputs if item.name == name], []
         if not inputs:
             raise errors.WorldError(
                 f"'{wording.file_name(wanted)}' is no document file of {policies}/.",
@@ -69,11 +69,11 @@ def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnost
     for item in inputs:
         content = document_files.read(item)
         read, faults = decode.decode(item.name, content)
-        notes.extend(faults)
+        on_documents.extend(faults)
         if not diagnostics.has_errors(faults):
             source = edits.Source(name=item.name, text=content.decode(), documents=tuple(read))
             found.append((item, source))
-    return found, notes
+    return found, on_documents
 
 
 def _policy(found: Iterable[_Read], wanted: str, policies: str) -> tuple[document_files.Input, edits.Source, int]:

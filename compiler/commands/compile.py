@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from compiler.planning import plan
     from compiler.rendering import layout
 
-Findings = compile_call.Findings
-
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile or check, print the result, and return the exit code."""
@@ -62,7 +60,7 @@ def _compiled(call: compile_call.Call) -> int:
     # A check has nothing to ask: the output that it compares with has been accepted.
     refused = [item.finding for item in removals if not item.is_accepted(call.arguments.accept)]
     refused = [] if call.arguments.check else refused
-    stops = diagnostics.has_errors(call.settings.weighed(refused))
+    stops = diagnostics.has_errors(call.settings.with_severities(refused))
     changes = [] if stops else [finding for item in outcomes for finding in item.changes]
     shown = diagnostics.merged([*found, *refused, *changes])
     if findings.concluded(call.arguments, shown):
@@ -74,13 +72,13 @@ def _compiled(call: compile_call.Call) -> int:
     return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
 
-def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", Findings]:
+def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", diagnostics.Findings]:
     """Return the fleet without the inventories that are current, and the findings."""
     from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
     changed = [item for item in call.inputs if item.name not in current]
     accepted = call.arguments.accept
-    fleet, found = load.fleet_of(changed, call.findings, current, accepted, stated=call.settings)
+    fleet, found = load.fleet_of(changed, call.findings, current, accepted, settings=call.settings)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     return fleet, found
 
@@ -115,7 +113,7 @@ def _outcome(
 
     key = call.cluster_key(cluster.name)
     planned, found = pipeline.plan_cluster(fleet, cluster)
-    if render is None or diagnostics.has_errors(call.settings.weighed(found)):
+    if render is None or diagnostics.has_errors(call.settings.with_severities(found)):
         return compile_call.Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
     compiled, objects = pipeline.render_cluster(planned, render)
     removals, changes = _compared(call, fleet, planned, compiled, objects)
@@ -136,7 +134,7 @@ def _compared(
     planned: "plan.Plan",
     compiled: tree.Tree,
     objects: Iterable["layout.Object"],
-) -> tuple[tuple["comparison.Removal", ...], Findings]:
+) -> tuple[tuple["comparison.Removal", ...], diagnostics.Findings]:
     """Return what the compile takes away from a cluster, and the findings on other changes for its nodes."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
     from compiler.changes import comparison, deployed  # noqa: PLC0415
@@ -179,7 +177,7 @@ class _Done(NamedTuple):
     """The result for output/: the state of each cluster, the foreign files, and the diff of a check."""
 
     rows: list[tuple[str, str]]
-    foreign: Findings
+    foreign: diagnostics.Findings
     diff: str = ""
 
 
@@ -230,7 +228,7 @@ _STATES = {
 }
 
 
-def _end(call: compile_call.Call, found: Findings, done: _Done) -> int:
+def _end(call: compile_call.Call, found: diagnostics.Findings, done: _Done) -> int:
     """Print the result and return the exit code; the states follow the diff, as `patch` and `git apply` skip them."""
     if not call.arguments.cluster:
         found = diagnostics.merged([*found, *scan.foreign_entries(call.output, [name for name, _ in done.rows])])

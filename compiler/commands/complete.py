@@ -7,10 +7,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from compiler import cli, diagnostics, errors, names, settings
+from compiler import cli, diagnostics, errors, names
 from compiler.cli import commands
 from compiler.fleet import definitions
 from compiler.project import document_files, load, project_file, root
+from compiler.settings import Settings
 
 
 class _Typed(NamedTuple):
@@ -92,12 +93,12 @@ def _clusters(_: Mapping[str, str]) -> Iterable[str]:
 
 def _documents() -> definitions.Fleet:
     """Return the documents of policies/ alone; inventories may be large."""
-    stated = _settings()
-    files, _ = document_files.find([stated.policies])
-    return load.fleet_of(files, stated=stated)[0]
+    settings = _settings()
+    files, _ = document_files.find([settings.policies])
+    return load.fleet_of(files, settings=settings)[0]
 
 
-def _settings() -> settings.Settings:
+def _settings() -> Settings:
     return project_file.of(argparse.Namespace())
 
 

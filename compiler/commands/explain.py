@@ -15,10 +15,10 @@ from compiler.project import load, project_file
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
-    fleet, notes = load.read(project_file.of(arguments))
+    fleet, on_documents = load.read(project_file.of(arguments))
     cluster, name = _found(fleet, arguments.node, arguments.cluster)
-    view, more = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: more})])
+    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
+    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

@@ -67,7 +67,7 @@ def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
     if not diagnostics.has_errors(faults) and not (len(found) == len(nodes) == 1):
         raise errors.RefusedError("standard input does not hold one list of nodes, and nothing else.", hint=_HINT)
     more = [fault for document in nodes for fault in inventory.findings(document)]
-    shown = findings.weighed(arguments, [*faults, *more])
+    shown = findings.with_severities(arguments, [*faults, *more])
     findings.report(arguments, shown)
     if diagnostics.has_errors(shown) or not nodes:
         return None
@@ -91,7 +91,7 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
 
 def _spec(arguments: argparse.Namespace) -> cluster.KAEClusterSpec:
     """Return the settings of the cluster, which name the labels to leave out; the defaults if it is not declared."""
-    name, stated = arguments.cluster, project_file.of(arguments)
-    files, _ = document_files.find([stated.policies])
-    declared, _ = load.fleet_of(files, stated=stated)
+    name, settings = arguments.cluster, project_file.of(arguments)
+    files, _ = document_files.find([settings.policies])
+    declared, _ = load.fleet_of(files, settings=settings)
     return next((item.spec for item in declared.clusters if item.name == name), parse.default_cluster(name).spec)

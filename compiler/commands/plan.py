@@ -15,11 +15,11 @@ from compiler.views import gaps, plan_text, selection
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan of the selected clusters, or of the selected nodes."""
-    fleet, notes = load.read(project_file.of(arguments))
+    fleet, on_documents = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
-    found = diagnostics.merged([*notes, *on_clusters])
+    found = diagnostics.merged([*on_documents, *on_clusters])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
         return findings.exit_code(arguments, found)

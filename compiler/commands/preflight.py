@@ -14,12 +14,12 @@ Answers = tuple[preflight.Answer, ...]
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
-    fleet, notes = load.read(project_file.of(arguments))
+    fleet, on_documents = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
     on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
-    every = findings.weighed(arguments, [*notes, *on_clusters])
+    every = findings.with_severities(arguments, [*on_documents, *on_clusters])
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = tuple(finding for finding in every if finding.severity != "warning")
     if findings.concluded(arguments, found):

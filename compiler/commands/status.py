@@ -32,17 +32,17 @@ class _Wanted:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status of the cluster; return 4 where it is not as planned."""
-    fleet, notes = load.read(project_file.of(arguments))
+    fleet, on_documents = load.read(project_file.of(arguments))
     cluster = _chosen(fleet, arguments.cluster)
-    view, more = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: more})])
+    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
+    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
     wanted = _wanted(fleet, view)
     asked = live.cluster(arguments)
     result, of_now = _Look(asked, wanted).taken(Path(project_file.of(arguments).output))
-    found = diagnostics.merged([*notes, *pipeline.settle(fleet, {cluster.name: of_now})])
+    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: of_now})])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, _age_s)
     findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
@@ -87,7 +87,7 @@ class _Look:
         self._wanted = wanted
         self._found: dict[cluster_status.Ref, Mapping[str, Any] | None] = {}
 
-    def taken(self, output: Path) -> tuple[cluster_status.ClusterStatus, tuple[diagnostics.Diagnostic, ...]]:
+    def taken(self, output: Path) -> tuple[cluster_status.ClusterStatus, diagnostics.Findings]:
         """Return the status of the cluster, and the findings on its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
@@ -100,7 +100,9 @@ class _Look:
         states = {state.name: state for _, state in pairs}
         known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
         now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
-        view, notes = pipeline.plan_cluster(dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster)
+        view, on_nodes = pipeline.plan_cluster(
+            dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster
+        )
         for item in wanted.objects:
             ref = cluster_status.ref_of(item.data)
             self._found[ref] = self._cluster.object(ref.api_version, ref.kind, ref.name, ref.namespace)
@@ -116,7 +118,7 @@ class _Look:
             deployments=tuple(self._deployments()),
             leases=tuple(self._leases()),
             drifts=(*self._drifts(), *self._extras()),
-        ), notes
+        ), on_nodes
 
     def _rollouts(
         self, wanted: Sequence[rollout.Wanted], states: Mapping[str, live_objects.NodeState]

@@ -39,7 +39,7 @@ def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
         )
 
 
-def foreign_entries(output: Path, clusters: Collection[str]) -> tuple[diagnostics.Diagnostic, ...]:
+def foreign_entries(output: Path, clusters: Collection[str]) -> diagnostics.Findings:
     """Return a finding for each file and folder in output/ that belongs to no cluster. Raises WorldError.
 
     A README.md and hidden files are for people and for git: no GitOps engine applies them.
@@ -53,7 +53,7 @@ def foreign_entries(output: Path, clusters: Collection[str]) -> tuple[diagnostic
     return foreign_files(output, map(wording.file_name, names))
 
 
-def foreign_files(folder: Path, paths: Iterable[str]) -> tuple[diagnostics.Diagnostic, ...]:
+def foreign_files(folder: Path, paths: Iterable[str]) -> diagnostics.Findings:
     """Return a finding for each of these paths below a folder, which the compiler did not write."""
     return tuple(
         diagnostics.Diagnostic(

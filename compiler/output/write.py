@@ -58,7 +58,7 @@ class Written:
     cluster: str
     written: tuple[str, ...]
     removed: tuple[str, ...]
-    foreign: tuple[diagnostics.Diagnostic, ...]
+    foreign: diagnostics.Findings
     new_index: bool
     """True when index.json was written."""
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler import diagnostic_formats, diagnostics, errors, names, settings
+from compiler import diagnostic_formats, diagnostics, errors, names
 from compiler.output import cache, tree
 from compiler.project import document_files, package_data, project_file
+from compiler.settings import Settings
 
 if TYPE_CHECKING:
     from compiler.changes import comparison
-
-Findings = tuple[diagnostics.Diagnostic, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +26,10 @@ class Outcome:
     """None where its output is current, or its documents have errors."""
     digest: str
     """The digest of its output."""
-    findings: Findings
+    findings: diagnostics.Findings
     """Those on its documents and nodes."""
     removals: tuple["comparison.Removal", ...] = ()
-    changes: Findings = ()
+    changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
 
 
@@ -83,7 +82,7 @@ class Call:
             and cache.verify(self.cache.digests, self.output / name, record)
         )
 
-    def remember(self, outcomes: Iterable[Outcome], found: Findings) -> None:
+    def remember(self, outcomes: Iterable[Outcome], found: diagnostics.Findings) -> None:
         """Save the results for the next call, unless a document was edited in the meantime."""
         if self._sums() != self.sums:
             return
@@ -104,18 +103,18 @@ def records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, objec
     return tuple(diagnostic_formats.to_record(finding) for finding in found)
 
 
-def recorded(record: cache.Record) -> Findings:
+def recorded(record: cache.Record) -> diagnostics.Findings:
     """Return the findings that the cache keeps."""
     return tuple(diagnostic_formats.from_record(finding) for finding in record.diagnostics)
 
 
-def _output(stated: settings.Settings) -> Path:
+def _output(settings: Settings) -> Path:
     """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
-    folder = Path(stated.output)
-    inputs = [Path(name).resolve() for name in (stated.policies, *stated.inventories)]
-    if not stated.output or any(folder.resolve().is_relative_to(path) for path in inputs):
+    folder = Path(settings.output)
+    inputs = [Path(name).resolve() for name in (settings.policies, *settings.inventories)]
+    if not settings.output or any(folder.resolve().is_relative_to(path) for path in inputs):
         raise errors.WorldError(
-            f"output cannot be written to '{stated.output}'.",
+            f"output cannot be written to '{settings.output}'.",
             hint="Name a folder outside of the documents' folders.",
         )
     return folder

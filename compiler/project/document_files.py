@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors, names, settings, wording
+from compiler import diagnostics, errors, names, wording
+from compiler.settings import Settings
 
 ENDINGS = (".yaml", ".yml", ".json")
 """The suffixes of document files."""
@@ -34,12 +35,12 @@ class Input:
     path: Path
 
 
-def of_project(stated: settings.Settings) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
+def of_project(settings: Settings) -> tuple[list[Input], list[diagnostics.Diagnostic]]:
     """Return the document files of the project in the current folder, and the findings on them.
 
     Raises WorldError where there are no documents.
     """
-    folders = (stated.policies, *stated.inventories)
+    folders = (settings.policies, *settings.inventories)
     files, findings = find(folders)
     findings += _nearly_project_files()
     if not files and not diagnostics.has_errors(findings):

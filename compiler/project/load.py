@@ -2,16 +2,17 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from compiler import diagnostics, errors, names, pipeline, schema, settings, wording
+from compiler import diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks import output as output_checks
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.project import document_files, package_data
+from compiler.settings import Settings
 
 
-def read(stated: settings.Settings) -> tuple[definitions.Fleet, pipeline.Findings]:
+def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet of the project in the current folder, and the findings. Raises WorldError."""
-    return fleet_of(*document_files.of_project(stated), stated=stated)
+    return fleet_of(*document_files.of_project(settings), settings=settings)
 
 
 def fleet_of(
@@ -20,25 +21,25 @@ def fleet_of(
     known: Mapping[str, str] | None = None,
     accepted: Collection[str] = (),
     *,
-    stated: settings.Settings,
-) -> tuple[definitions.Fleet, pipeline.Findings]:
+    settings: Settings,
+) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet of these files, and the findings, including those `on_files`. Raises WorldError.
 
     `known` is passed to `pipeline.read`; `accepted` are scopes of removals, of which an empty inventory may be one.
     """
     # No variable keeps the bytes of a file, so that `decode` can free them.
     readings = [decode.decode(item.name, document_files.read(item)) for item in files]
-    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted, stated)))
+    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted, settings)))
     documents = (document for documents, _ in readings for document in documents)
-    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, stated)
+    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, settings)
 
 
 def _judged(
-    findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str], stated: settings.Settings
+    findings: Iterable[diagnostics.Diagnostic], accepted: Collection[str], settings: Settings
 ) -> Iterator[diagnostics.Diagnostic]:
     """Yield the findings on a file; an empty inventory is a removal of its cluster's nodes unless it is accepted."""
     for finding in findings:
-        if finding.code != "empty-file" or stated.is_policy_file(finding.span.file):
+        if finding.code != "empty-file" or settings.is_policy_file(finding.span.file):
             yield finding
             continue
         removal = output_checks.empty_file(finding, names.stem(finding.span.file))

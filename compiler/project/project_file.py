@@ -11,8 +11,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from compiler import diagnostics, errors, names, settings, wording
+from compiler import diagnostics, errors, names, wording
 from compiler.project import document_files
+from compiler.settings import Limits, Settings
 
 if TYPE_CHECKING:
     from compiler.formats import documents
@@ -24,42 +25,42 @@ Data = Mapping[str, Any]
 class WrongFileError(errors.WorldError):
     """A project file with mistakes: without its settings, no document can be found."""
 
-    def __init__(self, findings: tuple[diagnostics.Diagnostic, ...]) -> None:
+    def __init__(self, findings: diagnostics.Findings) -> None:
         super().__init__(names.PROJECT_FILE)
         self.findings = findings
 
 
-def of(arguments: argparse.Namespace) -> settings.Settings:
+def of(arguments: argparse.Namespace) -> Settings:
     """Return the settings of a call; its first use reads kae.yaml. Raises WrongFileError and WorldError."""
     if not hasattr(arguments, "settings"):
         remember(arguments, data())
-    stated: settings.Settings = arguments.settings
-    return stated
+    settings: Settings = arguments.settings
+    return settings
 
 
-def remember(arguments: argparse.Namespace, found: Data) -> settings.Settings:
+def remember(arguments: argparse.Namespace, found: Data) -> Settings:
     """Return the settings of a call whose kae.yaml holds `found`, and keep them for `of`."""
-    stated = _settings(found)
+    settings = _settings(found)
     if inventories := getattr(arguments, "inventory", ()):
         for folder in inventories:
             document_files.require_folder(folder)
-        stated = replace(stated, inventories=tuple(inventories))
+        settings = replace(settings, inventories=tuple(inventories))
     output = getattr(arguments, "output_dir", None)
-    arguments.settings = stated if output is None else replace(stated, output=output)
+    arguments.settings = settings if output is None else replace(settings, output=output)
     return arguments.settings  # type: ignore[no-any-return]  # a namespace has no types
 
 
-def _settings(found: Data) -> settings.Settings:
+def _settings(found: Data) -> Settings:
     """Return what a project file says, and the defaults for what it leaves out."""
-    plain = settings.Settings()
+    plain = Settings()
     folders = [document_files.name_of(folder) or "." for folder in found.get("inventory", plain.inventories)]
     percent = found.get("limits", {}).get("removedPercent", plain.limits.removed_percent)
-    return settings.Settings(
+    return Settings(
         policies=document_files.name_of(found.get("policies", plain.policies)) or ".",
         inventories=tuple(folders),
         output=found.get("output", plain.output),
         severities=MappingProxyType(dict(found.get("findings", {}))),
-        limits=settings.Limits(removed_percent=percent),
+        limits=Limits(removed_percent=percent),
     )
 
 
@@ -132,9 +133,9 @@ def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
         yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
 
 
-def _overlaps(stated: settings.Settings) -> Iterator[tuple[str, str]]:
-    policies, output = Path(stated.policies).resolve(), Path(stated.output).resolve()
-    for inventory in (Path(folder).resolve() for folder in stated.inventories):
+def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
+    policies, output = Path(settings.policies).resolve(), Path(settings.output).resolve()
+    for inventory in (Path(folder).resolve() for folder in settings.inventories):
         if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
             yield "inventory", "policies"
         if output.is_relative_to(inventory):

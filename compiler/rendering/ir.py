@@ -311,7 +311,7 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterPlan:
+class ClusterManifests:
     """Everything that a cluster's output is made from."""
 
     name: str

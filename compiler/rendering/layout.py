@@ -31,17 +31,17 @@ class Object:
     """The entry of index.json for a DaemonSet of the driver or of the device plugin."""
 
 
-def objects(plan: ir.ClusterPlan, render: Render) -> tuple[Object, ...]:
+def objects(made: ir.ClusterManifests, render: Render) -> tuple[Object, ...]:
     """Return every object of a cluster, sorted by path, with the annotations of its GitOps engine."""
     rendered = [
-        _object(manifest, gitops.annotated(render(manifest), plan.engine, kept=manifest.kept))
-        for manifest in plan.manifests
+        _object(manifest, gitops.annotated(render(manifest), made.engine, kept=manifest.kept))
+        for manifest in made.manifests
     ]
-    rendered.extend(_object(manifest, render(manifest)) for manifest in plan.bootstrap)
+    rendered.extend(_object(manifest, render(manifest)) for manifest in made.bootstrap)
     return tuple(sorted(rendered, key=lambda obj: obj.path))
 
 
-def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
+def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
     """Return the files of a cluster: its objects, kustomization.yaml and images.txt."""
     rendered = tuple(rendered)
     texts: dict[str, str] = {}
@@ -60,12 +60,12 @@ def tree(plan: ir.ClusterPlan, rendered: Iterable[Object]) -> trees.Tree:
     images = sorted({image for obj in applied for image in _images(obj.data)})
     texts["images.txt"] = "".join(f"{image}\n" for image in images)
     return trees.Tree(
-        plan.name,
+        made.name,
         tuple(sorted(texts.items())),
         workloads=tuple(obj.workload for obj in rendered if obj.workload),
-        has_nodes=plan.has_nodes,
-        declared=plan.declared,
-        frozen=plan.frozen,
+        has_nodes=made.has_nodes,
+        declared=made.declared,
+        frozen=made.frozen,
     )
 
 

@@ -206,7 +206,7 @@ TSL = builders.kubernetes_node("a", builders.HPRE | {"pool": "tsl"})
 def settled(*found: documents.Document, planned: Sequence[str] = ()) -> list[diagnostics.Diagnostic]:
     """The findings on policies without nodes, of the planned clusters together."""
     fleet, _ = pipeline.read(found, builders.judge())
-    on_clusters: dict[str, pipeline.Findings] = {
+    on_clusters: dict[str, diagnostics.Findings] = {
         item.name: pipeline.plan_cluster(fleet, item)[1] for item in fleet.selected(planned)
     }
     findings = diagnostics.merged(pipeline.settle(fleet, on_clusters))

@@ -17,7 +17,7 @@ Component = tuple[str, dict[str, Any]]
 
 def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree.Tree:
     """The tree of these objects, which stand in for what the templates give."""
-    plan = ir.ClusterPlan(
+    made = ir.ClusterManifests(
         name="east",
         has_nodes=True,
         declared=True,
@@ -26,7 +26,7 @@ def compiled(*objects: Component, bootstrap: tuple[Component, ...] = ()) -> tree
         manifests=tuple(manifest(*item) for item in objects),
         bootstrap=tuple(manifest(*item) for item in bootstrap),
     )
-    return layout.tree(plan, layout.objects(plan, lambda item: item.value))
+    return layout.tree(made, layout.objects(made, lambda item: item.value))
 
 
 def manifest(component: str, data: dict[str, Any]) -> ir.Manifest:
