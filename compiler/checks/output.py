@@ -201,7 +201,8 @@ def uninstalled(change: Change, loss: losses.Loss) -> Diagnostic:
     return Diagnostic(
         code="nodes-left-out",
         span=_policy_span(change, loss.policy),
-        message=f"The driver is removed from {wording.nodes(loss.removed)} of cluster '{change.cluster}'.",
+        message=f"The driver of policy '{loss.policy}' is removed from {wording.nodes(loss.removed)} "
+        f"of cluster '{change.cluster}'.",
         notes=("driver.state is Absent there, so the installer unloads the modules and deletes the files.",),
         hint="Set driver.state: Present to keep it.",
     )

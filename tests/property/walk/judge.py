@@ -144,14 +144,17 @@ class Verdict:
     """What a compile has to say of a cluster."""
 
     removals: frozenset[str]
-    """The scopes that must be refused, and nothing else."""
+    """The scopes that must be refused."""
+    allowed: frozenset[str] = frozenset()
+    """Scopes that may be refused too: frozen nodes of a policy whose driver is known to go."""
     left_out: frozenset[str]
     """The policies of smaller losses, of which it has to warn."""
 
 
 def judged(cluster: str, before: State, after: State) -> Verdict:
     """Return what a compile has to say of a cluster."""
-    removals = {*_thaws(cluster, before, after), *_rest(cluster, before, after)}
+    removals = set(_rest(cluster, before, after))
+    unlabelled = _labels_devices(before.output) and not _labels_devices(after.output)
     left_out = set()
     for component, code in _COMPONENTS.items():
         was, now = (placed(state.output, after.nodes, component) for state in (before, after))
@@ -159,12 +162,21 @@ def judged(cluster: str, before: State, after: State) -> Verdict:
         for policy in _present(before.output, component):
             served = [name for name, pod in was.items() if pod.policy == policy and not pod.absent]
             lost = [name for name in served if name not in now]
-            last = policy not in kept and (lost or not after.nodes)
+            last = (policy not in kept or unlabelled) and (lost or not after.nodes)
             if last or len(lost) > max(1, len(served) * LIMIT / 100):
                 removals.add(f"{code}:{cluster}/{policy}")
             elif lost or any(now[name].absent for name in served):
                 left_out.add(policy)
-    return Verdict(removals=frozenset(removals), left_out=frozenset(left_out))
+    thawed = set(_thaws(cluster, before, after))
+    known = {scope for scope in thawed if scope.replace("thaws-nodes", "removes-drivers") in removals}
+    return Verdict(
+        removals=frozenset(removals | thawed - known), allowed=frozenset(known), left_out=frozenset(left_out)
+    )
+
+
+def _labels_devices(output: Output) -> bool:
+    """Return whether the rules that label nodes with devices are in an output."""
+    return any(item["metadata"]["name"] == "kae" for item in output.rules)
 
 
 def _present(output: Output, component: str) -> set[str]:
