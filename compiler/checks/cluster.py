@@ -22,7 +22,8 @@ def findings(cluster: definitions.Cluster) -> Iterator[Diagnostic]:
     yield from nfd_release(cluster, source)
     yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), cluster.spec.nfd.tolerations)
     yield from kubernetes_release(cluster, source)
-    yield from engine_settings(cluster, source)
+    yield from conflicting_settings(cluster, source)
+    yield from engine_repository(cluster, source)
     yield from flux_repository(cluster, source)
     yield from watcher(cluster, source)
     yield from mirrors(cluster, source)
@@ -54,8 +55,8 @@ def kubernetes_release(cluster: definitions.Cluster, source: documents.Document)
         )
 
 
-def engine_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
-    """The settings do not contradict each other, and name the repository of the GitOps engine."""
+def conflicting_settings(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The settings do not contradict each other."""
     gitops = cluster.spec.gitops
     destination = gitops.argocd.destination
     if destination.server is not None and destination.name is not None:
@@ -86,6 +87,11 @@ def engine_settings(cluster: definitions.Cluster, source: documents.Document) ->
             message=f"The namespace '{cluster.spec.namespace}' is not managed here, so it gets no psa labels.",
             hint="Remove psa.enabled and label the namespace where it is managed, or set namespaceManaged: true.",
         )
+
+
+def engine_repository(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The repository that the GitOps engine applies the cluster from is set."""
+    gitops = cluster.spec.gitops
     needs_url = gitops.engine == "argocd" or (gitops.engine == "flux" and gitops.flux.sourceRef is None)
     if needs_url and gitops.repository is None:
         yield Diagnostic(

@@ -32,6 +32,26 @@ def kernel(text: str) -> str:
     return _matching(text, is_kernel, "a kernel's full version", "the output of `uname -r`")
 
 
+def selector(text: str) -> str:
+    """Return a label selector that parses."""
+    from compiler.fleet import label_selector  # noqa: PLC0415 - it imports the models of documents
+
+    try:
+        label_selector.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{error}.") from error
+    return text
+
+
+def utf8(text: str) -> str:
+    """Return an argument that can be written to a document."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise argparse.ArgumentTypeError("it is not UTF-8") from error
+    return text
+
+
 def _matching(text: str, is_valid: bool, noun: str, form: str) -> str:
     if not is_valid:
         raise argparse.ArgumentTypeError(f"'{text}' is not {noun}; use {form}.")

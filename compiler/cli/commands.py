@@ -27,19 +27,9 @@ def parser() -> parsing.Parser:
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    _compile(commands)
-    _plan(commands)
-    _explain(commands)
-    _preflight(commands)
-    _bump(commands)
-    _init(commands)
-    _import(commands)
-    _inventory(commands)
-    _status(commands)
-    _schema(commands)
-    _completion(commands)
-    _rule(commands)
-    _help(commands)
+    on_projects = (_compile, _plan, _explain, _preflight, _bump, _init, _import, _inventory, _status)
+    for add in (*on_projects, _schema, _completion, _rule, _help):
+        add(commands)
     return top
 
 
@@ -112,7 +102,7 @@ def _plan(commands: options.Commands) -> None:
     command.add_argument(
         "-l",
         "--selector",
-        type=_selector,
+        type=arguments.selector,
         default="",
         metavar="SELECTOR",
         help="only nodes with these labels, in kubectl's syntax: a=b, a!=b, 'a in (b, c)', a, '!a'",
@@ -120,17 +110,6 @@ def _plan(commands: options.Commands) -> None:
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     options.strict(command)
     options.answer(command)
-
-
-def _selector(text: str) -> str:
-    """Return a label selector that parses."""
-    from compiler.fleet import label_selector  # noqa: PLC0415 - it imports the models of documents
-
-    try:
-        label_selector.parse(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{error}.") from error
-    return text
 
 
 def _explain(commands: options.Commands) -> None:
@@ -178,7 +157,7 @@ def _bump(commands: options.Commands) -> None:
     part.add_argument("--mapping", metavar="NAME", help="the version of this kernel mapping")
     part.add_argument("--frozen", metavar="NAME", help="the version of this frozen group")
     part.add_argument("--device-plugin", action="store_true", help="the version of the device plugin")
-    command.add_argument("--version", required=True, type=options.utf8, metavar="V", help="the new version")
+    command.add_argument("--version", required=True, type=arguments.utf8, metavar="V", help="the new version")
     command.add_argument("--file", metavar="FILE", help="the file, where several hold a policy of this name")
     options.answer(command)
 

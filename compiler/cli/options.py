@@ -58,15 +58,6 @@ def answer(command: parsing.Parser) -> None:
     command.renamed = {"--format": _SHAPE}
 
 
-def utf8(text: str) -> str:
-    """Return an argument that can be written to a document."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise argparse.ArgumentTypeError("it is not UTF-8") from error
-    return text
-
-
 def whole_file(command: argparse.ArgumentParser) -> None:
     """Add the option that names the file to write."""
     text = "write FILE whole or not at all, instead of printing"

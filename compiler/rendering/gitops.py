@@ -11,7 +11,7 @@ from typing import Any
 from compiler import names
 from compiler.fleet import definitions
 from compiler.model import gitops as engines
-from compiler.rendering import ir
+from compiler.rendering import bootstrap_values, ir
 
 _WORKLOADS = frozenset({"DaemonSet", "Deployment"})
 _FIRST: Mapping[str, int] = {"Namespace": -30, "CustomResourceDefinition": -20}
@@ -95,12 +95,12 @@ def bootstrap(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         yield from _flux(cluster)
 
 
-def _argo_application(cluster: definitions.Cluster, repository: engines.Repository) -> ir.ArgoApplication:
+def _argo_application(cluster: definitions.Cluster, repository: engines.Repository) -> bootstrap_values.ArgoApplication:
     gitops = cluster.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination
     destination = {"name": target.name} if target.name else {"server": target.server or _IN_CLUSTER}
-    return ir.ArgoApplication(
+    return bootstrap_values.ArgoApplication(
         name=_name(cluster),
         namespace=argocd.namespace,
         project=argocd.project or _name(cluster),
@@ -111,8 +111,8 @@ def _argo_application(cluster: definitions.Cluster, repository: engines.Reposito
         destination_namespace=cluster.spec.namespace,
         prune=argocd.prune,
         self_heal=argocd.selfHeal,
-        cluster_kinds=tuple(ir.KindRef(group=group, kind=kind) for group, kind in _CLUSTER_KINDS),
-        namespaced_kinds=tuple(ir.KindRef(group=group, kind=kind) for group, kind in _NAMESPACED_KINDS),
+        cluster_kinds=tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in _CLUSTER_KINDS),
+        namespaced_kinds=tuple(bootstrap_values.KindRef(group=group, kind=kind) for group, kind in _NAMESPACED_KINDS),
     )
 
 
@@ -127,7 +127,7 @@ def _flux(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         source = flux.sourceRef.model_dump(exclude_none=True)
     elif gitops.repository is not None:
         source = {"kind": "GitRepository", "name": _name(cluster)}
-        repository = ir.FluxSource(
+        repository = bootstrap_values.FluxSource(
             name=_name(cluster),
             namespace=flux.namespace,
             url=gitops.repository.url,
@@ -140,7 +140,7 @@ def _flux(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         return
     remote = flux.kubeConfig
     secret = ir.mapping(remote.secretRef.model_dump(exclude_none=True).items()) if remote else None
-    value = ir.FluxKustomization(
+    value = bootstrap_values.FluxKustomization(
         name=_name(cluster),
         namespace=flux.namespace,
         interval=flux.interval,

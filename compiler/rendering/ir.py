@@ -1,7 +1,7 @@
 """The input of the templates: one frozen, hashable value for each object, with every decision taken.
 
 Leaf values that Kubernetes defines have Kubernetes' field names and are written into a template as a whole;
-`None` fields are left out.
+`None` fields are left out. The values of bootstrap/ are in `bootstrap_values`.
 """
 
 from collections.abc import Iterable
@@ -245,58 +245,6 @@ class Guard:
     """The admission policy that confines the installer's evictions to its own node."""
 
     namespace: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KindRef:
-    """A kind of the Kubernetes API, as an AppProject allows it."""
-
-    group: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgoApplication:
-    """The Application and the AppProject that apply a cluster's manifests."""
-
-    name: str
-    namespace: str
-    project: str
-    repository: str
-    revision: str
-    path: str
-    destination: Map
-    destination_namespace: str
-    prune: bool
-    self_heal: bool
-    cluster_kinds: tuple[KindRef, ...]
-    namespaced_kinds: tuple[KindRef, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FluxSource:
-    """The GitRepository that Flux reads."""
-
-    name: str
-    namespace: str
-    url: str
-    branch: str
-    interval: str
-    secret: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FluxKustomization:
-    """The Kustomization that applies a cluster's manifests."""
-
-    name: str
-    namespace: str
-    interval: str
-    path: str
-    prune: bool
-    source: Map
-    """CrossNamespaceSourceReference: kind, name and perhaps namespace."""
-    kube_config: Map | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 
 from compiler.formats import canonical
-from compiler.rendering import ir, templates
+from compiler.rendering import bootstrap_values, ir, templates
 from runtime import state
 
 Rendered = Callable[[str, object], Any]
@@ -76,7 +76,7 @@ WATCHER = ir.Watcher(
     metrics_port=None,
 )
 GUARD = ir.Guard(namespace="kae-operator")
-ARGO = ir.ArgoApplication(
+ARGO = bootstrap_values.ArgoApplication(
     name="kae-east",
     namespace="argocd",
     project="kae-east",
@@ -87,10 +87,13 @@ ARGO = ir.ArgoApplication(
     destination_namespace="kae-operator",
     prune=True,
     self_heal=False,
-    cluster_kinds=(ir.KindRef(group="", kind="Namespace"),),
-    namespaced_kinds=(ir.KindRef(group="", kind="ConfigMap"), ir.KindRef(group="apps", kind="DaemonSet")),
+    cluster_kinds=(bootstrap_values.KindRef(group="", kind="Namespace"),),
+    namespaced_kinds=(
+        bootstrap_values.KindRef(group="", kind="ConfigMap"),
+        bootstrap_values.KindRef(group="apps", kind="DaemonSet"),
+    ),
 )
-FLUX_SOURCE = ir.FluxSource(
+FLUX_SOURCE = bootstrap_values.FluxSource(
     name="kae-east",
     namespace="flux-system",
     url="https://git.test/fleet.git",
@@ -98,7 +101,7 @@ FLUX_SOURCE = ir.FluxSource(
     interval="5m",
     secret=None,
 )
-FLUX = ir.FluxKustomization(
+FLUX = bootstrap_values.FluxKustomization(
     name="kae-east",
     namespace="flux-system",
     interval="5m",
