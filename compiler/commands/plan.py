@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     fleet, on_documents = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
     found = diagnostics.merged([*on_documents, *on_clusters])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])

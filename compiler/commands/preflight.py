@@ -18,7 +18,7 @@ def run(arguments: argparse.Namespace) -> int:
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
     answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: findings_ for view, findings_ in planned})
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
     every = findings.with_severities(arguments, [*on_documents, *on_clusters])
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
     found = tuple(finding for finding in every if finding.severity != "warning")
