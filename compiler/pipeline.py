@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, schema
-from compiler.changes import comparison
+from compiler.changes import comparison, losses
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
-from compiler.checks import output as output_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
 from compiler.output import tree
@@ -126,4 +126,5 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterManifests:
 
 def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], diagnostics.Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
-    return tuple(output_checks.removals(change)), tuple(output_checks.changes(change))
+    lost = tuple(losses.losses(change.before, change.after, change.planned))
+    return tuple(removals.removals(change, lost)), tuple(changes.changes(change, lost))

@@ -1,26 +1,40 @@
 """The comparison of a cluster's earlier output with the compiled one, and what it takes away."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.changes import deployed
-from compiler.diagnostics import Diagnostic
+from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import definitions
+from compiler.output import index_file
 from compiler.planning import plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Removal:
-    """Something that a compile takes away, and the scope by which it can be accepted."""
+    """Something that a compile takes away; a person may accept it, by its code, its cluster and its policy."""
 
     finding: Diagnostic
-    scope: str
-    """CODE:CLUSTER, or CODE:CLUSTER/POLICY."""
+    cluster: str
+    policy: str | None = None
+    acceptable: bool = True
+
+    @property
+    def scope(self) -> str:
+        """CODE:CLUSTER, or CODE:CLUSTER/POLICY."""
+        return f"{self.finding.code}:{self.cluster}" + (f"/{self.policy}" if self.policy else "")
 
     def is_accepted(self, accepted: Iterable[str]) -> bool:
         """Return whether one of CODE, CODE:CLUSTER and CODE:CLUSTER/POLICY names it."""
-        cluster = self.scope.partition("/")[0]
-        return not {self.finding.code, cluster, self.scope}.isdisjoint(accepted)
+        code = self.finding.code
+        return self.acceptable and not {code, f"{code}:{self.cluster}", self.scope}.isdisjoint(accepted)
+
+    def told(self) -> Diagnostic:
+        """Return the finding with a hint that tells how to accept it."""
+        if not self.acceptable:
+            return self.finding
+        how = f"To accept it, run `kae compile --accept {self.scope}`; where CI compiles, commit with"
+        return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,3 +55,19 @@ class Change:
     def cluster(self) -> str:
         """The name of the cluster."""
         return self.planned.cluster.name
+
+    def cluster_span(self, *path: str) -> Span:
+        """Return the position of a setting of the KAECluster; without one, the file of the inventory."""
+        if self.planned.cluster.source is None:
+            return Span(file=self.planned.inventory.file or self.folder)
+        return self.planned.cluster.source.setting_span(*path)
+
+    def policy_span(self, name: str, component: str = "driver") -> Span:
+        """Return the position of a policy's name, of its clusters if it left this one, else its earlier output."""
+        here = {division.policy.name for division in self.planned.divisions}
+        for policy in self.policies:
+            if policy.name == name:
+                path = ("metadata", "name") if name in here else ("spec", "clusters")
+                return policy.source.span(*path)
+        own = (item for item in self.before.index.workloads if (item.policy, item.component) == (name, component))
+        return Span(file=f"{self.folder}/{next((item.file for item in own), index_file.NAME)}")

@@ -1,21 +1,30 @@
 """The objects of output/<cluster>/, as it stands or as compiled, as far as they decide over nodes.
 
-Output may have been edited by hand, or hold the marks of a merge conflict: what cannot be read as an object is left
-out, and the record in index.json still says that it was there.
+Output may have been edited by hand, or hold the marks of a merge conflict. Of a conflict, our side is read: it is what
+this branch had compiled. What cannot be read even so is listed, as nobody can tell what it served.
 """
 
+import functools
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import names
+from compiler.changes.pool_rules import PoolRules
 from compiler.fleet import selectors
 from compiler.formats import yaml_text
 from compiler.model import base
 from compiler.output import diff, index_file, tree
 
 Object = Mapping[str, Any]
+
+_DECISIVE = ("crds/", "device-plugin/daemonset-", "driver/daemonset-", "namespace/", "node-feature-rule/")
+"""The beginnings of the paths of objects that decide over nodes, or that an engine must not delete."""
+
+_OTHER_SIDE = re.compile(r"^<{7} .*\n((?:.*\n)*?)(?:\|{7} .*\n(?:.*\n)*?)?={7}\n(?:.*\n)*?>{7} .*\n", re.MULTILINE)
+"""A conflict as git marks it (gitattributes, conflict-marker-size 7), with our side in the first group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +37,8 @@ class DaemonSet:
     tolerations: tuple[base.Toleration, ...]
     cleans_up: bool
     """True when its installers remove the driver once it is deleted (driver.enabledCleanup)."""
+    kinds: frozenset[str]
+    """The kinds of devices in its config; for a device plugin, those that it serves."""
 
     @property
     def selection(self) -> tuple[object, ...]:
@@ -35,13 +46,15 @@ class DaemonSet:
         return self.workload.pool, self.workload.state, self.terms, self.tolerations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Deployed:
     """The index and the objects of a cluster."""
 
     index: index_file.Index
     objects: Mapping[str, Object]
     """Readable objects by path, without those of bootstrap/."""
+    unreadable: tuple[str, ...] = ()
+    """Recorded files that decide over nodes, and are missing or no objects."""
 
     def policies(self, component: str) -> tuple[str, ...]:
         """Return the policies with DaemonSets of a component; a driver that is Absent does not count."""
@@ -50,13 +63,16 @@ class Deployed:
 
     def daemon_sets(self, component: str, policy: str) -> tuple[DaemonSet, ...]:
         """Return the readable DaemonSets of a policy's driver or device plugin; a driver that is Absent has none."""
-        own = (
-            item
-            for item in self.index.workloads
-            if (item.component, item.policy) == (component, policy) and item.state != "Absent"
-        )
-        made = (_daemon_set(item, self.objects[item.file]) for item in own if item.file in self.objects)
-        return tuple(item for item in made if item is not None)
+        return self._daemon_sets.get((component, policy), ())
+
+    @functools.cached_property
+    def _daemon_sets(self) -> dict[tuple[str, str], tuple[DaemonSet, ...]]:
+        found: dict[tuple[str, str], tuple[DaemonSet, ...]] = {}
+        for item in self.index.workloads:
+            if item.state != "Absent" and item.file in self.objects:
+                key = item.component, item.policy
+                found[key] = (*found.get(key, ()), _daemon_set(item, self.objects[item.file]))
+        return found
 
     def rule(self, name: str) -> Object | None:
         """Return the NodeFeatureRule of this name."""
@@ -64,7 +80,7 @@ class Deployed:
 
     def namespaces(self) -> frozenset[str]:
         """Return the namespaces of the objects."""
-        found = (data.get("metadata", {}).get("namespace") for data in self.objects.values())
+        found = (data["metadata"].get("namespace") for data in self.objects.values())
         return frozenset(name for name in found if isinstance(name, str))
 
 
@@ -80,47 +96,58 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
         # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
         index = replace(index, workloads=tuple(item for item in index.workloads if item.file in seen.files))
     texts = compiled.contents()
-    found = {}
-    for path in index.files:
+    found: dict[str, Object] = {}
+    unreadable = []
+    for path in filter(_is_object_file, index.files):
         content = seen.files.get(path)
-        if content is None or not path.endswith(".yaml") or path.startswith(f"{names.BOOTSTRAP}/"):
-            continue
-        data = objects.get(path) if texts.get(path) == content else _parsed(content, path)
-        if isinstance(data, Mapping):
+        if content is not None and texts.get(path) == content:
+            found[path] = objects[path]
+        elif content is not None and (data := _object(content, path)) is not None:
             found[path] = data
-    return Deployed(index=index, objects=found)
+        elif index.complete and path.startswith(_DECISIVE):
+            unreadable.append(path)
+    return Deployed(index=index, objects=found, unreadable=tuple(unreadable))
 
 
 def protector(data: Object) -> str | None:
     """Return the GitOps engine that leaves an object in the cluster when the output no longer has it."""
-    annotations = data.get("metadata", {}).get("annotations") or {}
+    annotations = data["metadata"].get("annotations") or {}
     if "Prune=false" in str(annotations.get(names.SYNC_OPTIONS, "")).split(","):
         return "argocd"
     return "flux" if annotations.get(names.FLUX_PRUNE) == "disabled" else None
 
 
-def _parsed(content: bytes, path: str) -> Any:
-    try:
-        return yaml_text.single(content.decode(), path)
-    except ValueError:
-        return None
+def _is_object_file(path: str) -> bool:
+    return path.endswith(".yaml") and path != "kustomization.yaml" and not path.startswith(f"{names.BOOTSTRAP}/")
 
 
-def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet | None:
-    """Return an object as a DaemonSet; None if a person has edited it to another shape."""
+def _object(content: bytes, path: str) -> Object | None:
+    """Return the object of a file, with the shape that the compiler writes; None if it has another."""
     try:
-        pod = data["spec"]["template"]["spec"]
-        config = json.loads(data["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
-        affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        return DaemonSet(
-            workload=workload,
-            image=pod["containers"][0]["image"],
-            terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
-            tolerations=tuple(base.Toleration.model_validate(item) for item in pod.get("tolerations", ())),
-            cleans_up=config.get("enabledCleanup") is True,
-        )
-    except (KeyError, IndexError, TypeError, ValueError):
+        data = yaml_text.single(_OTHER_SIDE.sub(r"\1", content.decode()), path)
+        if not isinstance(data["metadata"].get("annotations", {}), Mapping):
+            return None
+        if data["kind"] == "NodeFeatureRule":
+            PoolRules(data)
+        elif path.startswith(("driver/daemonset-", "device-plugin/daemonset-")):
+            _daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
+    return data if isinstance(data, Mapping) else None
+
+
+def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
+    pod = data["spec"]["template"]["spec"]
+    config = json.loads(data["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
+    affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    return DaemonSet(
+        workload=workload,
+        image=pod["containers"][0]["image"],
+        terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
+        tolerations=tuple(base.Toleration.model_validate(item) for item in pod.get("tolerations", ())),
+        cleans_up=config.get("enabledCleanup") is True,
+        kinds=frozenset(kind["name"] for kind in config["kinds"]),
+    )
 
 
 def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:

@@ -1,19 +1,24 @@
 """The nodes that a compile takes a driver, a device plugin or a frozen version from.
 
 Both outputs are judged on the nodes of the new inventory: a label that a node has lost since then has moved its pods
-already, and no compile takes anything away by it. Only frozen groups list nodes by name, so only from them a node can
-disappear with its inventory.
+already, and no compile takes anything away by it. Frozen groups and waves list nodes by name, and pools of one kernel
+follow the kernels of the inventory, so only these change when a node disappears from it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.changes import deployed, placement
+from compiler.changes import deployed, placement, pool_rules
 from compiler.inventory import snapshot
+from compiler.model import driver as drivers
+from compiler.output import index_file
 from compiler.planning import plan
 
 Component = Literal["driver", "device-plugin"]
+
+NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
+"""The names of the components in messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +31,10 @@ class Loss:
     """True when the last DaemonSet of the component goes."""
     unlabelled: bool
     """True when the NodeFeatureRule goes that labels nodes with devices."""
+    pools: tuple[str, ...]
+    """The pools whose DaemonSets go while the policy keeps others."""
     unknown: bool
-    """True when the nodes that it serves are not known: the inventory is empty, or a DaemonSet cannot be read."""
+    """True when the inventory is empty, so the nodes that it serves are not known."""
     served: int
     """The number of known nodes that it serves in the earlier output."""
     nodes: tuple[str, ...]
@@ -36,6 +43,14 @@ class Loss:
     """The nodes whose driver a DaemonSet of state Absent removes from now on."""
     moved: Mapping[str, tuple[str, ...]]
     """The nodes that another policy's DaemonSet serves from now on, by policy."""
+
+    def is_removal(self, percent: float) -> bool:
+        """Return whether a person has to accept it; a component may leave `percent` of its nodes, or one node."""
+        if self.last or self.unlabelled:
+            return bool(self.nodes) or not self.served
+        if self.pools and self.unknown:
+            return True
+        return len(self.nodes) > 1 and len(self.nodes) * 100 > percent * self.served
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +79,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
             if policy in kept and is_same and not unlabelled:
                 continue
             served = _served(before, component, policy, planned.inventory.nodes)
-            gone = tuple(name for name in served if name not in serving)
+            gone = tuple(n for n in served if n not in serving or (n in absent and serving[n] != policy))
             moved: dict[str, list[str]] = {}
             for name in served:
                 if serving.get(name, policy) != policy:
@@ -74,43 +89,90 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                 policy=policy,
                 last=policy not in kept,
                 unlabelled=unlabelled,
-                unknown=not planned.inventory.nodes or not _is_readable(before, component, policy),
+                pools=tuple(sorted(_pools(before, component, policy) - _pools(after, component, policy))),
+                unknown=not planned.inventory.nodes,
                 served=len(served),
                 nodes=gone,
-                removed=tuple(name for name in served if name in absent),
+                removed=tuple(name for name in served if name in absent and serving[name] == policy),
                 moved={name: tuple(nodes) for name, nodes in sorted(moved.items())},
             )
 
 
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
-    entries = {(frozen.policy, frozen.group): frozen.entry for frozen in after.index.frozen or ()}
     policies = {division.policy.name for division in planned.divisions}
-    images = {
-        name: decision.driver.image
-        for decision in planned.decisions
-        for name in decision.names
-        if decision.driver.image is not None
-    }
+    images = _images(planned)
     known = {node.name: node for node in planned.inventory.nodes}
+    now = after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
-    recorded = after.index.frozen if before.index.frozen is None else before.index.frozen
-    for frozen in recorded or ():
-        rules = _pool_rules(before, frozen.policy)
-        if rules is None or (frozen.policy in policies and entries.get((frozen.policy, frozen.group)) != frozen.entry):
+    for (policy, group), entries in _entries(now if before.index.frozen is None else before.index.frozen).items():
+        rules = _pool_rules(before, policy)
+        heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
+        if rules is None or (policy in policies and policy not in heirs):
             continue
-        members = rules.members(frozen.policy, frozen.group)
-        daemon_sets = before.daemon_sets("driver", frozen.policy)
+        members = rules.members(policy, group)
+        daemon_sets = before.daemon_sets("driver", policy)
         served = placement.served(daemon_sets, rules, (known[name] for name in members if name in known))
-        own = _pool_rules(after, frozen.policy)
-        listed = own.members(frozen.policy, frozen.group) if own else frozenset()
-        judged = known if _is_readable(before, "driver", frozen.policy) else {}
+        listed = frozenset(name for heir in heirs for name in _listed(after, heir, group))
         for name in sorted(members):
             image = images.get(name)
-            # Without a readable DaemonSet only the lists of names are left to compare.
-            is_lost = name not in listed if name not in judged else name in served and _moves(served[name].image, image)
-            if is_lost:
-                yield Thaw(policy=frozen.policy, group=frozen.group, node=name, known=name in known, image=image)
+            is_kept = name in listed and (name not in known or image is not None)
+            is_lost = name in served and _moves(served[name].image, image) if name in known else True
+            # Where the policy goes with all that it serves, its removal is asked for.
+            is_removed = policy not in policies and image is None
+            if is_lost and not is_kept and not is_removed:
+                yield Thaw(policy=policy, group=group, node=name, known=name in known, image=image)
+
+
+def wave_losses(
+    before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan
+) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Yield policy, wave and nodes where nodes leave a wave because the inventory does not have them any more."""
+    known = {node.name for node in planned.inventory.nodes}
+    for division in planned.divisions:
+        policy, rules = division.policy.name, _pool_rules(before, division.policy.name)
+        for group in division.groups if rules else ():
+            if isinstance(group.declared, drivers.Wave) and rules is not None:
+                gone = rules.members(policy, group.name) - _listed(after, policy, group.name) - known
+                if gone:
+                    yield policy, group.name, tuple(sorted(gone))
+
+
+def lost_kinds(before: deployed.Deployed, after: deployed.Deployed) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield each policy whose device plugin stays, with the kinds of devices that it serves no longer."""
+    for policy in before.policies("device-plugin"):
+        now = after.daemon_sets("device-plugin", policy)
+        gone = _kinds(before.daemon_sets("device-plugin", policy)) - _kinds(now)
+        if now and gone:
+            yield policy, tuple(sorted(gone))
+
+
+def _kinds(daemon_sets: Iterable[deployed.DaemonSet]) -> frozenset[str]:
+    return frozenset(kind for item in daemon_sets for kind in item.kinds)
+
+
+def _entries(recorded: Iterable[index_file.Frozen]) -> dict[tuple[str, str], set[str]]:
+    """Return the recorded entries of each group: two if the compile of an edited entry was interrupted."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for item in recorded:
+        found.setdefault((item.policy, item.group), set()).add(item.entry)
+    return found
+
+
+def _listed(output: deployed.Deployed, policy: str, group: str) -> frozenset[str]:
+    rules = _pool_rules(output, policy)
+    return rules.members(policy, group) if rules else frozenset()
+
+
+def _images(planned: plan.Plan) -> dict[str, str]:
+    """Return the image of the driver that each node keeps or gets."""
+    return {
+        name: decision.driver.image
+        for decision in planned.decisions
+        if decision.driver.image is not None and decision.pool is not None
+        if decision.pool.driver.state == "Present"
+        for name in decision.names
+    }
 
 
 def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str) -> tuple[str, ...]:
@@ -123,8 +185,7 @@ def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str
         path
         for path, data in sorted(after.objects.items())
         if (earlier := before.objects.get(path))
-        and deployed.protector(earlier) is not None
-        and deployed.protector(data) is None
+        and deployed.protector(earlier) not in (None, deployed.protector(data))
         and not (path.startswith(("driver/", "guard/")) and deployed.protector(earlier) == engine)
     )
 
@@ -160,17 +221,16 @@ def _absent(planned: plan.Plan) -> frozenset[str]:
 
 
 def _selections(output: deployed.Deployed, component: Component, policy: str) -> tuple[object, ...]:
-    """Return everything that decides over the nodes of a policy's component; None stands for what cannot be read."""
+    """Return everything that decides over the nodes of a policy's component."""
     recorded = [item for item in output.index.workloads if (item.component, item.policy) == (component, policy)]
-    readable = sorted(output.daemon_sets(component, policy), key=lambda item: item.workload.file)
+    present = sorted(output.daemon_sets(component, policy), key=lambda item: item.workload.file)
     rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
-    return len(recorded), [item.selection for item in readable], rule and rule.get("spec")
+    return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 
 
-def _is_readable(output: deployed.Deployed, component: Component, policy: str) -> bool:
-    recorded = [item for item in output.index.workloads if (item.component, item.policy) == (component, policy)]
-    present = [item for item in recorded if item.state != "Absent"]
-    return len(output.daemon_sets(component, policy)) == len(present)
+def _pools(output: deployed.Deployed, component: Component, policy: str) -> set[str]:
+    own = (item for item in output.index.workloads if (item.component, item.policy) == (component, policy))
+    return {item.pool for item in own if item.pool is not None}
 
 
 def _served(
@@ -180,6 +240,6 @@ def _served(
     return placement.served(output.daemon_sets(component, policy), rules, nodes)
 
 
-def _pool_rules(output: deployed.Deployed, policy: str) -> placement.PoolRules | None:
+def _pool_rules(output: deployed.Deployed, policy: str) -> pool_rules.PoolRules | None:
     rule = output.rule(f"kae-pool-{policy}")
-    return None if rule is None else placement.PoolRules(rule)
+    return None if rule is None else pool_rules.PoolRules(rule)

@@ -46,19 +46,19 @@ def _unchanged(call: compile_call.Call) -> int | None:
 def _compiled(call: compile_call.Call) -> int:
     """Read the documents that changed, compile their clusters, and return the exit code."""
     from compiler import pipeline  # noqa: PLC0415 - only here is there something to compile
-    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
+    from compiler.checks.output import changes as change_checks  # noqa: PLC0415 - only here there is something to compile
 
     current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
     fleet, on_documents = _read(call, current)
     outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
-    removed = [output_checks.removed_cluster(call.settings.output, name) for name in stale]
+    removed = [change_checks.removed_cluster(call.settings.output, name) for name in stale]
     on_clusters = pipeline.settle(fleet, {item.name: item.findings for item in outcomes})
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
     removals = [*_removed_clusters(call, stale), *(removal for item in outcomes for removal in item.removals)]
     # A check has nothing to ask: the output that it compares with has been accepted.
-    refused = [item.finding for item in removals if not item.is_accepted(call.arguments.accept)]
+    refused = [item.told() for item in removals if not item.is_accepted(call.arguments.accept)]
     refused = [] if call.arguments.check else refused
     stops = diagnostics.has_errors(call.settings.with_severities(refused))
     changes = [] if stops else [finding for item in outcomes for finding in item.changes]
@@ -67,7 +67,8 @@ def _compiled(call: compile_call.Call) -> int:
         findings.show(call.arguments, shown, clusters=[])
         return cli.WRONG
     done = (_check if call.arguments.check else _write)(call, outcomes, stale)
-    if not call.arguments.check or all(state == "fine" for _, state in done.rows):
+    # An empty inventory is asked for each time, so the cache must not answer after it was accepted once.
+    if not call.arguments.accept and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(outcomes, found)
     return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
@@ -77,7 +78,8 @@ def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definit
     from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
 
     changed = [item for item in call.inputs if item.name not in current]
-    accepted = call.arguments.accept
+    # A check has nothing to ask.
+    accepted = ["inventory-empty"] if call.arguments.check else call.arguments.accept
     fleet, found = load.fleet_of(changed, call.findings, current, accepted, settings=call.settings)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     return fleet, found
@@ -158,12 +160,12 @@ def _compared(
 
 def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
     """Yield what goes with the output of clusters that are no longer declared."""
-    from compiler.checks import output as output_checks  # noqa: PLC0415 - only here is there something to compile
+    from compiler.checks.output import removals  # noqa: PLC0415 - only here is there something to compile
 
     for name in stale:
         recorded = scan.recorded(call.output, name)
         if recorded is not None:
-            yield from output_checks.removed_policies(call.settings.output, name, recorded)
+            yield from removals.removed_policies(call.settings.output, name, recorded)
 
 
 def _progress(number: int, total: int, name: str) -> None:

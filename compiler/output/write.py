@@ -122,7 +122,7 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
             f"'{folder}/{blocked[0]}' is in the way: the compiler did not write it.{more}",
             hint="Move it out of the way, and compile again."
             if seen.recorded
-            else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git, or delete '{folder}'.",
+            else f"'{folder}/{index_file.NAME}' is missing or damaged: restore it from git.",
         )
     return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from compiler import diagnostics, errors, names, pipeline, schema, wording
-from compiler.checks import output as output_checks
+from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.project import document_files, package_data
@@ -42,9 +42,9 @@ def _judged(
         if finding.code != "empty-file" or settings.is_policy_file(finding.span.file):
             yield finding
             continue
-        removal = output_checks.empty_file(finding, names.stem(finding.span.file))
+        removal = removals.empty_file(finding, names.stem(finding.span.file))
         if not removal.is_accepted(accepted):
-            yield removal.finding
+            yield removal.told()
 
 
 def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]) -> None:

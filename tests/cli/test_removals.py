@@ -193,8 +193,9 @@ def test_a_renamed_policy_hands_its_nodes_on(folder: Path, snapshot: SnapshotAss
 
 def test_a_driver_that_becomes_absent_is_a_warning(folder: Path, snapshot: SnapshotAssertion) -> None:
     edited("tls", removals.TLS.replace("version: 2.2.0", "version: 2.2.0\n    state: Absent"))(folder)
+    assert "error[thaws-nodes]: 2 nodes" in compiling(folder).err  # The frozen entry has no state of its own.
 
-    answer = compiling(folder)
+    answer = compiling(folder, "thaws-nodes")
 
     assert answer.code == 0
     assert answer.err == snapshot

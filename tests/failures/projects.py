@@ -89,7 +89,8 @@ def _driver_left_behind(folder: Path) -> None:
     tls = POLICY.replace("spec:", "spec:\n  nodeSelector: {matchLabels: {pool: tls}}")
     absent = tls.replace("tls", "absent").replace("2.2.0", "2.2.0\n    state: Absent")
     texts = {"policies/east.yaml": CLUSTER, "policies/tls.yaml": tls, "policies/absent.yaml": absent}
-    _compiled(folder, texts | {"inventory/east.json": _inventory(_node("kp-1", pool="web"))})
+    lowered = "findings: {removes-drivers: warning, removes-device-plugins: ignore}\n"
+    _compiled(folder, texts | {"kae.yaml": lowered, "inventory/east.json": _inventory(_node("kp-1", pool="web"))})
     (folder / "policies/tls.yaml").unlink()
     (folder / "policies/absent.yaml").unlink()
 
@@ -158,6 +159,36 @@ def _nodes_left_out(folder: Path) -> None:
     project.write(folder, {"inventory/east.json": one})
 
 
+def _output_unreadable(folder: Path) -> None:
+    _east(folder)
+    project.write(folder, {"output/east/driver/daemonset-kae-driver-tls.yaml": "metadata: []\n"})
+
+
+def _pool_removed(folder: Path) -> None:
+    mapping = "{name: all, regexp: oe2203, version: '2.2.0-${KERNEL_FULL_VERSION}'}"
+    _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    kernelMappings: [{mapping}]\n"))
+    older = json.loads(json.dumps(_node("kp-2")).replace("216.0.0.115", "136.12.0.86"))
+    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1"), older)})
+    project.kae(folder, "compile", "--no-cache")
+    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1"))})
+
+
+def _node_leaves_wave(folder: Path) -> None:
+    waves = "rollout: {waves: [{name: early, inventorySelector: {matchLabels: {pool: tls}}, version: 2.3.0}]}"
+    _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {waves}\n"))
+    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1", pool="tls"))})
+
+
+def _kind_disabled(folder: Path) -> None:
+    _east(folder, POLICY.replace("spec:", "spec:\n  operator: {enabledSEC: true, enabledZIP: true}"))
+    project.write(folder, {"policies/tls.yaml": POLICY})
+
+
+def _nfd_removed(folder: Path) -> None:
+    _east(folder)
+    project.write(folder, {"policies/east.yaml": f"{CLUSTER}  nfd: {{enabled: false, nodefeaturerules: true}}\n"})
+
+
 def _nodes_reassigned(folder: Path) -> None:
     _east(folder)
     project.write(folder, {"policies/tls.yaml": POLICY.replace("name: tls", "name: kunpeng")})
@@ -188,6 +219,11 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "thaws-nodes": _thaws_nodes,
         "drops-protection": _drops_protection,
         "inventory-empty": _inventory_empty,
+        "output-unreadable": _output_unreadable,
+        "pool-removed": _pool_removed,
+        "node-leaves-wave": _node_leaves_wave,
+        "kind-disabled": _kind_disabled,
+        "nfd-removed": _nfd_removed,
         "nodes-left-out": _nodes_left_out,
         "nodes-reassigned": _nodes_reassigned,
         "foreign-file": _foreign_file,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compiler.changes import placement
+from compiler.changes import pool_rules
 from tests import builders
 
 
@@ -15,9 +15,9 @@ def rule(feature: str, attribute: str, operator: str, *values: str, **given: Map
     return {"matchFeatures": [{"feature": feature, "matchExpressions": {attribute: expression}}], **given}
 
 
-def rules(*items: dict[str, Any]) -> placement.PoolRules:
+def rules(*items: dict[str, Any]) -> pool_rules.PoolRules:
     """Return the rules of an object."""
-    return placement.PoolRules({"spec": {"rules": list(items)}})
+    return pool_rules.PoolRules({"spec": {"rules": list(items)}})
 
 
 POOL = "openfuyao.com/kae.pool.tls"

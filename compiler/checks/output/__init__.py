@@ -1,0 +1,1 @@
+"""Rules for what a compile does to output/: `removals` need a person, `changes` are told."""

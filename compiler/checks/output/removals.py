@@ -1,0 +1,200 @@
+"""Rules for what a compile takes away: from output/, and from the nodes that it serves.
+
+A GitOps engine deletes what output/ no longer has. So a removal is an error until a person accepts it by its scope.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from compiler import wording
+from compiler.changes import deployed, losses
+from compiler.changes.comparison import Change, Removal
+from compiler.checks import fleet as fleet_checks
+from compiler.diagnostics import Diagnostic, Span
+from compiler.output import index_file
+
+_CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
+
+
+
+def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
+    """Yield what a compile takes away from a cluster."""
+    yield from unreadable(change)
+    yield from undeclared(change)
+    yield from emptied(change)
+    yield from moved_namespace(change)
+    yield from dropped_protection(change)
+    yield from thawed(change)
+    for loss in found:
+        if loss.is_removal(change.removed_percent):
+            yield removed(change, loss)
+
+
+def unreadable(change: Change) -> Iterator[Removal]:
+    """A recorded object is as the compiler wrote it, or at least readable."""
+    for path in change.before.unreadable:
+        file = f"{change.folder}/{path}"
+        yield Removal(
+            cluster=change.cluster,
+            acceptable=False,
+            finding=Diagnostic(
+                code="output-unreadable",
+                span=Span(file=file),
+                message=f"'{file}' is missing or damaged, so nobody can tell what this compile takes away.",
+                hint=f"Restore it from git, such as by `git checkout HEAD -- {file}`, and compile again.",
+            ),
+        )
+
+
+def undeclared(change: Change) -> Iterator[Removal]:
+    """A cluster keeps its KAECluster; nobody can accept to fall to the defaults of every setting."""
+    if change.before.index.declared and change.planned.cluster.source is None:
+        span = Span(file=change.planned.inventory.file)
+        finding = fleet_checks.undeclared(change.cluster, span, ())
+        yield Removal(cluster=change.cluster, acceptable=False, finding=finding)
+
+
+def emptied(change: Change) -> Iterator[Removal]:
+    """A cluster whose nodes are known keeps an inventory with nodes."""
+    if change.before.index.has_nodes and not change.planned.inventory.nodes:
+        file = change.planned.inventory.file
+        yield Removal(
+            cluster=change.cluster,
+            finding=Diagnostic(
+                code="inventory-empty",
+                span=Span(file=file) if file else change.cluster_span("metadata", "name"),
+                message=f"The inventory of cluster '{change.cluster}' has no nodes, but its output was compiled "
+                "for some.",
+                notes=("Groups of nodes, waves and the pools of kernels are made from the inventory.",),
+                hint="Restore it from git, or take a new one.",
+            ),
+        )
+
+
+def empty_file(finding: Diagnostic, cluster: str) -> Removal:
+    """An inventory is a file with a document."""
+    return Removal(
+        cluster=cluster,
+        finding=Diagnostic(
+            code="inventory-empty",
+            span=finding.span,
+            message=f"The inventory of cluster '{cluster}' is an empty file.",
+            notes=("A command that failed after its output was redirected leaves such a file.",),
+            hint="Restore it from git, or take a new one.",
+        ),
+    )
+
+
+def moved_namespace(change: Change) -> Iterator[Removal]:
+    """The objects of a cluster stay in their namespace."""
+    namespace = change.planned.cluster.spec.namespace
+    others = sorted(change.before.namespaces() - {namespace})
+    if others:
+        yield Removal(
+            cluster=change.cluster,
+            finding=Diagnostic(
+                code="moves-namespace",
+                span=change.cluster_span("spec", "namespace"),
+                message=f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} "
+                f"to {namespace}.",
+                notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
+                hint=f"Set spec.namespace: {others[0]} in its KAECluster.",
+            ),
+        )
+
+
+def dropped_protection(change: Change) -> Iterator[Removal]:
+    """An object that a GitOps engine must not delete stays marked so."""
+    paths = losses.unprotected(change.before, change.after, change.planned.cluster.spec.gitops.engine)
+    if paths:
+        names = (f"{data['kind']} {data['metadata']['name']}" for data in map(change.after.objects.get, paths) if data)
+        yield Removal(
+            cluster=change.cluster,
+            finding=Diagnostic(
+                code="drops-protection",
+                span=Span(file=f"{change.folder}/{paths[0]}"),
+                message=f"{wording.counted(len(paths), 'object')} of cluster '{change.cluster}' "
+                f"{'loses' if len(paths) == 1 else 'lose'} the protection from pruning: "
+                f"{wording.listed(names, most=3)}.",
+                notes=("Without it, a GitOps engine deletes them, and all that is in them, when they leave output/.",),
+                hint="Restore the KAECluster and its gitops.engine.",
+            ),
+        )
+
+
+def thawed(change: Change) -> Iterator[Removal]:
+    """A node leaves a frozen group only when a person edits the group's entry."""
+    groups: dict[tuple[str, str], list[losses.Thaw]] = {}
+    for thaw in losses.thaws(change.before, change.after, change.planned):
+        groups.setdefault((thaw.policy, thaw.group), []).append(thaw)
+    for (policy, group), thaws in groups.items():
+        yield Removal(
+            cluster=change.cluster,
+            policy=policy,
+            finding=Diagnostic(
+                code="thaws-nodes",
+                span=change.policy_span(policy),
+                message=f"{wording.nodes([thaw.node for thaw in thaws])} of cluster '{change.cluster}' "
+                f"{'leaves' if len(thaws) == 1 else 'leave'} the frozen group '{group}' of policy '{policy}'.",
+                notes=tuple(_reasons(thaws)),
+                hint="Restore the labels or the inventory, or name the nodes in the group's entry.",
+            ),
+        )
+
+
+def _reasons(thaws: Iterable[losses.Thaw]) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
+    for thaw in thaws:
+        reason = f"The driver from now on is {thaw.image}" if thaw.image else "No driver from now on"
+        by_reason.setdefault(reason if thaw.known else "Not in the inventory", []).append(thaw.node)
+    for reason, nodes in by_reason.items():
+        yield f"{reason}: {wording.listed(nodes, most=5)}."
+
+
+def removed(change: Change, loss: losses.Loss) -> Removal:
+    """A policy keeps its driver and its device plugin on its nodes."""
+    noun, code = losses.NOUNS[loss.component], _CODES[loss.component]
+    nodes = wording.nodes(loss.nodes)
+    if loss.last or loss.unlabelled or not loss.nodes:
+        message = f"The {noun} of policy '{loss.policy}' goes from cluster '{change.cluster}'"
+        lost = f": {nodes} {'loses' if len(loss.nodes) == 1 else 'lose'} it."
+        message += lost if loss.nodes else "; no node of the inventory has it today."
+        note = "Its last DaemonSet leaves the output, and a GitOps engine deletes it."
+        if loss.pools and not loss.last:
+            note = f"The DaemonSets of {wording.listed(loss.pools, most=5)} leave the output with the inventory."
+        elif not loss.last:
+            note = "The NodeFeatureRule 'kae' leaves the output, so no node keeps the labels that DaemonSets select by."
+    else:
+        message = f"The {noun} of policy '{loss.policy}' leaves {nodes} of cluster '{change.cluster}'."
+        note = (
+            f"These are {len(loss.nodes)} of the {loss.served} nodes that it serves, and limits.removedPercent "
+            f"allows {change.removed_percent:g} %."
+        )
+    return Removal(
+        cluster=change.cluster,
+        policy=loss.policy,
+        finding=Diagnostic(
+            code=code,
+            span=change.policy_span(loss.policy, loss.component),
+            message=message,
+            notes=(note,),
+            hint="Undo the change that takes it away.",
+        ),
+    )
+
+
+def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:
+    """A cluster with drivers or device plugins in its output is still declared."""
+    output = deployed.Deployed(index=index, objects={})
+    for component, code in _CODES.items():
+        for policy in output.policies(component):
+            yield Removal(
+                cluster=name,
+                policy=policy,
+                finding=Diagnostic(
+                    code=code,
+                    span=Span(file=f"{folder}/{name}"),
+                    message=f"The {losses.NOUNS[component]} of policy '{policy}' goes with the output of cluster '{name}'.",
+                    notes=("No KAECluster and no inventory has this name.",),
+                    hint="Bring its KAECluster or its inventory back.",
+                ),
+            )
