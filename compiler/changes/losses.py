@@ -13,7 +13,7 @@ from compiler.changes import deployed, placement, pool_rules
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.output import index_file
-from compiler.planning import plan
+from compiler.planning import plan, pools
 
 Component = Literal["driver", "device-plugin"]
 
@@ -32,9 +32,9 @@ class Loss:
     unlabelled: bool
     """True when the NodeFeatureRule goes that labels nodes with devices."""
     pools: tuple[str, ...]
-    """The pools whose DaemonSets go while the policy keeps others."""
+    """The pools of one kernel whose DaemonSets go: they follow from the inventory."""
     unknown: bool
-    """True when the inventory is empty, so the nodes that it serves are not known."""
+    """True when the inventory had nodes and has none, so the nodes that it serves are not known."""
     served: int
     """The number of known nodes that it serves in the earlier output."""
     nodes: tuple[str, ...]
@@ -90,7 +90,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                 last=policy not in kept,
                 unlabelled=unlabelled,
                 pools=tuple(sorted(_pools(before, component, policy) - _pools(after, component, policy))),
-                unknown=not planned.inventory.nodes,
+                unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(served),
                 nodes=gone,
                 removed=tuple(name for name in served if name in absent and serving[name] == policy),
@@ -118,9 +118,7 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
             image = images.get(name)
             is_kept = name in listed and (name not in known or image is not None)
             is_lost = name in served and _moves(served[name].image, image) if name in known else True
-            # Where the policy goes with all that it serves, its removal is asked for.
-            is_removed = policy not in policies and image is None
-            if is_lost and not is_kept and not is_removed:
+            if is_lost and not is_kept:
                 yield Thaw(policy=policy, group=group, node=name, known=name in known, image=image)
 
 
@@ -230,7 +228,7 @@ def _selections(output: deployed.Deployed, component: Component, policy: str) ->
 
 def _pools(output: deployed.Deployed, component: Component, policy: str) -> set[str]:
     own = (item for item in output.index.workloads if (item.component, item.policy) == (component, policy))
-    return {item.pool for item in own if item.pool is not None}
+    return {item.pool for item in own if item.pool is not None and pools.is_of_one_kernel(item.pool)}
 
 
 def _served(

@@ -7,6 +7,7 @@ frozen groups in a cluster has one pool there, which has the name of the policy.
 import dataclasses
 import functools
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -243,6 +244,11 @@ def of_kernel(mapping: drivers.KernelMapping, kernel: str) -> KernelClass:
     digest = hashlib.sha256(kernel.encode()).hexdigest()[:DIGITS]
     pattern = kernels.exactly(kernel)
     return KernelClass(name=f"{mapping.name}--{digest}", mapping=mapping, kernel=kernel, pattern=pattern, unless=())
+
+
+def is_of_one_kernel(pool: str) -> bool:
+    """Return whether a pool's name is that of one kernel, which `of_kernel` makes."""
+    return re.search(rf"--[0-9a-f]{{{DIGITS}}}$", pool) is not None
 
 
 def listed(mapping: drivers.KernelMapping) -> frozenset[str]:
