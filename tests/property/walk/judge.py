@@ -161,8 +161,9 @@ def judged(cluster: str, before: State, after: State) -> Verdict:
         kept = {_placed(item).policy for item in after.output.daemon_sets.get(component, ())}
         for policy in _present(before.output, component):
             served = [name for name, pod in was.items() if pod.policy == policy and not pod.absent]
-            lost = [name for name in served if name not in now]
-            last = (policy not in kept or unlabelled) and (lost or not after.nodes)
+            # Absent in the node's own policy is what a person wrote; in the one that it falls to, it is an accident.
+            lost = [n for n in served if n not in now or (now[n].absent and now[n].policy != policy)]
+            last = (policy not in kept or unlabelled) and (lost or not served)
             if last or len(lost) > max(1, len(served) * LIMIT / 100):
                 removals.add(f"{code}:{cluster}/{policy}")
             elif lost or any(now[name].absent for name in served):
@@ -207,7 +208,9 @@ def _thaws(cluster: str, before: State, after: State) -> Iterator[str]:
                     is_lost = name not in listed
                 else:
                     # A mirror or another registry moves no node.
-                    is_lost = name in was and (name not in now or now[name].version != was[name].version)
+                    is_lost = name in was and (
+                        name not in now or now[name].absent or now[name].version != was[name].version
+                    )
                 if is_lost:
                     yield f"thaws-nodes:{cluster}/{policy}"
 
