@@ -208,7 +208,8 @@ def _thaws(cluster: str, before: State, after: State) -> Iterator[str]:
                     is_lost = name not in listed
                 else:
                     # A mirror or another registry moves no node.
-                    is_lost = name in was and (
+                    has_driver = name in was and not was[name].absent
+                    is_lost = has_driver and (
                         name not in now or now[name].absent or now[name].version != was[name].version
                     )
                 if is_lost:
