@@ -6,7 +6,7 @@ The stages return their findings beside their values: a mistake in a document st
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, schema
+from compiler import diagnostics, names, schema
 from compiler.changes import comparison, losses
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
@@ -103,14 +103,19 @@ def check_nodes(planned: plan.Plan) -> diagnostics.Findings:
     return tuple(node_checks.findings(planned))
 
 
-def render_cluster(planned: plan.Plan, render: layout.Render) -> tuple[tree.Tree, tuple[layout.Object, ...]]:
-    """Return the files of a planned cluster, and the objects that they hold."""
-    made = manifests_of(planned)
+def render_cluster(
+    planned: plan.Plan, render: layout.Render, output: str = names.OUTPUT
+) -> tuple[tree.Tree, tuple[layout.Object, ...]]:
+    """Return the files of a planned cluster, and the objects that they hold.
+
+    `output` is the folder of outputs in the repository, from which GitOps engines apply them.
+    """
+    made = manifests_of(planned, output)
     objects = layout.objects(made, render)
     return layout.tree(made, objects), objects
 
 
-def manifests_of(planned: plan.Plan) -> ir.ClusterManifests:
+def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
     return ir.ClusterManifests(
@@ -120,7 +125,7 @@ def manifests_of(planned: plan.Plan) -> ir.ClusterManifests:
         frozen=tuple(manifests.frozen_groups(planned.divisions)),
         engine=spec.gitops.engine,
         manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
-        bootstrap=tuple(gitops.bootstrap(planned.cluster)),
+        bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 
 

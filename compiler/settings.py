@@ -23,6 +23,9 @@ class Settings:
     """The folder of policies, relative to the root; `.` for the root itself."""
     inventories: tuple[str, ...] = (names.INVENTORY,)
     output: str = names.OUTPUT
+    """The folder that a compile writes: that of the command line, or else of the project."""
+    applied: str = names.OUTPUT
+    """The project's own folder of outputs, which GitOps engines apply from git."""
     severities: Mapping[str, diagnostics.Severity] = field(default_factory=lambda: MappingProxyType({}))
     """The severities that the project gives to codes, in place of their own."""
     limits: Limits = field(default_factory=Limits)

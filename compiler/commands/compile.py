@@ -117,7 +117,7 @@ def _outcome(
     planned, found = pipeline.plan_cluster(fleet, cluster)
     if render is None or diagnostics.has_errors(call.settings.with_severities(found)):
         return compile_call.Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
-    compiled, objects = pipeline.render_cluster(planned, render)
+    compiled, objects = pipeline.render_cluster(planned, render, call.settings.applied)
     removals, changes = _compared(call, fleet, planned, compiled, objects)
     return compile_call.Outcome(
         name=cluster.name,

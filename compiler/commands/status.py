@@ -32,16 +32,17 @@ class _Wanted:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the status of the cluster; return 4 where it is not as planned."""
-    fleet, on_documents = load.read(project_file.of(arguments))
+    settings = project_file.of(arguments)
+    fleet, on_documents = load.read(settings)
     cluster = _chosen(fleet, arguments.cluster)
     view, on_cluster = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
-    wanted = _wanted(fleet, view)
+    wanted = _wanted(fleet, view, settings.applied)
     asked = live.cluster(arguments)
-    result, of_now = _Look(asked, wanted).taken(Path(project_file.of(arguments).output))
+    result, of_now = _Look(asked, wanted).taken(Path(settings.output))
     found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: of_now})])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, _age_s)
@@ -65,9 +66,9 @@ def _chosen(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.Clus
     return chosen[0]
 
 
-def _wanted(fleet: definitions.Fleet, view: plan.Plan) -> _Wanted:
+def _wanted(fleet: definitions.Fleet, view: plan.Plan, output: str) -> _Wanted:
     render = templates.renderer(package_data.templates(), package_data.bytecode())
-    compiled, objects = pipeline.render_cluster(view, render)
+    compiled, objects = pipeline.render_cluster(view, render, output)
     applied = tuple(item for item in objects if item.component != names.BOOTSTRAP)
     return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=applied)
 

@@ -59,6 +59,7 @@ def _settings(found: Data) -> Settings:
         policies=document_files.name_of(found.get("policies", plain.policies)) or ".",
         inventories=tuple(folders),
         output=found.get("output", plain.output),
+        applied=found.get("output", plain.applied),
         severities=MappingProxyType(dict(found.get("findings", {}))),
         limits=Limits(removed_percent=percent),
     )

@@ -84,18 +84,23 @@ def _has_variables(value: Any) -> bool:
     return isinstance(value, list) and any(map(_has_variables, value))
 
 
-def bootstrap(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
-    """Yield the objects that make the engine apply the cluster's output. A person applies them once, by hand."""
+def bootstrap(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterator[ir.Manifest]:
+    """Yield the objects that make the engine apply the cluster's output. A person applies them once, by hand.
+
+    `output` is the folder of outputs in the repository, where gitops.repository.path does not say.
+    """
     gitops = cluster.spec.gitops
     if gitops.engine == "argocd" and gitops.repository is not None:
-        value = _argo_application(cluster, gitops.repository)
+        value = _argo_application(cluster, gitops.repository, _path(cluster, output))
         for template in ("application.yaml", "appproject.yaml"):
             yield ir.Manifest(component="bootstrap", template=template, value=value)
     if gitops.engine == "flux":
-        yield from _flux(cluster)
+        yield from _flux(cluster, _path(cluster, output))
 
 
-def _argo_application(cluster: definitions.Cluster, repository: engines.Repository) -> bootstrap_values.ArgoApplication:
+def _argo_application(
+    cluster: definitions.Cluster, repository: engines.Repository, path: str
+) -> bootstrap_values.ArgoApplication:
     gitops = cluster.spec.gitops
     argocd = gitops.argocd
     target = argocd.destination
@@ -106,7 +111,7 @@ def _argo_application(cluster: definitions.Cluster, repository: engines.Reposito
         project=argocd.project or _name(cluster),
         repository=repository.url,
         revision=repository.revision,
-        path=_path(cluster),
+        path=path,
         destination=ir.mapping(destination.items()),
         destination_namespace=cluster.spec.namespace,
         prune=argocd.prune,
@@ -120,7 +125,7 @@ _IN_CLUSTER = "https://kubernetes.default.svc"
 """The cluster that Argo CD runs in, by its well-known URL."""
 
 
-def _flux(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
+def _flux(cluster: definitions.Cluster, path: str) -> Iterator[ir.Manifest]:
     gitops = cluster.spec.gitops
     flux = gitops.flux
     if flux.sourceRef is not None:
@@ -144,7 +149,7 @@ def _flux(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         name=_name(cluster),
         namespace=flux.namespace,
         interval=flux.interval,
-        path=f"./{_path(cluster)}",
+        path=f"./{path}",
         prune=flux.prune,
         source=ir.mapping(source.items()),
         kube_config=ir.mapping([("secretRef", secret)]) if secret else None,
@@ -156,7 +161,7 @@ def _name(cluster: definitions.Cluster) -> str:
     return f"kae-{cluster.name}"
 
 
-def _path(cluster: definitions.Cluster) -> str:
+def _path(cluster: definitions.Cluster, output: str) -> str:
     repository = cluster.spec.gitops.repository
     stated = repository.path if repository else None
-    return (stated or f"output/{cluster.name}").removeprefix("./").strip("/")
+    return (stated or f"{output}/{cluster.name}").removeprefix("./").strip("/")

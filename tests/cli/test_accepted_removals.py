@@ -77,6 +77,20 @@ def test_without_a_trailer_the_job_fails_and_says_how_to_accept(world: World) ->
     assert world.subjects() == ["Begin", "Remove the policy"]
 
 
+def test_the_output_may_be_in_a_folder_of_another_name(world: World) -> None:
+    clone = world.clone("a")
+    (clone / "kae.yaml").write_text("output: 'deploy'  # what Argo CD applies\n")
+    world.git(clone, "mv", "output", "deploy")
+    world.commit(clone, "Rename the folder")
+    restrict_pods(clone)
+    world.commit(clone, "Restrict pods")
+
+    code, said = compiled(world, clone)
+
+    assert (code, "Pushed" in said or not said) == (0, True), said
+    assert world.subjects()[-1].startswith("Compile ")
+
+
 def test_the_commands_that_it_shows_let_the_removal_pass(world: World) -> None:
     clone = world.clone("a")
     remove_policy(world, clone, "Remove the policy")

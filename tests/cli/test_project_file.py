@@ -47,6 +47,17 @@ def test_folders_of_other_names_are_read_and_written(tmp_path: Path) -> None:
     assert project.kae(folder, "bump", "tls", "--version", "2.3.0").out.startswith("rules/tls.yaml:")
 
 
+def test_engines_apply_the_output_of_the_project_whatever_folder_is_compiled_to(tmp_path: Path) -> None:
+    gitops = "spec:\n  gitops: {engine: flux, repository: {url: 'https://git.example.com/fleet.git'}}\n"
+    folder = fleet.small(tmp_path)
+    project.write(folder, {"kae.yaml": "output: manifests\n", "policies/west.yaml": fleet.CLUSTER + gitops[6:]})
+
+    assert project.kae(folder, "compile", "--output-dir", "elsewhere").code == 0
+
+    text = (folder / "elsewhere/west/bootstrap/kustomization-kae-west.yaml").read_text()
+    assert "./manifests/west" in text
+
+
 def test_several_folders_of_inventories_make_one_fleet(tmp_path: Path) -> None:
     texts = {
         "kae.yaml": "inventory: [inventory, more]\n",

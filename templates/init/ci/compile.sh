@@ -18,6 +18,9 @@ export GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME:-$GIT_AUTHOR_NAME}
 export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL:-$GIT_AUTHOR_EMAIL}
 source_of="Kae-Compiled-From"
 accept="Kae-Accept"
+# The folder of outputs, as kae.yaml names it.
+output=$(sed -n "s/^output:[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*/\1/p" kae.yaml 2>/dev/null || true)
+output=${output:-output}
 
 # Whether a commit is this script's own. The trailer names the parent, so a copy elsewhere is not taken for it.
 is_own() {
@@ -28,7 +31,7 @@ is_own() {
 
 message() {
     local clusters count
-    clusters=$(git diff --cached --name-only -- output | cut -d/ -f2 | sort -u)
+    clusters=$(git diff --cached --name-only --relative="$output/" -- "$output" | cut -d/ -f1 | sort -u)
     count=$(wc -l <<<"$clusters")
     if ((count == 1)); then
         echo "Compile $clusters"
@@ -37,7 +40,7 @@ message() {
     fi
     echo
     while read -r cluster; do
-        echo "- $cluster: $(git diff --cached --shortstat -- "output/$cluster" | sed 's/^ *//')"
+        echo "- $cluster: $(git diff --cached --shortstat -- "$output/$cluster" | sed 's/^ *//')"
     done <<<"$clusters"
     echo
     echo "$source_of: $1"
@@ -46,7 +49,7 @@ message() {
 # The commits that may accept a removal: those that came to the branch after output/ changed there, merged ones too.
 news() {
     local compiled
-    compiled=$(git rev-list --max-count=1 --first-parent "$1" -- output)
+    compiled=$(git rev-list --max-count=1 --first-parent "$1" -- "$output")
     git rev-list --regexp-ignore-case --grep="^[[:space:]]*$accept[[:space:]]*:" "$1" ${compiled:+"^$compiled"}
 }
 
@@ -106,10 +109,10 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
     fi
     git checkout --quiet --detach "$base"
     compile "$base"
-    mkdir -p output
-    git add --all -- output
+    mkdir -p "$output"
+    git add --all -- "$output"
     if git diff --cached --quiet; then
-        echo "output/ is up to date."
+        echo "$output/ is up to date."
         exit 0
     fi
     message "$base" | git commit --quiet --no-verify --file=-
