@@ -40,9 +40,12 @@ def clusters(fleet: definitions.Fleet, inventories: Iterable[tuple[str, str]]) -
 
 def undeclared_clusters(declared: Sequence[str], inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:
     """If a project has a KAECluster, every cluster with an inventory has one."""
-    for name, file in sorted(inventories):
+    inventories = sorted(inventories)
+    # A KAECluster with an inventory of its own is not the misspelt one.
+    lonely = [name for name in declared if name not in dict(inventories)]
+    for name, file in inventories:
         if name not in declared:
-            yield undeclared(name, Span(file=file), declared)
+            yield undeclared(name, Span(file=file), lonely)
 
 
 def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
@@ -53,7 +56,7 @@ def undeclared(name: str, span: Span, declared: Sequence[str]) -> Diagnostic:
         span=span,
         message=f"No KAECluster declares cluster '{name}'{wording.or_meant(name, declared)}",
         notes=("The defaults of its namespace, its GitOps engine and every other setting would apply.",),
-        hint=f"Correct the name, delete the inventory, or write {document} to a file beside the policies.",
+        hint=f"Correct the name, restore its KAECluster from git, or write {document} to a file beside the policies.",
     )
 
 

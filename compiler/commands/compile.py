@@ -5,13 +5,14 @@ unchanged. Heavy modules are imported only when something has to be compiled.
 """
 
 import argparse
+import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostics, names, wording
 from compiler.cli import findings
-from compiler.output import cache, scan, tree
+from compiler.output import cache, index_file, scan, tree
 from compiler.project import compile_call, package_data
 
 if TYPE_CHECKING:
@@ -63,14 +64,29 @@ def _compiled(call: compile_call.Call) -> int:
     stops = diagnostics.has_errors(call.settings.with_severities(refused))
     changes = [] if stops else [finding for item in outcomes for finding in item.changes]
     shown = diagnostics.merged([*found, *refused, *changes])
+    if not diagnostics.has_errors(call.settings.with_severities(found)):
+        _tell_unused(call.arguments.accept, removals)
     if findings.concluded(call.arguments, shown):
         findings.show(call.arguments, shown, clusters=[])
         return cli.WRONG
     done = (_check if call.arguments.check else _write)(call, outcomes, stale)
-    # An empty inventory is asked for each time, so the cache must not answer after it was accepted once.
-    if not call.arguments.accept and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
+    # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
+    is_whole = not call.arguments.accept and not _has_empty_inventory(call)
+    if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(outcomes, found)
     return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
+
+
+def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal"]) -> None:
+    """Say which accepted removals do not take place; that of an empty inventory is known to its reader only."""
+    removals = tuple(removals)
+    for scope in accepted:
+        if not scope.startswith("inventory-empty") and not any(item.is_accepted([scope]) for item in removals):
+            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: nothing of this scope goes.\n")
+
+
+def _has_empty_inventory(call: compile_call.Call) -> bool:
+    return any(item.path.stat().st_size == 0 for item in call.inventories)
 
 
 def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", diagnostics.Findings]:
@@ -145,7 +161,7 @@ def _compared(
     seen = scan.look(call.output, compiled.cluster, by_path)
     before = deployed.earlier(seen, compiled, by_path)
     if before is None:
-        return (), ()
+        return tuple(_lost_output(call, compiled.cluster)), ()
     return pipeline.check_changes(
         comparison.Change(
             folder=f"{call.settings.output}/{compiled.cluster}",
@@ -156,6 +172,19 @@ def _compared(
             removed_percent=call.settings.limits.removed_percent,
         )
     )
+
+
+def _lost_output(call: compile_call.Call, cluster: str) -> Iterable["comparison.Removal"]:
+    """Yield a removal if git has an output of the cluster that is not on disk: nobody can tell what goes with it."""
+    import subprocess  # noqa: PLC0415 - needed for a cluster without output only
+
+    from compiler.checks.output import removals  # noqa: PLC0415
+
+    index = f"{call.settings.output}/{cluster}/{index_file.NAME}"
+    with contextlib.suppress(OSError):
+        tracked = subprocess.run(("git", "ls-files", "--", index), capture_output=True, check=False)  # noqa: S603, S607
+        if tracked.stdout.strip():
+            yield removals.lost(f"{call.settings.output}/{cluster}", cluster)
 
 
 def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:

@@ -4,6 +4,7 @@ import errno
 import json
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -199,6 +200,30 @@ def test_a_driver_that_becomes_absent_is_a_warning(folder: Path, snapshot: Snaps
 
     assert answer.code == 0
     assert answer.err == snapshot
+
+
+def test_an_output_that_git_has_but_the_disk_has_not_stops_the_compile(folder: Path) -> None:
+    for arguments in (("init", "--quiet"), ("add", "output")):
+        subprocess.run(("git", *arguments), cwd=folder, check=True)
+    shutil.rmtree(folder / "output/east")
+    deleted("tls")(folder)
+
+    answer = compiling(folder)
+
+    assert answer.code == 1
+    assert "error[output-unreadable]: 'output/east' is in git but not on the disk" in answer.err
+    assert not (folder / "output/east").exists()
+
+    subprocess.run(("git", "rm", "-r", "--quiet", "--cached", "output/east"), cwd=folder, check=True)
+    assert compiling(folder).code == 0
+
+
+def test_a_check_remembers_nothing_of_an_empty_inventory(folder: Path) -> None:
+    (folder / "inventory/east.json").write_text("")
+    assert compiling(folder, "inventory-empty", "thaws-nodes", cached=True).code == 0
+
+    assert project.kae(folder, "compile", "--check").code == 0
+    assert compiling(folder, cached=True).code == 1
 
 
 def test_one_node_that_loses_its_driver_is_a_warning(folder: Path, snapshot: SnapshotAssertion) -> None:

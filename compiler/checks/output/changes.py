@@ -114,17 +114,20 @@ def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnos
         for heir, nodes in loss.moved.items():
             pairs.setdefault((loss.policy, heir), set()).update(nodes)
     for (policy, heir), moved in pairs.items():
-        is_gone = policy in gone
         yield Diagnostic(
             code="nodes-reassigned",
             span=change.policy_span(heir),
             message=f"{wording.nodes(sorted(moved))} of policy '{policy}' in cluster '{change.cluster}' "
             f"{'is' if len(moved) == 1 else 'are'} now governed by '{heir}'.",
-            notes=("The DaemonSets of the old policy are deleted, those of the new one start on the same nodes.",)
-            if is_gone
-            else (),
+            notes=tuple(_handover(change, policy)) if policy in gone else (),
             hint=f"Restore the selectors of '{policy}', if this is not meant.",
         )
+
+
+def _handover(change: Change, policy: str) -> Iterator[str]:
+    yield "The DaemonSets of the old policy are deleted, those of the new one start on the same nodes."
+    if any(item.cleans_up for item in change.before.daemon_sets("driver", policy)):
+        yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 
 def removed_cluster(folder: str, name: str) -> Diagnostic:

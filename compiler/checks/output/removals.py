@@ -45,6 +45,20 @@ def unreadable(change: Change) -> Iterator[Removal]:
         )
 
 
+def lost(folder: str, cluster: str) -> Removal:
+    """An output that git has is on the disk too."""
+    return Removal(
+        cluster=cluster,
+        acceptable=False,
+        finding=Diagnostic(
+            code="output-unreadable",
+            span=Span(file=folder),
+            message=f"'{folder}' is in git but not on the disk, so nobody can tell what this compile takes away.",
+            hint=f"Restore it by `git checkout HEAD -- {folder}`, or remove it from git too, by `git rm -r --cached`.",
+        ),
+    )
+
+
 def undeclared(change: Change) -> Iterator[Removal]:
     """A cluster keeps its KAECluster; nobody can accept to fall to the defaults of every setting."""
     if change.before.index.declared and change.planned.cluster.source is None:
