@@ -17,6 +17,9 @@ from compiler.project import project_file, root
 FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
 """Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs."""
 
+_READER_GONE = 141
+"""The exit code that shells give a program that SIGPIPE ends: 128 and the signal's number."""
+
 _OUTSIDE = ("complete", "completion", "help", "init", "rule", "schema")
 """The commands that work in no project."""
 
@@ -45,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         # The reader went away (`kae plan | head`); Python would complain once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FINE
+        return _READER_GONE
     except OSError as error:
         if error.filename is not None:  # a file's name: unexpected, so it must not be hidden
             raise

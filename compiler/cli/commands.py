@@ -63,7 +63,7 @@ def _compile(commands: options.Commands) -> None:
     )
     command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
-    command.renamed = {"--output": _FOLDER}
+    command.renamed = {**command.renamed, "--output": _FOLDER, "--dry-run": "Write --check."}
 
 
 ACCEPTABLE = (
@@ -110,6 +110,7 @@ def _plan(commands: options.Commands) -> None:
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     options.strict(command)
     options.answer(command)
+    options.quiet(command)
 
 
 def _explain(commands: options.Commands) -> None:
@@ -124,6 +125,7 @@ def _explain(commands: options.Commands) -> None:
     options.sources(command)
     options.strict(command)
     options.answer(command)
+    options.quiet(command)
 
 
 def _preflight(commands: options.Commands) -> None:
@@ -140,6 +142,7 @@ def _preflight(commands: options.Commands) -> None:
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
     options.sources(command)
     options.answer(command)
+    options.quiet(command)
 
 
 def _bump(commands: options.Commands) -> None:

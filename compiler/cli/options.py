@@ -55,7 +55,7 @@ def answer(command: parsing.Parser) -> None:
         default="text",
         help="the shape of the answer: text (default), json or yaml",
     )
-    command.renamed = {"--format": _SHAPE}
+    command.renamed = {"--format": _SHAPE, "--json": "Write -o json."}
 
 
 def whole_file(command: argparse.ArgumentParser) -> None:

@@ -8,12 +8,24 @@ from typing import Any, NoReturn
 
 from compiler import wording
 
+_CHECK = "`kae compile --check` does that."
+_COMPILE = "`kae compile` does that."
+_ELSEWHERE = {
+    **dict.fromkeys(("check", "diff", "lint", "validate"), _CHECK),
+    **dict.fromkeys(("build", "template"), _COMPILE),
+    "version": "`kae --version` does that.",
+    "get": "`kae plan` does that.",
+    "describe": "`kae explain` does that.",
+    "apply": "kae never writes to a cluster: commit output/, and Argo CD or Flux applies it.",
+}
+"""The hint for each command of other tools that people try."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose usage errors end with a hint."""
 
     renamed: Mapping[str, str] = {}
-    """The hint for each option of an earlier release."""
+    """The hint for each option of an earlier release or of another tool."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(
@@ -45,7 +57,9 @@ class Parser(argparse.ArgumentParser):
         known = [name for choice in action.choices if not (name := str(choice)).startswith("_")]
         near = wording.did_you_mean(value, known)
         if isinstance(action, argparse._SubParsersAction):
-            self.error(f"there is no command '{value}'.", near or "`kae help` lists the commands.")
+            self.error(
+                f"there is no command '{value}'.", _ELSEWHERE.get(value) or near or "`kae help` lists the commands."
+            )
         name = "/".join(action.option_strings) or str(action.metavar or action.dest)
         self.error(f"{name}: '{value}' is not one of {wording.listed(known)}.", near)
 

@@ -5,11 +5,10 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
 
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.checks import inventory
-from compiler.cli import findings, live
+from compiler.cli import findings, live, piped
 from compiler.fleet import parse
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
@@ -22,6 +21,7 @@ _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
+    _require_file_of_cluster(arguments)
     found = _live(arguments) if _is_live(arguments) else _piped(arguments)
     if found is None:
         return cli.WRONG
@@ -32,6 +32,21 @@ def run(arguments: argparse.Namespace) -> int:
         atomic.write_file(Path(arguments.target), text)
         sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(found.nodes), 'node')}\n")
     return cli.FINE
+
+
+def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
+    """End with a usage error where the file is one of the project's inventories, but named after another cluster."""
+    if arguments.target is None:
+        return
+    target, name = Path(arguments.target), arguments.cluster
+    folders = project_file.of(arguments).inventories
+    is_read = any(target.resolve().is_relative_to(Path(folder).resolve()) for folder in folders)
+    if is_read and target.stem != name:
+        shown = wording.file_name(arguments.target)
+        cli.parser().error(
+            f"'{shown}' is not named after cluster '{name}'.",
+            f"Write -o {wording.file_name(str(target.with_name(f'{name}.json')))}.",
+        )
 
 
 def _is_live(arguments: argparse.Namespace) -> bool:
@@ -50,15 +65,7 @@ def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
 def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
     """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
     name = arguments.cluster
-    source: TextIO | None = sys.stdin  # None where the caller closed it
-    if source is None:
-        raise errors.RefusedError("standard input is closed.", hint=_HINT)
-    content = source.buffer.read()
-    if not content.strip():
-        raise errors.RefusedError("standard input is empty: the command before the pipe printed nothing.", hint=_HINT)
-    # kubectl prints JSON or YAML; the first byte that is no space tells which.
-    kind = "json" if content.lstrip()[:1] == b"{" else "yaml"
-    found, unreadable = decode.decode(f"stdin.{kind}", content)
+    found, unreadable = decode.decode(*piped.content(_HINT))
     _require_nodes(found)
     judge = schema.Judge(package_data.schemas())
     judged = [(document, *judge.judge(document)) for document in found]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from compiler import errors, names
 
-_PATHS = ("file", "inventory", "kubeconfig", "output_dir")
+_PATHS = ("file", "inventory", "kubeconfig", "output_dir", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
 
 _DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|KAECluster|NodeInventory)\b", re.MULTILINE)

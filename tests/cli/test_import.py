@@ -127,7 +127,8 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
 
     assert (written.code, written.out) == (0, "new.yaml: a KAEPolicy and a KAECluster\n")
     assert (tmp_path / "new.yaml").read_text() == printed.out
-    assert [(answer.code, answer.out) for answer in refused] == [(1, ""), (1, "")]
+    assert [(answer.code, answer.out) for answer in refused] == [(3, ""), (1, "")]
+    assert "hint: Remove it, or choose another name.\n" in refused[0].err
     assert (tmp_path / "old.yaml").read_text() == "old: true\n"
     assert not (tmp_path / "none.yaml").exists()
 
@@ -154,6 +155,38 @@ def test_a_policy_with_the_images_of_the_operator_is_told_by_import_and_by_compi
     for answer in (imported, compiled):
         assert f"warning[operator-image]: '{image}', the driver's image, is the KAE Operator's own." in answer.err
         assert answer.code == 0
+
+
+def test_an_empty_pipe_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, "")
+
+    answer = project.kae(tmp_path, "import")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(
+        "kae: standard input is empty: the command before the pipe printed nothing.\nhint: Run"
+    )
+
+
+def test_a_finding_that_the_project_makes_an_error_writes_nothing(tmp_path: Path) -> None:
+    texts = {"values.yaml": VALUES, "kae.yaml": "findings:\n  operator-image: error\n"}
+    project.write(tmp_path, texts)
+
+    answer = project.kae(tmp_path, "import", "values.yaml", "-o", "new.yaml")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "error[operator-image]" in answer.err
+    assert not (tmp_path / "new.yaml").exists()
+
+
+def test_the_file_to_write_is_relative_to_where_the_command_runs(tmp_path: Path) -> None:
+    project.write(tmp_path, {"values.yaml": VALUES, "policies/other/README.md": ""})
+
+    answer = project.kae(tmp_path / "policies", "import", "../values.yaml", "-o", "east.yaml")
+
+    assert answer.code == 0, answer.err
+    assert (tmp_path / "policies/east.yaml").exists()
+    assert not (tmp_path / "east.yaml").exists()
 
 
 def test_a_file_that_is_not_there_is_the_worlds_fault(tmp_path: Path) -> None:

@@ -205,3 +205,16 @@ def test_a_list_that_breaks_off_prints_nothing(tmp_path: Path, monkeypatch: pyte
 
     assert (answer.code, answer.out) == (3, "")
     assert "did not list nodes, as the credentials do not allow it (403): " in answer.err
+
+
+def test_a_file_of_another_cluster_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.write(tmp_path, {"inventory/east.json": "before\n"})
+    piped(monkeypatch, fleet.listed())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "west", "-o", "inventory/east.json")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert (
+        "'inventory/east.json' is not named after cluster 'west'.\nhint: Write -o inventory/west.json.\n" in answer.err
+    )
+    assert project.tree(tmp_path) == {"inventory/east.json": b"before\n"}

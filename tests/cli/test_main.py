@@ -79,6 +79,12 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
     [
         (("complie",), "error: there is no command 'complie'.\nhint: Did you mean 'compile'?\n"),
         (("xyzzy",), "error: there is no command 'xyzzy'.\nhint: `kae help` lists the commands.\n"),
+        *(((name,), "hint: `kae compile --check` does that.\n") for name in ("diff", "check", "validate", "lint")),
+        *(((name,), "hint: `kae compile` does that.\n") for name in ("template", "build")),
+        (("version",), "hint: `kae --version` does that.\n"),
+        (("get", "nodes"), "hint: `kae plan` does that.\n"),
+        (("help", "describe"), "hint: `kae explain` does that.\n"),
+        (("apply",), "hint: kae never writes to a cluster: commit output/, and Argo CD or Flux applies it.\n"),
         (("help", "paln"), "error: there is no command 'paln'.\nhint: Did you mean 'plan'?\n"),
         (("inventory", "--clutser=east"), "error: there is no option '--clutser'.\nhint: Did you mean '--cluster'?\n"),
         (("--versoin",), "error: there is no option '--versoin'.\nhint: Did you mean '--version'?\n"),
@@ -110,9 +116,12 @@ def test_a_misspelt_word_is_answered_with_the_nearest_one(arguments: tuple[str, 
         (("explain", "a", "--format=json"), "-o json"),
         (("preflight", "--kernel", "6.6", "--format", "json"), "-o json"),
         (("bump", "tls", "--version", "1", "--format", "json"), "-o json"),
+        (("plan", "--json"), "-o json"),
+        (("compile", "--json"), "-o json"),
+        (("compile", "--dry-run=client"), "--check"),
     ],
 )
-def test_an_option_of_an_earlier_release_names_the_one_of_today(
+def test_an_option_of_an_earlier_release_or_another_tool_names_the_one_of_today(
     arguments: tuple[str, ...], new: str, tmp_path: Path
 ) -> None:
     answer = project.kae(tmp_path, *arguments)
@@ -156,7 +165,7 @@ def test_a_missing_folder_shows_no_traceback(tmp_path: Path) -> None:
     assert (process.returncode, out, err) == (3, "", "kae: 'nowhere' cannot be entered: No such file or directory.\n")
 
 
-def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_ends_a_command_as_sigpipe_does_and_silently(tmp_path: Path) -> None:
     folder = fleet.small(tmp_path)
     process = started("plan", "-o", "json", folder=folder)
     assert process.stdout is not None
@@ -166,7 +175,7 @@ def test_a_reader_that_goes_away_is_no_failure(tmp_path: Path) -> None:
     err = process.stderr.read()
     process.stderr.close()
 
-    assert (process.wait(timeout=60), err) == (0, "")
+    assert (process.wait(timeout=60), err) == (141, "")
 
 
 def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
@@ -175,6 +184,19 @@ def test_the_module_and_the_console_script_are_one(tmp_path: Path) -> None:
     out, _ = process.communicate(timeout=60)
 
     assert (process.returncode, out) == (0, f"kae {compiler.__version__}\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("plan",), ("explain", "east/kp920-01"), ("preflight", "--kernel", "5.10.0-153.12.0.92.oe2203sp2.aarch64")],
+)
+def test_a_quiet_question_is_answered_by_its_exit_code(command: tuple[str, ...], tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+
+    loud, quiet = project.kae(folder, *command), project.kae(folder, *command, "-q")
+
+    assert loud.out
+    assert (quiet.code, quiet.out, quiet.err) == (loud.code, "", "")
 
 
 class Stream:
