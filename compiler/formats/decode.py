@@ -19,6 +19,8 @@ _MARKS = (  # UTF-32 comes first: its little-endian mark begins with that of UTF
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 # Also characters that YAML does not allow, and those that are line breaks in YAML 1.1 only.
 _NOT_YAML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_SIDES = ("<" * 7, ">" * 7)
+_SIDE = re.compile(f"^(?:{'|'.join(_SIDES)})(?= |\r?$)", re.MULTILINE)
 
 Reading = tuple[list[documents.Document], list[diagnostics.Diagnostic]]
 """The documents of a file, and its mistakes."""
@@ -38,6 +40,10 @@ def decode(name: str, content: bytes) -> Reading:
     except UnicodeDecodeError as error:
         return [], [_not_utf8(name, error)]
     del content
+    # A plain search first: the expression tries every line of a large inventory.
+    conflict = _SIDE.search(text) if any(side in text for side in _SIDES) else None
+    if conflict:
+        return [], [_conflict(lines.Lines(name, text), conflict, is_json)]
     return _json(text, name) if is_json else _yaml(text, name)
 
 
@@ -88,6 +94,15 @@ def _not_utf8(name: str, error: UnicodeDecodeError) -> diagnostics.Diagnostic:
         span=lines.Lines(name, content.decode("utf-8", "replace")).span(position),
         message=f"The byte 0x{content[start]:02x} is not UTF-8.",
         hint="Save the file as UTF-8.",
+    )
+
+
+def _conflict(text: lines.Lines, match: re.Match[str], is_json: bool) -> diagnostics.Diagnostic:
+    return diagnostics.Diagnostic(
+        code="json-syntax" if is_json else "yaml-syntax",
+        span=text.span(match.start()),
+        message="The file holds the marks of a merge conflict.",
+        hint="Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>.",
     )
 
 

@@ -146,3 +146,23 @@ def test_a_place_far_to_the_right_shows_no_line() -> None:
     span = only("a.yaml", b"[" + b"a, " * 1000 + b"y]").span
 
     assert (span.column, span.text) == (3002, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("policies/tls.yaml", "yaml-syntax"), ("inventory/east.json", "json-syntax")]
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("begin", ["<<<<<<< HEAD", "<<<<<<<", ">>>>>>> theirs"])
+def test_the_marks_of_a_merge_conflict_are_one_finding(name: str, code: str, end: str, begin: str) -> None:
+    text = end.join(['{"a": 1,', begin, '"b": 1}', "=======", '"b": 2}', ">>>>>>> theirs", ""])
+
+    found = only(name, text.encode())
+
+    assert where(found) == (code, 2, 1)
+    assert found.message == "The file holds the marks of a merge conflict."
+    assert found.hint == "Keep one side, and remove the lines that begin with <<<<<<<, ======= and >>>>>>>."
+
+
+@pytest.mark.parametrize("text", ["a: <<<<<<< HEAD\n", "a: |\n  <<<<<<< HEAD\n", "<<<<<<<<: 1\n", "<<<<<<<: 1\n"])
+def test_angle_brackets_within_a_document_are_no_merge_conflict(text: str) -> None:
+    assert findings("a.yaml", text.encode()) == []
