@@ -51,9 +51,6 @@ _IMPORTED = {
 }
 """Values files that earn the codes of `kae import`; every other code has a folder in tests/failures/."""
 
-_WIDTH = 160
-"""Longer lines of an example, such as those of inventories, are cut here."""
-
 _OVERRIDES = ("version", "repository", "image", "source", "state")
 """The fields of `driver.Overrides`, which mappings, waves and frozen groups share."""
 
@@ -90,8 +87,7 @@ def _example(name: str) -> str:
         _import_text(_IMPORTED[name]) if name in _IMPORTED else (FAILURES / name / "expected.txt").read_text("utf-8")
     )
     entries = re.split(r"^(?=\S)", shown, flags=re.MULTILINE)
-    entry = next(each for each in entries if f"[{name}]" in each.partition("\n")[0])
-    return "".join(f"{line if len(line) <= _WIDTH else line[: _WIDTH - 1] + '…'}\n" for line in entry.splitlines())
+    return next(each for each in entries if f"[{name}]" in each.partition("\n")[0])
 
 
 def _import_text(values: str) -> str:

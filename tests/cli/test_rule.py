@@ -19,6 +19,12 @@ def test_a_rule_is_shown_with_its_example_and_its_fix(tmp_path: Path) -> None:
     assert "\n  hint: " in example
 
 
+def test_a_long_line_of_an_example_is_whole(tmp_path: Path) -> None:
+    answer = project.kae(tmp_path, "rule", "thaws-nodes")
+
+    assert answer.out.endswith("where CI compiles, commit with 'Kae-Accept: thaws-nodes:east/tls'.\n")
+
+
 @pytest.mark.parametrize("code", diagnostics.CODES)
 def test_every_code_is_explained(code: str, tmp_path: Path) -> None:
     answer = project.kae(tmp_path, "rule", code, "-o", "json")
