@@ -47,7 +47,7 @@ def code(text: str) -> Iterator[str]:
 
 def kae_commands(text: str) -> Iterator[str]:
     """Yield the arguments of `kae` in each command line of a page, to the next pipe or redirection."""
-    for line in code(text):
+    for line in code(re.sub(r"\\\n +", "", text)):
         for part in re.split(r" && | # ", line):
             for command in re.split(r" (?=\|)", part):
                 found = _KAE.search(command)
@@ -91,8 +91,9 @@ def test_every_command_line_of_kae_parses(page: Path, capsys: pytest.CaptureFixt
 
 def test_the_commands_of_a_page_are_found_however_they_are_written() -> None:
     page = "Say `kae plan --nope`.\n\n    kubectl x | kae inventory --cluster a > b\n    cd x && ~/v/bin/kae init\n"
+    page += "    kae compile \\\n        --check\n"
 
-    assert sorted(kae_commands(page)) == ["init", "inventory --cluster a", "plan --nope"]
+    assert sorted(kae_commands(page)) == ["compile --check", "init", "inventory --cluster a", "plan --nope"]
 
 
 def test_a_command_line_that_does_not_parse_fails(capsys: pytest.CaptureFixture[str]) -> None:
