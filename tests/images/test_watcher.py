@@ -128,7 +128,9 @@ def test_ssh_knows_the_images_own_user(store: stores.Store) -> None:
 
 
 def test_of_the_compiler_it_holds_exactly_what_it_imports(store: stores.Store) -> None:
-    held = [str(path) for path in inputs.shipped("watcher") if path.parts[0] == "compiler"]
+    # The folder of the API client is copied whole; Leases are for the driver installer and `kae status`.
+    leases = "compiler/kube/lease_objects.py"
+    held = {str(path) for path in inputs.shipped("watcher") if path.parts[0] == "compiler"} - {leases}
 
     done = store.run(IMAGE, "python", "-c", _COMPILER)
 
