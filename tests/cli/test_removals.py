@@ -70,10 +70,16 @@ CASES: Mapping[str, tuple[Edit, tuple[str, ...]]] = {
 ACCEPTABLE = sorted(name for name, (_, scopes) in CASES.items() if scopes)
 
 
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The fleet, compiled; nobody changes it."""
+    return removals.compiled(tmp_path_factory.mktemp("base") / "fleet")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(base: Path, tmp_path: Path) -> Path:
     """The fleet, compiled."""
-    return removals.compiled(tmp_path / "fleet")
+    return shutil.copytree(base, tmp_path / "fleet")
 
 
 def compiling(folder: Path, *scopes: str, cached: bool = False) -> project.Answer:

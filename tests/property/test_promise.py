@@ -134,7 +134,7 @@ def images(verdict: plan.Decision) -> dict[str, str | None]:
     return {"driver": verdict.driver.image, "device-plugin": verdict.device_plugin.image}
 
 
-@hypothesis.settings(max_examples=150)
+@hypothesis.settings(max_examples=80)
 @hypothesis.given(policies(), items())
 def test_the_plan_is_what_the_daemonset_controller_does(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]
@@ -158,7 +158,7 @@ def test_the_plan_is_what_the_daemonset_controller_does(
         assert done == {component: [image] if image else [] for component, image in expected.items()}
 
 
-@hypothesis.settings(max_examples=100)
+@hypothesis.settings(max_examples=60)
 @hypothesis.given(policies(), items())
 def test_nodes_judged_together_are_judged_as_one_by_one(
     chosen: list[definitions.Policy], nodes: list[dict[str, Any]]

@@ -97,7 +97,7 @@ def policies(draw: st.DrawFn) -> tuple[str, int]:
 
 
 @given(policies(), VERSIONS | st.text(st.characters(exclude_categories=["Cs"])), st.sampled_from([VERSION, WAVE]))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_an_edit_changes_one_place_and_one_line(file: tuple[str, int], value: str, path: tuple[Any, ...]) -> None:
     text, index = file
     before = source(text)
