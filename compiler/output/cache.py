@@ -112,7 +112,9 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
     """Return the cache of the project in `root`; empty where there is none to trust."""
     try:
         data = _believed(root / FOLDER)
-        known = {path: ((size, mtime, ctime, inode), digest) for path, size, mtime, ctime, inode, digest in data["files"]}
+        known = {
+            path: ((size, mtime, ctime, inode), digest) for path, size, mtime, ctime, inode, digest in data["files"]
+        }
         return Cache(
             digests=Digests(root, known, now),
             overall=_record(data["overall"]) if data["overall"] else None,
@@ -147,7 +149,7 @@ def key(*parts: Any) -> str:
 
 
 def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
-    """Return the digest of the compiler: the files in these folders, Python, and all installed packages. Raises OSError."""
+    """Return the digest of the compiler: these folders, Python, and all installed packages. Raises OSError."""
     files = [
         [place, path.relative_to(folder).as_posix(), digests.of(str(path))]
         for place, folder in enumerate(map(Path.resolve, folders))

@@ -74,7 +74,7 @@ def recorded(output: Path, cluster: str) -> index_file.Index | None:
 
 
 def look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
-    """Return the content of output/<cluster>/, as far as it concerns a tree of the `wanted` paths. Raises WorldError."""
+    """Return the content of output/<cluster>/, as far as the `wanted` paths need it. Raises WorldError."""
     with io_errors("read", output):
         return _look(output, cluster, wanted)
 

@@ -8,6 +8,7 @@ from compiler import names
 from compiler.formats import yaml_text
 from compiler.output import index_file
 
+
 def is_workload(path: str) -> bool:
     """Return whether a recorded path is that of a DaemonSet of the driver or of the device plugin."""
     return path.startswith(("driver/daemonset-", "device-plugin/daemonset-"))

@@ -15,7 +15,6 @@ from compiler.output import index_file
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
 
 
-
 def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
     """Yield what a compile takes away from a cluster."""
     yield from unreadable(change)
@@ -207,7 +206,8 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
                 finding=Diagnostic(
                     code=code,
                     span=Span(file=f"{folder}/{name}"),
-                    message=f"The {losses.NOUNS[component]} of policy '{policy}' goes with the output of cluster '{name}'.",
+                    message=f"The {losses.NOUNS[component]} of policy '{policy}' goes with the output of cluster "
+                    f"'{name}'.",
                     notes=("No KAECluster and no inventory has this name.",),
                     hint="Bring its KAECluster or its inventory back.",
                 ),

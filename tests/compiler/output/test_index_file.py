@@ -38,7 +38,9 @@ def indexes(draw: st.DrawFn) -> index_file.Index:
         workloads=tuple(sorted(workloads, key=lambda item: item.file)),
         has_nodes=draw(st.booleans()),
         declared=draw(st.booleans()),
-        frozen=draw(st.sets(st.builds(index_file.Frozen, policy=PARTS, group=PARTS, entry=PARTS)).map(sorted).map(tuple)),
+        frozen=draw(
+            st.sets(st.builds(index_file.Frozen, policy=PARTS, group=PARTS, entry=PARTS)).map(sorted).map(tuple)
+        ),
         complete=draw(st.booleans()),
     )
 
@@ -47,9 +49,7 @@ def test_the_index_has_one_file_and_one_workload_a_line_in_sorted_order() -> Non
     index = index_file.Index(
         files=("device-plugin/p.yaml", "driver/d.yaml", "images.txt"),
         workloads=(
-            index_file.Workload(
-                file="driver/d.yaml", component="driver", policy="tls", pool="canary", state="Present"
-            ),
+            index_file.Workload(file="driver/d.yaml", component="driver", policy="tls", pool="canary", state="Present"),
             index_file.Workload(file="device-plugin/p.yaml", component="device-plugin", policy="tls"),
         ),
         has_nodes=True,
@@ -126,9 +126,7 @@ def test_an_interim_index_keeps_the_old_and_the_new_state_of_a_workload() -> Non
 
     interim = index_file.interim(before, after)
 
-    assert interim == index_file.Index(
-        files=("d.yaml", "x.yaml"), workloads=(new, old), has_nodes=True, complete=False
-    )
+    assert interim == index_file.Index(files=("d.yaml", "x.yaml"), workloads=(new, old), has_nodes=True, complete=False)
     assert index_file.parse(index_file.text(interim).encode()) == interim
 
 
