@@ -57,6 +57,8 @@ class Code:
     rule: str
     guard: bool = False
     """True for an error that protects what runs, and without which output is defined: a project may lower it."""
+    acceptable: bool = False
+    """True for a removal that a person may accept for one compile."""
 
     @property
     def can_be_lowered(self) -> bool:
@@ -97,6 +99,10 @@ def _error(rule: str) -> Code:
 
 def _guard(rule: str) -> Code:
     return Code("error", rule, guard=True)
+
+
+def _removal(rule: str) -> Code:
+    return Code("error", rule, guard=True, acceptable=True)
 
 
 def _warning(rule: str) -> Code:
@@ -184,12 +190,12 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),
         "glob-unmatched": _warning("Every glob in a policy's clusters matches a cluster."),
         "bootstrap-incomplete": _warning("A GitOps engine has a repository to apply from."),
-        "removes-drivers": _guard("A compile takes a driver from nodes only if a person accepts it."),
-        "removes-device-plugins": _guard("A compile takes a device plugin from nodes only if a person accepts it."),
-        "moves-namespace": _guard("The objects of a cluster stay in their namespace."),
-        "thaws-nodes": _guard("A node leaves a frozen group only when a person edits the group's entry."),
-        "drops-protection": _guard("An object that a GitOps engine must not delete stays marked so."),
-        "inventory-empty": _guard("An inventory is a file with nodes, at least where output/ was compiled for some."),
+        "removes-drivers": _removal("A compile takes a driver from nodes only if a person accepts it."),
+        "removes-device-plugins": _removal("A compile takes a device plugin from nodes only if a person accepts it."),
+        "moves-namespace": _removal("The objects of a cluster stay in their namespace."),
+        "thaws-nodes": _removal("A node leaves a frozen group only when a person edits the group's entry."),
+        "drops-protection": _removal("An object that a GitOps engine must not delete stays marked so."),
+        "inventory-empty": _removal("An inventory is a file with nodes, at least where output/ was compiled for some."),
         "output-unreadable": _error("A recorded object in output/ is readable, at least one side of a merge conflict."),
         "pool-removed": _warning("The pools of a policy stay."),
         "node-leaves-wave": _warning("A node leaves a wave by an edit of the policy, or as an earlier wave widens."),
@@ -223,3 +229,6 @@ CODES: Mapping[str, Code] = MappingProxyType(
     }
 )
 """Every code that the compiler reports, with its severity and its rule."""
+
+ACCEPTABLE = tuple(name for name, code in CODES.items() if code.acceptable)
+"""The codes of removals that a person may accept."""

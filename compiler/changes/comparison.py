@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from compiler.changes import deployed
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import CODES, Diagnostic, Span
 from compiler.fleet import definitions
 from compiler.output import index_file
 from compiler.planning import plan
@@ -17,7 +17,11 @@ class Removal:
     finding: Diagnostic
     cluster: str
     policy: str | None = None
-    acceptable: bool = True
+
+    @property
+    def acceptable(self) -> bool:
+        """True when a person may accept it."""
+        return CODES[self.finding.code].acceptable
 
     @property
     def scope(self) -> str:

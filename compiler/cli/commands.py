@@ -2,7 +2,7 @@
 
 import argparse
 
-from compiler import __version__, diagnostic_formats, wording
+from compiler import __version__, diagnostic_formats, diagnostics, wording
 from compiler.cli import arguments, options, parsing
 
 _EPILOG = """exit codes:
@@ -66,18 +66,12 @@ def _compile(commands: options.Commands) -> None:
     command.renamed = {**command.renamed, "--output": _FOLDER, "--dry-run": "Write --check."}
 
 
-ACCEPTABLE = (
-    *("removes-drivers", "removes-device-plugins", "moves-namespace"),
-    *("thaws-nodes", "drops-protection", "inventory-empty"),
-)
-
-
 def _scope(text: str) -> str:
     """Return the scope of removals that a person accepts: CODE[:CLUSTER[/POLICY]]."""
     code = text.partition(":")[0]
-    if code not in ACCEPTABLE:
-        near = wording.nearest(code, ACCEPTABLE)
-        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(ACCEPTABLE)}"
+    if code not in diagnostics.ACCEPTABLE:
+        near = wording.nearest(code, diagnostics.ACCEPTABLE)
+        hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(diagnostics.ACCEPTABLE)}"
         raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
     return text
 

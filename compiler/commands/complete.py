@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from compiler import cli, diagnostics, errors, names
-from compiler.cli import commands
 from compiler.fleet import definitions
 from compiler.project import document_files, load, project_file, root
 from compiler.settings import Settings
@@ -131,7 +130,7 @@ def _schemas(_: Mapping[str, str]) -> Iterable[str]:
 
 
 _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
-    "accept": lambda _: commands.ACCEPTABLE,
+    "accept": lambda _: diagnostics.ACCEPTABLE,
     "cluster": _clusters,
     "code": lambda _: diagnostics.CODES,
     "frozen": _parts("frozen"),

@@ -34,7 +34,6 @@ def unreadable(change: Change) -> Iterator[Removal]:
         file = f"{change.folder}/{path}"
         yield Removal(
             cluster=change.cluster,
-            acceptable=False,
             finding=Diagnostic(
                 code="output-unreadable",
                 span=Span(file=file),
@@ -48,7 +47,6 @@ def lost(folder: str, cluster: str) -> Removal:
     """An output that git has is on the disk too."""
     return Removal(
         cluster=cluster,
-        acceptable=False,
         finding=Diagnostic(
             code="output-unreadable",
             span=Span(file=folder),
@@ -63,7 +61,7 @@ def undeclared(change: Change) -> Iterator[Removal]:
     if change.before.index.declared and change.planned.cluster.source is None:
         span = Span(file=change.planned.inventory.file)
         finding = fleet_checks.undeclared(change.cluster, span, ())
-        yield Removal(cluster=change.cluster, acceptable=False, finding=finding)
+        yield Removal(cluster=change.cluster, finding=finding)
 
 
 def emptied(change: Change) -> Iterator[Removal]:
