@@ -17,7 +17,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What kae.yaml and the command line say; without either, the defaults."""
+    """The settings of kae.yaml and the command line; without either, the defaults."""
 
     policies: str = names.POLICIES
     """The folder of policies, relative to the root; `.` for the root itself."""

@@ -1,1 +1,1 @@
-"""What a compile takes away from the nodes of a cluster: its earlier output as values, compared with the plan. Pure."""
+"""The comparison of a cluster's earlier output with the plan, to find what a compile takes from its nodes. Pure."""

@@ -23,7 +23,7 @@ NOUNS = {"driver": "driver", "device-plugin": "device plugin"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """What a policy's driver or device plugin loses in a cluster."""
+    """The nodes and pools that a policy's driver or device plugin loses in a cluster."""
 
     component: Component
     policy: str

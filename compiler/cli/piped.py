@@ -1,4 +1,4 @@
-"""What a pipe brings to a command."""
+"""Reading standard input, which a pipe fills or leaves empty."""
 
 import sys
 from typing import TextIO

@@ -5,14 +5,13 @@ unchanged. Heavy modules are imported only when something has to be compiled.
 """
 
 import argparse
-import contextlib
 import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostics, names, wording
 from compiler.cli import findings
-from compiler.output import cache, index_file, scan, tree
+from compiler.output import cache, scan, tree
 from compiler.project import compile_call, package_data
 
 if TYPE_CHECKING:
@@ -71,7 +70,9 @@ def _compiled(call: compile_call.Call) -> int:
         return cli.WRONG
     done = (_check if call.arguments.check else _write)(call, outcomes, stale)
     # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
-    is_whole = not call.arguments.accept and not _has_empty_inventory(call)
+    is_whole = not call.arguments.accept and all(
+        item.name in current or names.stem(item.name) in fleet.inventories for item in call.inventories
+    )
     if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(outcomes, found)
     return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
@@ -83,10 +84,6 @@ def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal
     for scope in accepted:
         if not scope.startswith("inventory-empty") and not any(item.is_accepted([scope]) for item in removals):
             sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: nothing of this scope goes.\n")
-
-
-def _has_empty_inventory(call: compile_call.Call) -> bool:
-    return any(item.path.stat().st_size == 0 for item in call.inventories)
 
 
 def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", diagnostics.Findings]:
@@ -156,15 +153,17 @@ def _compared(
     """Return what the compile takes away from a cluster, and the findings on other changes for its nodes."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
     from compiler.changes import comparison, deployed  # noqa: PLC0415
+    from compiler.checks.output import removals  # noqa: PLC0415
 
     by_path = {item.path: item.data for item in objects}
     seen = scan.look(call.output, compiled.cluster, by_path)
     before = deployed.earlier(seen, compiled, by_path)
+    folder = f"{call.settings.output}/{compiled.cluster}"
     if before is None:
-        return tuple(_lost_output(call, compiled.cluster)), ()
+        return (removals.lost(folder, compiled.cluster),) if compiled.cluster in call.tracked else (), ()
     return pipeline.check_changes(
         comparison.Change(
-            folder=f"{call.settings.output}/{compiled.cluster}",
+            folder=folder,
             before=before,
             after=deployed.Deployed(index=compiled.index(), objects=by_path),
             planned=planned,
@@ -172,19 +171,6 @@ def _compared(
             removed_percent=call.settings.limits.removed_percent,
         )
     )
-
-
-def _lost_output(call: compile_call.Call, cluster: str) -> Iterable["comparison.Removal"]:
-    """Yield a removal if git has an output of the cluster that is not on disk: nobody can tell what goes with it."""
-    import subprocess  # noqa: PLC0415 - needed for a cluster without output only
-
-    from compiler.checks.output import removals  # noqa: PLC0415
-
-    index = f"{call.settings.output}/{cluster}/{index_file.NAME}"
-    with contextlib.suppress(OSError):
-        tracked = subprocess.run(("git", "ls-files", "--", index), capture_output=True, check=False)  # noqa: S603, S607
-        if tracked.stdout.strip():
-            yield removals.lost(f"{call.settings.output}/{cluster}", cluster)
 
 
 def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:

@@ -22,7 +22,7 @@ class Wheel(NamedTuple):
     requirement: str
     """The line of a requirements file."""
     name: str = ""
-    """Where a copy belongs in the repository; empty where none is needed."""
+    """The path of the copy in the repository; empty where none is needed."""
     content: bytes = b""
 
 

@@ -1,13 +1,15 @@
 """One call of `kae compile`: its input files, the results for its clusters, and the cache of earlier calls."""
 
 import argparse
+import functools
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler import diagnostic_formats, diagnostics, errors, names
-from compiler.output import cache, tree
+from compiler.output import cache, index_file, tree
 from compiler.project import document_files, package_data, project_file
 from compiler.settings import Settings
 
@@ -53,6 +55,18 @@ class Call:
         folders = tuple(f"{document_files.name_of(folder)}/" for folder in self.settings.inventories)
         self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
         self.shared = cache.key(base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
+
+    @functools.cached_property
+    def tracked(self) -> frozenset[str]:
+        """The clusters whose output git has; none without git or outside of a repository."""
+        import subprocess  # noqa: PLC0415 - needed where a cluster has no output only
+
+        pattern = f":(glob){self.settings.output}/*/{index_file.NAME}"
+        try:
+            listed = subprocess.run(("git", "ls-files", "-z", "--", pattern), capture_output=True, check=False)  # noqa: S603, S607
+        except OSError:
+            return frozenset()
+        return frozenset(Path(os.fsdecode(path)).parent.name for path in listed.stdout.split(b"\0") if path)
 
     def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
         """Return the key and the data of the project file; what the cache knows is not read again."""

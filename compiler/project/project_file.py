@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from compiler.formats import documents
 
 Data = Mapping[str, Any]
-"""What a project file without mistakes holds."""
+"""The content of a project file without mistakes."""
 
 
 class WrongFileError(errors.WorldError):

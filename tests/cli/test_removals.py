@@ -224,8 +224,9 @@ def test_an_output_that_git_has_but_the_disk_has_not_stops_the_compile(folder: P
     assert compiling(folder).code == 0
 
 
-def test_a_check_remembers_nothing_of_an_empty_inventory(folder: Path) -> None:
-    (folder / "inventory/east.json").write_text("")
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_a_check_remembers_nothing_of_an_empty_inventory(content: str, folder: Path) -> None:
+    (folder / "inventory/east.json").write_text(content)
     assert compiling(folder, "inventory-empty", "thaws-nodes", cached=True).code == 0
 
     assert project.kae(folder, "compile", "--check").code == 0
