@@ -113,6 +113,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
     {
         # Reading files.
         "not-a-file": _error("A path with the ending of a document is a regular file, or a link to one."),
+        "link-outside": _error("A link among the documents leads to a place in the project, outside of git's folder."),
         "file-too-large": _error("A YAML file is at most 32 MiB; larger inventories are JSON."),
         "bad-encoding": _error("Documents are UTF-8 without a byte order mark."),
         "forbidden-character": _error("Documents hold no NUL, no control characters and no unpaired surrogates."),

@@ -59,8 +59,9 @@ def _read(policies: str, wanted: str | None) -> tuple[list[_Read], list[diagnost
     inputs, on_documents = document_files.find([policies])
     if wanted is not None:
         name = document_files.name_of(wanted)
-        inputs, on_documents = [item for item in inputs if item.name == name], []
-        if not inputs:
+        inputs = [item for item in inputs if item.name == name]
+        on_documents = [finding for finding in on_documents if finding.span.file == wording.file_name(name)]
+        if not inputs and not on_documents:
             raise errors.WorldError(
                 f"'{wording.file_name(wanted)}' is no document file of {policies}/.",
                 hint="Name a .yaml, .yml or .json file below it.",

@@ -9,7 +9,7 @@ from compiler import cli, diagnostics, errors, schema, wording
 from compiler.cli import findings, piped
 from compiler.formats import decode
 from compiler.migrate import operator_values
-from compiler.project import atomic, document_files, package_data
+from compiler.project import atomic, document_files, links, package_data
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
@@ -50,4 +50,5 @@ def _content(name: str) -> tuple[str, bytes]:
     """Return the name and the bytes of the source."""
     if name == "-":
         return piped.content(_HINT)
+    links.require_inside(name, hint="Name the file itself.")
     return name, document_files.read(document_files.Input(name, Path(name)))

@@ -10,7 +10,7 @@ from compiler import __version__, cli, errors, names, wording
 from compiler.checks import images
 from compiler.commands import wheel
 from compiler.inventory import canonical_form, snapshot
-from compiler.project import atomic, package_data
+from compiler.project import atomic, links, package_data
 
 _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
@@ -25,11 +25,14 @@ def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.path)
     try:
         pinned = wheel.of(arguments.wheel, folder) if arguments.wheel else None
+        if pinned:
+            _require_inside(folder, (_REQUIREMENTS, pinned.name))
         if pinned and all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL)):
             return _renew(folder, pinned)
         wanted = texts(arguments.cluster, _registry(arguments.registry), pinned)
         copied = [pinned.name] if pinned and pinned.name else []
         _require_absent(folder, [*wanted, *copied])
+        _require_inside(folder, wanted)
         for name, text in sorted(wanted.items()):
             _write(folder / name, text)
         _copy(folder, pinned)
@@ -102,6 +105,12 @@ def _require_absent(folder: Path, wanted: Iterable[str]) -> None:
             f"{files} would be overwritten; nothing was written.",
             hint="Name a new folder, or move these files away.",
         )
+
+
+def _require_inside(folder: Path, wanted: Iterable[str]) -> None:
+    """Raise WorldError where a link in the folder leads a file out of it."""
+    for name in wanted:
+        links.require_inside(name, folder, hint="Remove the link, or name a new folder.")
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 
 from compiler import errors, wording
+from compiler.project import links
 
 
 def write(path: Path, text: str) -> None:
@@ -25,8 +26,9 @@ def write(path: Path, text: str) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Write the file that a call names, as `write` does. Raises WorldError."""
+    """Write the file that a call names, as `write` does, unless a link leads out of the project. Raises WorldError."""
     name = wording.file_name(str(path))
+    links.require_inside(path, hint="Remove the link, or name the file itself.")
     try:
         if path.exists() and not path.is_file():
             raise errors.WorldError(f"'{name}' is not a regular file.")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler import diagnostics, errors, names, wording
+from compiler.project import links
 from compiler.settings import Settings
 
 ENDINGS = (".yaml", ".yml", ".json")
@@ -65,13 +66,14 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
     """Return the document files below folders of `root`, sorted by name, and a finding for each that is no file.
 
     Hidden names are skipped, and a missing folder counts as empty. Each folder is read once, even if several links
-    lead to it. Raises WorldError where something cannot be read.
+    lead to it; links lead to the root or to one of the folders. Raises WorldError where something cannot be read.
     """
-    walk = _Walk()
+    walk = _Walk(links.folders(folders, root))
     pending = [(name_of(folder, root), root / folder) for folder in folders]
     for name, path in pending:
         if path.is_symlink() and not path.exists():
             raise errors.WorldError(f"The folder '{wording.file_name(name)}' is a link to nothing.", "Repair the link.")
+        links.require_inside(name, root, hint="Put the documents into the project, or name the folder itself.")
     while pending or walk.links:
         if not pending:  # Links come last, so that a document has the name of its real folder.
             walk.links.sort(reverse=True)
@@ -114,10 +116,11 @@ def name_of(folder: str | Path, root: Path = _HERE) -> str:
 class _Walk:
     """A walk through the folders of documents, with its results so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, allowed: tuple[Path, ...]) -> None:
         self.inputs: list[Input] = []
         self.findings: list[diagnostics.Diagnostic] = []
         self.links: list[tuple[str, Path]] = []
+        self._allowed = allowed
         self._read: set[tuple[int, int]] = set()
 
     def folder(self, name: str, path: Path) -> list[tuple[str, Path]]:
@@ -136,10 +139,16 @@ class _Walk:
             raise _failure(name or ".", error) from error
         for entry in ordered:
             if not entry.name.startswith("."):
-                inside += self._entry(f"{name}/{entry.name}" if name else entry.name, Path(entry.path))
+                inside += self._entry(f"{name}/{entry.name}" if name else entry.name, entry)
         return inside
 
-    def _entry(self, name: str, path: Path) -> list[tuple[str, Path]]:
+    def _entry(self, name: str, entry: "os.DirEntry[str]") -> list[tuple[str, Path]]:
+        path, is_link = Path(entry.path), entry.is_symlink()
+        if is_link and not links.is_inside(path, self._allowed):
+            # A file of another name is not read, wherever it is.
+            if name.endswith(ENDINGS) or path.is_dir():
+                self._refuse(name, links.message(name), "Put what it leads to into the project.", "link-outside")
+            return []
         try:
             mode = _mode(path)
         except OSError as error:
@@ -147,7 +156,7 @@ class _Walk:
         if name.endswith(ENDINGS):
             self._document(name, path, mode)
         elif stat.S_ISDIR(mode):
-            if not path.is_symlink():
+            if not is_link:
                 return [(name, path)]
             self.links.append((name, path))
         elif stat.S_ISREG(mode) and (end := _nearly_end(name)):
@@ -163,9 +172,9 @@ class _Walk:
         else:
             self.inputs.append(Input(name, path))
 
-    def _refuse(self, name: str, message: str, hint: str) -> None:
+    def _refuse(self, name: str, message: str, hint: str, code: str = "not-a-file") -> None:
         span = diagnostics.Span(file=wording.file_name(name))
-        self.findings.append(diagnostics.Diagnostic(code="not-a-file", span=span, message=message, hint=hint))
+        self.findings.append(diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint))
 
 
 def _nearly_end(name: str) -> re.Match[str] | None:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from compiler import diagnostics, errors, names, wording
-from compiler.project import document_files
+from compiler.project import document_files, links
 from compiler.settings import Limits, Settings
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def file() -> document_files.Input | None:
     """Return the project file; None where there is none. Raises WorldError for what is no file."""
     if not os.path.lexists(names.PROJECT_FILE):
         return None
+    links.require_inside(names.PROJECT_FILE, hint="Put the file itself into the project.")
     if not Path(names.PROJECT_FILE).is_file():
         raise errors.WorldError(f"'{names.PROJECT_FILE}' is no regular file.", hint="Rename or remove it.")
     return document_files.Input(names.PROJECT_FILE, Path(names.PROJECT_FILE))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from compiler import errors, names
+from compiler.project import links
 
 _PATHS = ("file", "inventory", "kubeconfig", "output_dir", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
@@ -49,7 +50,7 @@ def find(folder: Path) -> Path | None:
 
 def _is_project_file(path: Path) -> bool:
     """Return whether a path is a project file, or something in its place, of which its reader says what is wrong."""
-    if not path.is_file() or not os.access(path, os.R_OK):
+    if links.leads_out(path.name, path.parent) or not path.is_file() or not os.access(path, os.R_OK):
         return os.path.lexists(path)
     with path.open("rb") as file:
         return _DOCUMENT.search(file.read(_MOST)) is None

@@ -153,10 +153,18 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         metrics_port=spec.metrics.port if spec.metrics.enabled else None,
         pool=pool.name,
         state=spec.state,
-        env=tuple(ir.EnvVar(name=variable.name, value=variable.value or None) for variable in spec.env),
+        env=tuple(ir.EnvVar(name=variable.name, value=_literal(variable.value)) for variable in spec.env),
         min_ready_seconds=spec.rollout.minReadySeconds,
         grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
     )
+
+
+def _literal(value: str) -> str | None:
+    """Return what the kubelet expands to a value, which else would take $(NAME) for a variable; None for none.
+
+    It turns "$$" into "$" anywhere: `Expand` in Kubernetes' third_party/forked/golang/expansion/expand.go.
+    """
+    return value.replace("$", "$$") or None
 
 
 def _leases(policy: definitions.Policy) -> tuple[str, ...]:

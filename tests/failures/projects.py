@@ -38,6 +38,12 @@ def _not_a_file(folder: Path) -> None:
     os.mkfifo(folder / "policies/vm.yaml")
 
 
+def _link_outside(folder: Path) -> None:
+    project.write(folder, {"policies/tls.yaml": POLICY, ".git/config": "[http]\n"})
+    for name, target in (("env.yaml", "/proc/self/environ"), ("git.yaml", "../.git/config"), ("root", "/")):
+        (folder / "policies" / name).symlink_to(target)
+
+
 def _file_too_large(folder: Path) -> None:
     size = decode.YAML_BYTES + (1 << 20)
     project.write(folder, {"inventory/east.yaml": "apiVersion: v1\nkind: List\nitems:\n".ljust(size, "#")})
@@ -206,6 +212,7 @@ def _foreign_file(folder: Path) -> None:
 MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
     {
         "not-a-file": _not_a_file,
+        "link-outside": _link_outside,
         "file-too-large": _file_too_large,
         "bad-encoding": _bad_encoding,
         "forbidden-character": _forbidden_character,

@@ -1,8 +1,11 @@
 """Which objects a cluster gets, and what decides about each."""
 
+import re
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import strategies
 
 from compiler.fleet import definitions
 from tests import builders
@@ -249,6 +252,26 @@ def test_settings_of_an_image_and_its_pods_are_carried_over() -> None:
         assert spec["imagePullSecrets"] == [{"name": "registry"}]
         assert spec["priorityClassName"] == "important"
         assert found[path]["metadata"]["namespace"] == "kae"
+
+
+def expanded(value: str) -> str:
+    """Return what a container gets of a value in a manifest, if each variable is set to its name in capitals.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#environment-variables: $$ is reduced
+    to $, and $(NAME) is replaced unless its $ is escaped.
+    """
+    return re.sub(r"\$(\$|\(([^)]*)\))", lambda match: match[2].upper() if match[2] is not None else "$", value)
+
+
+@hypothesis.given(strategies.text(alphabet="$()aé ", max_size=12))
+@hypothesis.example("$(NODE_NAME)")
+@hypothesis.example("$$(NODE_NAME)$")
+def test_a_value_in_the_environment_is_what_the_policy_says(value: str) -> None:
+    found = compiled(builders.policy("tls", driver={"env": [{"name": "TEXT", "value": value}]}))
+
+    (container,) = pod(found, DRIVER)["containers"]
+    written = next(variable for variable in container["env"] if variable["name"] == "TEXT")
+    assert expanded(written.get("value", "")) == value
 
 
 def test_the_pace_of_each_daemonset_is_the_policys() -> None:

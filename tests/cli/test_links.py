@@ -1,0 +1,130 @@
+"""No command reads or writes what a link of the project leads to outside of it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import project
+from tests.failures import projects
+
+SECRET = "token: hunter2: {\n"  # noqa: S105 - it is the one that must not appear
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A project beside a file that holds a secret."""
+    (tmp_path / "secret").write_text(SECRET)
+    texts = {"policies/tls.yaml": projects.POLICY, "policies/east.yaml": projects.CLUSTER}
+    return project.write(tmp_path / "project", texts)
+
+
+READING = (
+    ("compile",),
+    ("compile", "--check"),
+    ("plan",),
+    ("bump", "tls", "--version", "2.3.0"),
+    ("bump", "tls", "--version", "2.3.0", "--file", "policies/linked.yaml"),
+    ("import", "policies/linked.yaml"),
+)
+
+
+@pytest.mark.parametrize("command", READING, ids=" ".join)
+def test_a_linked_document_outside_of_the_project_is_not_read(folder: Path, command: tuple[str, ...]) -> None:
+    (folder / "policies/linked.yaml").symlink_to("../../secret")
+
+    answer = project.kae(folder, *command)
+
+    assert answer.code in (1, 3)
+    assert "'policies/linked.yaml' is a link that leads out of the project." in answer.err
+    assert "hunter2" not in answer.out + answer.err
+
+
+def test_an_environment_is_not_printed(folder: Path) -> None:
+    (folder / "policies/env.yaml").symlink_to("/proc/self/environ")
+    environment = os.environ | {"CI_TOKEN": "hunter2"}
+
+    done = subprocess.run(
+        (sys.executable, "-m", "compiler", "-C", str(folder), "compile"),
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+    assert (done.returncode, "hunter2" in done.stdout + done.stderr) == (1, False)
+
+
+@pytest.mark.parametrize("target", ["../secret", "/proc/kmsg"])
+def test_a_project_file_outside_of_the_project_is_not_read(folder: Path, target: str) -> None:
+    (folder / "kae.yaml").symlink_to(target)
+    (folder / "below").mkdir()
+
+    for place in (folder, folder / "below"):
+        answer = project.kae(place, "compile")
+
+        assert answer.code == 3
+        assert answer.err.startswith("kae: 'kae.yaml' is a link that leads out of the project.\n")
+        assert "hunter2" not in answer.err
+
+
+@pytest.mark.parametrize("target", ["../../elsewhere.yaml", "../../secret"])
+def test_a_file_to_write_is_no_link_out_of_the_project(folder: Path, target: str) -> None:
+    (folder / "inventory").mkdir()
+    (folder / "inventory/east.json").symlink_to(target)
+    nodes = folder / "nodes.yaml"
+    nodes.write_text("apiVersion: v1\nkind: List\nitems: []\n")
+
+    with nodes.open() as piped:
+        answer = _piped(folder, piped.fileno(), "inventory", "--cluster", "east", "-o", "inventory/east.json")
+
+    assert answer.returncode == 3
+    assert answer.stderr.startswith("kae: 'inventory/east.json' is a link that leads out of the project.\n")
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["project", "secret"]
+    assert (folder.parent / "secret").read_text() == SECRET
+
+
+def _piped(folder: Path, handle: int, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        (sys.executable, "-m", "compiler", "-C", str(folder), *arguments),
+        stdin=handle,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_a_new_repository_is_not_made_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new/policies").symlink_to("../outside")
+
+    answer = project.kae(tmp_path, "init", "new", "--cluster", "east")
+
+    assert answer.code == 3
+    assert "is a link that leads out of the project." in answer.err
+    assert project.tree(tmp_path) == {}
+
+
+def test_a_folder_that_kae_yaml_names_elsewhere_is_read(folder: Path) -> None:
+    project.write(folder.parent, {"shared/east.json": '{"apiVersion": "v1", "kind": "List", "items": []}'})
+    project.write(folder, {"kae.yaml": "inventory: [../shared]\n"})
+
+    assert project.kae(folder, "compile", "--no-cache").code == 0
+
+
+def test_a_folder_that_kae_yaml_names_in_the_project_is_no_link_out_of_it(folder: Path) -> None:
+    project.write(folder.parent, {"shared/east.json": SECRET})
+    project.write(folder, {"kae.yaml": "inventory: [shared]\n"})
+    (folder / "shared").symlink_to("../shared")
+
+    answer = project.kae(folder, "compile", "--no-cache")
+
+    assert (answer.code, "hunter2" in answer.err) == (3, False)
+    assert answer.err.startswith("kae: 'shared' is a link that leads out of the project.\n")
