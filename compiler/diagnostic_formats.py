@@ -1,5 +1,6 @@
 """The formats of findings: text, JSON, GitHub's workflow commands and SARIF."""
 
+import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -98,6 +99,19 @@ def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> s
     """
     notice = f"::notice file=kae.yaml::{ignored_text(ignored)}\n" if ignored else ""
     return "".join(_github(diagnostic) for diagnostic in found) + notice
+
+
+def without_commands(body: str) -> str:
+    """Return a text in which GitHub finds no workflow commands, such as in a difference with a document's words.
+
+    GitHub takes `::name::` for a command behind any blanks, and `##[name]` anywhere in a line:
+    https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+    """
+    if "::" not in body and "##[" not in body:
+        return body
+    # The text cannot end the pause itself, as it cannot hold its own digest.
+    token = hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"::stop-commands::{token}\n{body}::{token}::\n"
 
 
 def _github(found: Diagnostic) -> str:

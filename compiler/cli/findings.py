@@ -47,8 +47,10 @@ def show(arguments: argparse.Namespace, found: diagnostics.Findings, body: str =
     form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
     if shape != "text":
         sys.stdout.write(diagnostic_formats.answer(shape, shown, ignored, **result))
-    elif form in ("text", "github"):
-        sys.stdout.write((diagnostic_formats.github(shown, ignored) if form == "github" else "") + body)
+    elif form == "github":
+        sys.stdout.write(diagnostic_formats.github(shown, ignored) + diagnostic_formats.without_commands(body))
+    elif form == "text":
+        sys.stdout.write(body)
     else:
         is_sarif = form == "sarif"
         text = (

@@ -392,7 +392,7 @@ def test_jobs_install_exactly_what_is_pinned(world: World) -> None:
 
     done = world.run(clone, "ci/install.sh")
 
-    assert done.stdout == "-m pip install --require-hashes --requirement ci/requirements.txt\n", done.stderr
+    assert done.stdout == "-P -m pip install --require-hashes --requirement ci/requirements.txt\n", done.stderr
 
 
 def test_the_check_passes_where_output_is_what_the_documents_say(world: World) -> None:

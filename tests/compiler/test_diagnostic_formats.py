@@ -111,6 +111,18 @@ def test_no_document_can_end_a_command_of_github_and_begin_another() -> None:
     assert line == ("::error file=a%2Cb%3Ac%25d.yaml,title=unknown-field,line=1,col=1::100%25%0D%0A::add-mask::x")
 
 
+@pytest.mark.parametrize("words", ["  ::error::x", "+ ##[add-mask]x"])
+def test_a_text_with_commands_stands_between_a_pause_and_its_end(words: str) -> None:
+    first, line, last = diagnostic_formats.without_commands(f"{words}\n").splitlines()
+
+    token = first.removeprefix("::stop-commands::")
+    assert (line, last, len(token)) == (words, f"::{token}::", 64)
+
+
+def test_a_text_without_commands_stays_as_it_is() -> None:
+    assert diagnostic_formats.without_commands("east: fine\n") == "east: fine\n"
+
+
 def sarif(*found: diagnostics.Diagnostic) -> Any:
     """The one run of a SARIF log."""
     log = json.loads(diagnostic_formats.sarif(found, {"policy-overlap": "An example.\n"}))

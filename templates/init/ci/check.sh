@@ -4,9 +4,39 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 format=text
+base=${CI_MERGE_REQUEST_DIFF_BASE_SHA:-}
 if [[ ${GITHUB_ACTIONS:-} == true ]]; then
     format=github  # Shown beside the lines of the pull request.
+    base=HEAD^1  # GitHub checks out the merge of the pull request with its base.
 fi
+
+# Shows a sentence; what it quotes comes from the pull request, and may hold no control character.
+tell() {
+    local sentence
+    sentence=$(tr -d '\000-\037\177' <<<"$2")
+    if [[ $format == github ]]; then
+        echo "::warning title=$1::${sentence//%/%25}"
+    else
+        echo "warning[$1]: $sentence" >&2
+    fi
+}
+
+# What a reviewer has to know, and the check below cannot judge: changes of the check itself, and of what may go.
+tell_changes() {
+    local name scope
+    if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
+        tell check-changed "This clone has no commit '$base': nobody has looked whether the pull request changes its checks."
+        return
+    fi
+    while read -r name; do
+        tell check-changed "The pull request changes $name, which decides how it is checked: read that change first."
+    done < <(git diff --name-only "$base" HEAD -- kae.yaml ci .github .gitlab-ci.yml .gitmodules ':(glob)**/.gitattributes')
+    while read -r scope; do
+        [[ -z $scope ]] || tell removal-accepted "A commit of the pull request says 'Kae-Accept: $scope': merging it accepts this."
+    done < <(git log --format='%(trailers:key=Kae-Accept,valueonly,unfold)' "$base..HEAD" | sort -u)
+}
+
+[[ -z $base ]] || tell_changes
 
 code=0
 kae compile --check --format "$format" || code=$?

@@ -10,6 +10,11 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
+if [[ ${GITHUB_ACTIONS:-} == true ]]; then
+    # From here on nothing that is printed, such as a line of a policy, is taken for a workflow command.
+    echo "::stop-commands::$(head -c 16 /dev/urandom | od -An -vtx1 | tr -d ' \n')"
+fi
+
 branch=${1:-main}
 attempts=${KAE_ATTEMPTS:-6}
 export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME:-kae}

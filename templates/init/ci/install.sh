@@ -8,4 +8,5 @@ if ! grep -q '\.whl --hash=sha256:' ci/requirements.txt; then
     echo "Run 'kae init --wheel URL|PATH' in this folder, and commit what it writes." >&2
     exit 1
 fi
-python3 -m pip install --require-hashes --requirement ci/requirements.txt
+# -P: a pip.py in this folder is not taken for pip.
+python3 -P -m pip install --require-hashes --requirement ci/requirements.txt

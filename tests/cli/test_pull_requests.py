@@ -1,0 +1,288 @@
+"""What a pull request can and cannot do to the jobs that `kae init` writes; docs/security.md states it."""
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler.project import package_data
+from tests import project
+from tests.cli import test_init
+from tests.cli.test_init import World
+
+ACTIONS = {"GITHUB_ACTIONS": "true"}
+POLICY = "policies/policy.yaml"
+DRIVER = "output/default/driver/daemonset-kae-driver-kae.yaml"
+
+_COMMANDS = ("add-mask", "debug", "error", "group", "notice", "save-state", "set-output", "stop-commands", "warning")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet whose main line is compiled; not to be changed."""
+    folder = tmp_path_factory.mktemp("begun")
+    found, made = World(folder, repository_root), folder / "made"
+    project.kae(folder, "init", "made", "--wheel", str(test_init.a_wheel(folder / "wheel")))
+    assert project.kae(made, "compile").code == 0
+    found.git(made, "init", "--quiet", "--initial-branch=main")
+    found.commit(made, "Begin")
+    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
+    return found.bare
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
+    """Such a fleet, which may be changed."""
+    found = World(tmp_path, repository_root)
+    shutil.copytree(begun, found.bare)
+    return found
+
+
+def set_variable(clone: Path, value: str) -> None:
+    """Give the driver's builds a variable, whose text is then a part of the output."""
+    text = (clone / POLICY).read_text(encoding="utf-8")
+    variable = f"  driver:\n    env:\n    - name: X\n      value: {value}\n"
+    (clone / POLICY).write_text(text.replace("  driver:\n", variable), encoding="utf-8")
+
+
+def merged(world: World, clone: Path) -> None:
+    """Check out what GitHub checks out: the merge of the branch with main."""
+    head = world.git(clone, "rev-parse", "HEAD")
+    world.git(clone, "checkout", "--quiet", "--detach", "origin/main")
+    world.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", head)
+
+
+def commands(text: str) -> Iterator[str]:
+    """Yield the workflow commands that GitHub's runner takes from what a job prints.
+
+    https://github.com/actions/runner/blob/main/src/Runner.Common/ActionCommand.cs
+    """
+    known, resumes = set(_COMMANDS), ""
+    for line in text.splitlines():
+        found = re.match(r"\s*::(\S+?)(?: .*?)?::(.*)", line) or re.search(r"##\[(\S+?)(?: .*?)?\](.*)", line)
+        if not found or found[1] not in known | {resumes}:
+            continue
+        if found[1] == resumes:
+            resumes = ""
+        elif not resumes:
+            resumes = found[2] if found[1] == "stop-commands" else ""
+            yield f"{found[1]} {found[2]}"
+
+
+def test_the_runner_is_imitated() -> None:
+    text = "::error file=a::b\n  ::notice::c\nd ##[group]e\n::nothing::f\n"
+    pause = "::stop-commands::x\n::error::g\n::x::\n::debug::h\n"
+
+    assert list(commands(text + pause)) == ["error b", "notice c", "group e", "stop-commands x", "debug h"]
+
+
+def test_no_line_of_a_difference_is_a_workflow_command(world: World) -> None:
+    clone = world.clone("a")
+    set_variable(clone, r'"a\n::error::hello\n##[add-mask]the\n"')
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    world.commit(clone, "Set a variable")
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 4
+    assert re.search(r"^\+ +::error::hello$", done.stdout, re.MULTILINE)
+    said = list(commands(done.stdout + done.stderr))
+    assert [one.split()[0] for one in said] == ["stop-commands", "error"]
+    assert said[1] == "error output/ is not what policies/ and inventory/ compile to."
+
+
+def test_no_line_of_the_compile_job_is_a_workflow_command(world: World) -> None:
+    clone = world.clone("a")
+    test_init.edit(clone, POLICY, "enabledSEC: false", "enabledSEC: '##[add-mask]the'")
+    world.commit(clone, "Set a variable")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main", **ACTIONS)
+
+    assert done.returncode == 1
+    assert "##[add-mask]the" in done.stderr
+    assert [one.split()[0] for one in commands(done.stdout + done.stderr)] == ["stop-commands"]
+
+
+def test_a_committed_cache_confirms_nothing(world: World) -> None:
+    clone = world.clone("a")
+    assert project.kae(clone, "compile").code == 0
+    (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
+    world.git(clone, "add", "--force", "--all", ".kae_cache")
+    world.commit(clone, "Tidy")
+    world.git(clone, "push", "--quiet")
+    other = world.clone("b")
+    assert (other / ".kae_cache/results.json").exists()
+
+    done = world.run(other, "ci/check.sh")
+
+    assert done.returncode == 4
+    assert "privileged: true" in done.stdout
+
+
+def test_a_module_of_the_repository_does_not_run_as_pip(world: World) -> None:
+    clone = world.clone("a")
+    alone = "--no-index --dry-run --ignore-installed --disable-pip-version-check --no-deps --find-links ci"
+    world.install(world.folder / "bin/python3", f'exec "{sys.executable}" "$@" {alone}')
+    (clone / "pip.py").write_text("print('not pip')\n", encoding="utf-8")
+
+    done = world.run(clone, "ci/install.sh")
+
+    assert "not pip" not in done.stdout + done.stderr
+    assert "kae_compiler" in done.stdout
+
+
+def test_templates_and_schemas_of_the_repository_change_no_object(world: World) -> None:
+    clone = world.clone("a")
+    own = project.tree(Path(package_data.folder("templates")))
+    copies = {f"templates/{name}": text.decode() for name, text in own.items() if "privileged: true" in text.decode()}
+    project.write(clone, {name: text.replace("privileged: true", "hostPID: true") for name, text in copies.items()})
+    project.write(clone, {"schemas/kaepolicy.json": "true\n"})
+
+    assert "templates/driver/daemonset.yaml" in copies
+    assert world.run(clone, "ci/check.sh").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("kae.yaml", "output: elsewhere\n"),
+        ("ci/check.sh", "exit 0\n"),
+        (".github/workflows/kae.yaml", "on: pull_request_target\n"),
+        ("output/default/.gitattributes", "*.yaml -text\n"),
+    ],
+)
+def test_the_check_names_what_changes_it(world: World, name: str, text: str) -> None:
+    clone = world.clone("a")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    check = (clone / "ci/check.sh").read_bytes()
+    project.write(clone, {name: text})
+    world.commit(clone, "Tidy")
+    merged(world, clone)
+    # GitHub runs the script of the pull request itself, so a change of it can silence it, but not unseen.
+    (clone / "ci/check.sh").write_bytes(check)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    said = f"::warning title=check-changed::The pull request changes {name}, which decides how it is checked"
+    assert said in done.stdout
+
+
+def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: World) -> None:
+    clone = world.clone("a")
+    base = world.git(clone, "rev-parse", "HEAD")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    (clone / "README.md").write_text("Ours.\n", encoding="utf-8")
+    world.commit(clone, "Say less")
+    gitlab = world.run(clone, "ci/check.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    merged(world, clone)
+
+    github = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    for done in (github, gitlab):
+        assert (done.returncode, done.stderr, done.stdout) == (0, "", "default: fine\n")
+
+
+def test_the_check_names_the_removals_that_commits_accept(world: World) -> None:
+    clone = world.clone("a")
+    base = world.git(clone, "rev-parse", "HEAD")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    world.git(
+        clone, "commit", "--quiet", "--allow-empty", "-m", "Tidy\n\nKae-Accept: removes-drivers\x1b[2J%0A::error::x"
+    )
+    world.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Tidy more")
+    gitlab = world.run(clone, "ci/check.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    merged(world, clone)
+
+    github = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    said = "A commit of the pull request says 'Kae-Accept: removes-drivers[2J%0A::error::x': merging it accepts this."
+    assert (github.returncode, gitlab.returncode) == (0, 0)
+    assert gitlab.stderr == f"warning[removal-accepted]: {said}\n"
+    assert f"warning {said.replace('%', '%25')}" in list(commands(github.stdout))
+
+
+def test_a_clone_without_the_base_says_that_nobody_has_looked(world: World) -> None:
+    world.git(world.folder, "clone", "--quiet", "--depth=1", f"file://{world.bare}", "shallow")
+
+    done = world.run(world.folder / "shallow", "ci/check.sh", **ACTIONS)
+
+    assert "title=check-changed::This clone has no commit 'HEAD^1'" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "name", ["a;touch${IFS}pwned", "$(touch${IFS}pwned)", "`touch${IFS}pwned`", "a|touch${IFS}pwned"]
+)
+def test_the_name_of_a_branch_is_never_run(world: World, name: str) -> None:
+    clone = world.clone("a")
+    test_init.serve_sec(clone)
+    world.commit(clone, "Serve SEC")
+    world.git(clone, "push", "--quiet", "origin", f"HEAD:refs/heads/{name}")
+
+    done = world.run(clone, "ci/compile.sh", name)
+
+    assert done.returncode == 0, done.stderr
+    assert world.git(world.bare, "log", "-1", "--format=%s", f"refs/heads/{name}") == "Compile default"
+    assert not list(world.folder.rglob("pwned"))
+
+
+def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: World) -> None:
+    clone = world.clone("a")
+    text = (clone / POLICY).read_text(encoding="utf-8")
+    (clone / POLICY).unlink()
+    project.write(clone, {"policies/other.yaml": text.replace("name: kae\n", "name: other\n")})
+    accepted = [f"--accept={code}" for code in ("removes-drivers", "removes-device-plugins")]
+    assert project.kae(clone, "compile", *accepted).code == 0
+    world.commit(clone, "Rename the policy")
+    world.git(clone, "push", "--quiet")
+
+    assert world.run(clone, "ci/check.sh").returncode == 0
+    assert world.run(clone, "ci/compile.sh", "main").returncode == 0
+
+
+def template(name: str) -> Any:
+    """Return the data of a file that `kae init` writes."""
+    return yaml.safe_load((Path(package_data.folder("templates")) / "init" / name).read_text("utf-8"))
+
+
+def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
+    workflow = template(".github/workflows/kae.yaml")
+    triggers, jobs = workflow[True], workflow["jobs"]  # `on` is true to PyYAML.
+
+    assert set(triggers) == {"pull_request", "push"}
+    assert workflow["permissions"] == {"contents": "read"}
+    assert {name: job.get("permissions") for name, job in jobs.items()} == {
+        "check": None,
+        "compile": {"contents": "write"},
+    }
+    assert {name: job["if"] for name, job in jobs.items()} == {
+        "check": "github.event_name == 'pull_request'",
+        "compile": "github.event_name == 'push'",
+    }
+    assert jobs["check"]["steps"][0]["with"]["persist-credentials"] is False
+    assert jobs["check"]["timeout-minutes"] == 15
+    assert "secrets." not in str(workflow)
+
+
+def test_no_word_of_a_pull_request_is_pasted_into_a_script() -> None:
+    workflow, gitlab = template(".github/workflows/kae.yaml"), template(".gitlab-ci.yml")
+    steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    lines = [line for job in ("check", "compile") for line in gitlab[job]["script"]]
+
+    assert [step for step in steps if "${{" in step] == []
+    for line in (*steps, *lines):
+        assert "$" not in re.sub(r'"[^"]*"', "", line), line
+
+
+def test_the_job_of_a_merge_request_on_gitlab_never_asks_for_the_token() -> None:
+    gitlab = template(".gitlab-ci.yml")
+
+    assert "KAE_PUSH_TOKEN" not in str(gitlab["check"]) + str(gitlab["default"])
+    assert gitlab["check"]["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "merge_request_event"'}]
+    assert gitlab["compile"]["rules"][0]["if"].startswith("$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH")
