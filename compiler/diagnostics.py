@@ -134,6 +134,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "missing-field": _error("A document has every field that its schema requires."),
         "wrong-type": _error("A value has the type that its schema states."),
         "invalid-value": _error("A value is one that its schema allows."),
+        "url-credentials": _error("No URL in a document holds a user's password or token."),
         "project-settings": _error("The folders in kae.yaml are separate and exist, and its findings can be set."),
         # Rules beyond the schemas.
         "duplicate-policy": _error("A policy's name is unique in a cluster."),
@@ -186,6 +187,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "import-differs": _warning("Every option of the KAE Operator has the same meaning in KAE."),
         # Facts about the world.
         "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),
+        "env-credentials": _warning("No variable in a document holds a URL with a user's password or token."),
         "mutable-tag": _warning("An image is pinned by a version or a digest."),
         "no-cluster": _warning("There is a cluster for every policy."),
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),

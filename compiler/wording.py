@@ -6,6 +6,14 @@ from collections.abc import Iterable, Sequence
 LONGEST = 80
 """Characters of a document's own words that a message repeats."""
 
+_CREDENTIALS = re.compile(
+    r"(?<=://)[^\s/@:]{0,200}:(?![0-9]{1,5}/)[^\s'\"]{0,500}(?=@)"
+    r"|(?:(?<=http://)|(?<=https://))[^\s/@]{1,500}(?=@)"
+    # The registry of an image, which people may write as a URL without its scheme.
+    r"|[^\s/@:'\"]{1,200}:[^\s/@'\"]{1,500}(?=@[\w-]+(?:\.[\w-]+)+(?::[0-9]+)?/)",
+    re.ASCII,
+)
+
 
 def escaped(text: str) -> str:
     """Return a text on one line, with an escape for each character that steers a terminal or cannot be encoded."""
@@ -18,14 +26,19 @@ def masked(line: str) -> str:
     return "".join(character if character.isprintable() else marks.get(character, "\ufffd") for character in line)
 
 
+def without_credentials(text: str) -> str:
+    """Return a text with asterisks for the user and password in each URL, one for each character."""
+    return _CREDENTIALS.sub(lambda match: "*" * len(match.group()), text) if "@" in text else text
+
+
 def file_name(name: str) -> str:
     r"""Return the name of a file on one line; bytes that are not UTF-8 become escapes such as \xff."""
     return escaped(name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace"))
 
 
 def cut(value: object) -> str:
-    """Return a value of a document on one line, cut after LONGEST characters."""
-    text = str(value)
+    """Return a value of a document on one line, cut after LONGEST characters and without credentials."""
+    text = without_credentials(str(value))
     return escaped(text[:LONGEST]) + ("…" if len(text) > LONGEST else "")
 
 

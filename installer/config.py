@@ -6,7 +6,14 @@ import msgspec
 
 from runtime import shapes
 
-Repository = Annotated[str, msgspec.Meta(pattern=r"^(https?://|file:///)[^ ]+$", max_length=500)]
+_HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
+Repository = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=rf"^(https?://{_HOST}(/[^\x00-\x20\x7f]*)?|file:///[^\x00-\x20\x7f]+)$",
+        max_length=500,
+    ),
+]
 
 
 class Build(shapes.Shape, frozen=True, kw_only=True):

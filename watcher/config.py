@@ -7,7 +7,30 @@ import msgspec
 from runtime import shapes
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
-GitPath = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+$", max_length=250)]
+_HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
+Url = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=rf"^(https?://{_HOST}(/[^\x00-\x20\x7f]*)?|file:///[^\x00-\x20\x7f]+"
+        rf"|ssh://([^-@:/\x00-\x20\x7f][^@:/\x00-\x20\x7f]*@)?{_HOST}(/[^\x00-\x20\x7f]*)?"
+        r"|[a-z0-9_][a-z0-9._-]*@[^-\x00-\x20\x7f][^\x00-\x20\x7f]*)$",
+        max_length=500,
+    ),
+]
+GitPath = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(\.|\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*(/\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*)*)$", max_length=250
+    ),
+]
+Branch = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[^\x00-\x20\x7f~^:?*\[\\/.{@-][^\x00-\x20\x7f~^:?*\[\\/.{]*(\.[^\x00-\x20\x7f~^:?*\[\\/.{]+)*"
+        r"(/[^\x00-\x20\x7f~^:?*\[\\/.{]+(\.[^\x00-\x20\x7f~^:?*\[\\/.{]+)*)*$",
+        max_length=250,
+    ),
+]
 # A DNS name, as in the cluster's document.
 ClusterName = Annotated[
     str,
@@ -21,10 +44,8 @@ ClusterName = Annotated[
 class Repository(shapes.Shape, frozen=True, kw_only=True):
     """The repository of the inventory."""
 
-    url: Annotated[
-        str, msgspec.Meta(pattern=r"^(https://|http://|ssh://|file:///|[a-z0-9._-]+@)[^ ]+$", max_length=500)
-    ]
-    branch: GitPath = "main"
+    url: Url
+    branch: Branch = "main"
     path: GitPath = "inventory"
     """The folder of <cluster>.json."""
 

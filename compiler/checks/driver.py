@@ -15,6 +15,7 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     """Yield the mistakes in the driver of a policy and in its variants, judged without any nodes."""
     yield from driver_version(policy, variants)
     yield from driver_environment(policy)
+    yield from driver_credentials(policy)
     yield from module_parameters(policy, variants)
     yield from virtual_functions(policy)
     yield from cleanup(policy)
@@ -59,6 +60,18 @@ def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 hint=f"Did you mean '{near}'?"
                 if near
                 else "Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
+            )
+
+
+def driver_credentials(policy: definitions.Policy) -> Iterator[Diagnostic]:
+    """No variable, such as HTTPS_PROXY, holds a URL with credentials."""
+    for index, variable in enumerate(policy.spec.driver.env):
+        if wording.without_credentials(variable.value) != variable.value:
+            yield Diagnostic(
+                code="env-credentials",
+                span=policy.source.span("spec", "driver", "env", index, "value"),
+                message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
+                hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
             )
 
 

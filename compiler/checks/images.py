@@ -108,7 +108,7 @@ def _malformed(source: documents.Document, path: documents.Path, reference: str,
     return Diagnostic(
         code="image-reference",
         span=source.setting_span(*path),
-        message=f"{noun} '{reference}' is not an image reference.",
+        message=f"{noun} '{wording.without_credentials(reference)}' is not an image reference.",
         hint=hint,
     )
 

@@ -45,5 +45,7 @@ class Lines:
         return ended, last + 1 if last >= 0 else start
 
     def _shown(self, start: int) -> str:
-        end = _BREAK.search(self.text, start, start + SHOWN)
-        return wording.masked(self.text[start : end.start() if end else start + SHOWN])
+        most = start + 5 * SHOWN  # What is not shown may be the @ that ends a password.
+        end = _BREAK.search(self.text, start, most)
+        line = wording.without_credentials(self.text[start : end.start() if end else most])
+        return wording.masked(line[:SHOWN])

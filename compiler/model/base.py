@@ -142,22 +142,6 @@ Glob = Annotated[
         json_schema_extra=form("the name of a cluster or a glob, such as east-*"),
     ),
 ]
-Url = Annotated[
-    str,
-    Field(
-        pattern=r"^(https://|http://|ssh://|file:///|[a-z0-9._-]+@)[^ ]+$",
-        max_length=500,
-        json_schema_extra=form("the URL of a git repository, such as https://git.example.com/fleet.git"),
-    ),
-]
-GitPath = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._/-]+$",
-        max_length=250,
-        json_schema_extra=form("a path or branch in git (at most 250 letters, digits, '.', '_', '/' and '-')"),
-    ),
-]
 
 
 class LocalObjectReference(Model):

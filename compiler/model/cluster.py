@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from compiler.model import base
+from compiler.model import base, repositories
 from compiler.model import gitops as engines
 from compiler.model.base import Model
 
@@ -82,11 +82,11 @@ class Psa(Model):
 class WatcherRepository(Model):
     """Where the watcher commits the inventory; never what a GitOps engine applies."""
 
-    url: base.Url
+    url: Annotated[str, repositories.git_url("Remove them; the watcher reads those of watcher.secretName.")]
     """The repository."""
-    branch: base.GitPath = "main"
+    branch: repositories.Branch = "main"
     """The branch that gets the commits."""
-    path: base.GitPath = "inventory"
+    path: repositories.GitPath = "inventory"
     """The folder of <cluster>.json."""
 
 

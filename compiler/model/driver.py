@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field
 
 from compiler import names
-from compiler.model import base
+from compiler.model import base, repositories
 from compiler.model.base import Model
 
 
@@ -18,10 +18,10 @@ class DriverMetrics(base.Metrics):
 
 Repository = Annotated[
     str,
-    Field(
-        pattern=r"^(https?://|file:///)[^ ]+$",
-        max_length=500,
-        json_schema_extra=base.form("the URL of a package repository (https://, http:// or file:///)"),
+    repositories.url(
+        f"{repositories.HTTP_URL}|{repositories.FILE_URL}",
+        "the URL of a package repository (https://, http:// or file:///)",
+        "Remove the URL; without repositories, those of the hosts' /etc/yum.repos.d are used, with their credentials.",
     ),
 ]
 PackageName = Annotated[

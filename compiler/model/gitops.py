@@ -4,18 +4,23 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from compiler.model import base
+from compiler.model import base, repositories
 from compiler.model.base import Model
 
 
 class Repository(Model):
     """Where output/<cluster> lives."""
 
-    url: base.Url
+    url: Annotated[
+        str,
+        repositories.git_url(
+            "Remove them; the engine reads them from a Secret: that of gitops.flux.secretRef, or one of Argo CD."
+        ),
+    ]
     """The repository that the engine clones."""
-    revision: Annotated[str, Field(min_length=1, max_length=250)] = "main"
+    revision: repositories.Branch = "main"
     """The branch that the engine applies."""
-    path: base.GitPath | None = None
+    path: repositories.GitPath | None = None
     """The folder that the engine applies; absent means output/<cluster>."""
 
 
@@ -25,10 +30,10 @@ class Destination(Model):
     server: (
         Annotated[
             str,
-            Field(
-                pattern=r"^https?://[^ ]+$",
-                max_length=500,
-                json_schema_extra=base.form("the URL of an API server, such as https://10.0.0.1:6443"),
+            repositories.url(
+                repositories.HTTP_URL,
+                "the URL of an API server, such as https://10.0.0.1:6443",
+                "Remove them; Argo CD reads them from its Secret of the cluster.",
             ),
         ]
         | None

@@ -7,6 +7,7 @@ from typing import Any
 
 from compiler import diagnostics, wording
 from compiler.formats import documents
+from compiler.model import repositories
 from compiler.schema import hints, phrases
 
 MOST = 50
@@ -157,6 +158,9 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     if fault.keyword == "minItems":
         hint = "Remove the key, or give the list an item."
         return reader.diagnostic("invalid-value", fault, f"'{wording.dotted(fault.path)}' is empty.", hint=hint)
+    if repositories.CREDENTIALS in schema and wording.without_credentials(value) != value:
+        message = f"The URL in '{wording.dotted(fault.path)}' holds credentials, and everyone who reads git sees them."
+        return reader.diagnostic("url-credentials", fault, message, hint=schema[repositories.CREDENTIALS])
     quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
     message = f"{quoted} is not {phrases.expected(schema)}."
     return reader.diagnostic(

@@ -1,5 +1,6 @@
 """Hints: what to write in place of a value or field that a schema refuses."""
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
@@ -154,7 +155,8 @@ def on_value(value: Any, schema: phrases.Schema) -> str:
     if "integer" in schema.get("type", ()) and re.fullmatch("[0-9]{1,15}", value, re.ASCII):
         return f"Write {int(value)}, without quotes."
     words = value.split()
-    for text in (value.strip(), "-".join(words), "".join(words), re.sub(r"[\s_]+", "-", value.strip()).lower()):
+    lower = re.sub(r"[\s_]+", "-", value.strip()).lower()
+    for text in (value.strip(), "-".join(words), "".join(words), lower, posixpath.normpath(value)):
         if text and text != value and re.search(schema["pattern"], text):
             return f"Did you mean {wording.quoted(text)}?"
     return ""
