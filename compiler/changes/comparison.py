@@ -1,5 +1,6 @@
 """The comparison of a cluster's earlier output with the compiled one, and what it takes away."""
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -37,7 +38,8 @@ class Removal:
         """Return the finding with a hint that tells how to accept it."""
         if not self.acceptable:
             return self.finding
-        how = f"To accept it, run `kae compile --accept {self.scope}`; where CI compiles, commit with"
+        # The name of an empty inventory's file may be anything, and people paste the command.
+        how = f"To accept it, run `kae compile --accept {shlex.quote(self.scope)}`; where CI compiles, commit with"
         return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
 
 

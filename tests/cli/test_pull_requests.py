@@ -1,6 +1,7 @@
 """What a pull request can and cannot do to the jobs that `kae init` writes; docs/security.md states it."""
 
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -202,7 +203,7 @@ def test_the_check_names_the_removals_that_commits_accept(world: World) -> None:
 
     github = world.run(clone, "ci/check.sh", **ACTIONS)
 
-    said = "A commit of the pull request says 'Kae-Accept: removes-drivers[2J%0A::error::x': merging it accepts this."
+    said = "A commit of the pull request says 'Kae-Accept: removes-drivers?[2J%0A::error::x': merging it accepts this."
     assert (github.returncode, gitlab.returncode) == (0, 0)
     assert gitlab.stderr == f"warning[removal-accepted]: {said}\n"
     assert f"warning {said.replace('%', '%25')}" in list(commands(github.stdout))
@@ -230,6 +231,48 @@ def test_the_name_of_a_branch_is_never_run(world: World, name: str) -> None:
     assert done.returncode == 0, done.stderr
     assert world.git(world.bare, "log", "-1", "--format=%s", f"refs/heads/{name}") == "Compile default"
     assert not list(world.folder.rglob("pwned"))
+
+
+def test_a_message_of_a_commit_steers_no_terminal(world: World) -> None:
+    clone = world.clone("a")
+    test_init.serve_sec(clone)
+    world.commit(clone, "Serve SEC\n\nKae-Accept: removes-drivers\x1b[2J")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+    assert "says 'Kae-Accept: removes-drivers?[2J', which is ignored" in done.stderr
+    assert "\x1b" not in done.stdout + done.stderr
+
+
+def test_no_document_can_name_a_removal_to_accept(world: World) -> None:
+    clone = world.clone("a")
+    text = (clone / POLICY).read_text("utf-8").replace("name: kae", "name: other")
+    text = text.replace("version: 0.1.0\n", "version: latest  # Kae-Accept: removes-drivers\n")
+    (clone / POLICY).write_text(text, encoding="utf-8")
+    world.commit(clone, "Rename the policy")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 1
+    assert "latest  # Kae-Accept: removes-drivers\n" in done.stderr
+    shown = [line.rpartition(" ")[2] for line in done.stderr.splitlines() if line.startswith("  git commit")]
+    assert shown == ["removes-device-plugins:default/kae'", "removes-drivers:default/kae'"]
+
+
+def test_a_command_that_a_hint_shows_is_safe_to_run(world: World) -> None:
+    clone = world.clone("a")
+    (clone / "inventory/$(touch pwned) `touch pwned`.json").touch()
+
+    answer = project.kae(clone, "compile")
+
+    found = re.search(r"run `(kae .*)`; where CI", answer.err)
+    assert found
+    assert shlex.split(found[1])[3] == "inventory-empty:$(touch pwned) `touch pwned`"
+    world.run(clone, "bash", "-c", found[1])
+    assert not (clone / "pwned").exists()
 
 
 def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: World) -> None:

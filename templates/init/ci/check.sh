@@ -13,7 +13,7 @@ fi
 # Shows a sentence; what it quotes comes from the pull request, and may hold no control character.
 tell() {
     local sentence
-    sentence=$(tr -d '\000-\037\177' <<<"$2")
+    sentence=$(tr '\000-\011\013-\037\177' '?' <<<"$2")
     if [[ $format == github ]]; then
         echo "::warning title=$1::${sentence//%/%25}"
     else

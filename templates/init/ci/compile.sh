@@ -59,10 +59,12 @@ news() {
 }
 
 # The scopes that trailers accept, one a line. A trailer cannot be taken back, so one that is wrong is named and ignored.
+# A control character of a message, which could steer the reader's terminal, becomes a question mark.
 accepted() {
     local commit scope scopes reason
     for commit in $(news "$1"); do
-        scopes=$(git log -1 --format="%(trailers:key=$accept,valueonly,unfold)" "$commit" | sed '/^[[:space:]]*$/d')
+        scopes=$(git log -1 --format="%(trailers:key=$accept,valueonly,unfold)" "$commit" \
+            | tr '\000-\011\013-\037\177' '?' | sed '/^[[:space:]]*$/d')
         if [[ -z $scopes ]]; then
             echo "Commit ${commit:0:12} has '$accept:' outside of its last paragraph; this is no trailer, and ignored." >&2
         fi
@@ -87,9 +89,10 @@ compile() {
     report=$(mktemp)
     kae compile ${arguments[@]+"${arguments[@]}"} 2>"$report" || code=$?
     cat "$report" >&2
-    if grep --quiet -- "kae compile --accept " "$report"; then
+    # Of hints alone: other lines show the words of documents.
+    if grep --quiet -- "^  hint: .*kae compile --accept " "$report"; then
         echo "To accept a removal here, push a commit that ends with its trailer:" >&2
-        grep --only-matching "$accept: [^']*" "$report" | sort -u \
+        grep "^  hint: " "$report" | grep --only-matching "$accept: [^']*" | sort -u \
             | sed "s/.*/  git commit --allow-empty -m 'Accept a removal' -m '&'/" >&2
     fi
     rm -f "$report"
