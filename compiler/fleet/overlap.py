@@ -5,26 +5,17 @@ of an inventory.
 """
 
 import itertools
-import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 
-from compiler.fleet import selectors
+from compiler.fleet import negation, selectors
 
 MOST_TERMS = 64
 """The most terms that people can review in the node affinity of one policy."""
 
-_MOST_PIECES = 4 * MOST_TERMS
+_MOST_BOXES = 4 * MOST_TERMS
 """The most terms in between, some of which still merge."""
-_MOST_KEYS = 200
-"""The most connected keys; each takes two frames of Python's stack, which holds 1000."""
-_MOST_WORK = 500_000
-"""The most comparisons, about a second; counted, not timed, so that the result is the same on every machine."""
-
-_Box = tuple[tuple[str, selectors.Allowed], ...]
-"""A satisfiable term: the allowed values by key, sorted, without keys that allow anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +40,29 @@ def contradiction(a: selectors.Term, b: selectors.Term) -> str | None:
 def overlaps(terms: Sequence[selectors.Term]) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Yield every two terms that overlap, as indexes in rising order, with labels that satisfy both."""
     keyed = [selectors.by_key(term) for term in terms]
+    dividing = _dividing(keyed)
     for i, j in _pairs(keyed):
         a, b = keyed[i], keyed[j]
         # Nearly all pairs end here, before the search for a witness.
-        if any(key in b and allowed.apart(b[key]) for key, allowed in a.items()):
+        if any(key in b and allowed.apart(b[key]) for key, allowed in dividing[i]):
             continue
         both = {key: allowed.meet(b.get(key, selectors.ANYTHING)) for key, allowed in a.items()}
         shared = selectors.example({**b, **both})
         if shared is not None:
             yield i, j, shared
+
+
+def _dividing(keyed: Sequence[Mapping[str, selectors.Allowed]]) -> list[list[tuple[str, selectors.Allowed]]]:
+    """Return the requirements of each term without those by which no two terms are apart.
+
+    Such are the ones that all terms have in common, and those on keys that every term allows to be absent.
+    """
+    sets: defaultdict[str, set[selectors.Allowed]] = defaultdict(set)
+    for allowed in keyed:
+        for key, one in allowed.items():
+            sets[key].add(one)
+    keys = {key for key, own in sets.items() if len(own) > 1 and not all(one.absent for one in own)}
+    return [[(key, one) for key, one in allowed.items() if key in keys] for allowed in keyed]
 
 
 def _pairs(keyed: Sequence[Mapping[str, selectors.Allowed]]) -> list[tuple[int, int]]:
@@ -91,170 +96,24 @@ def complement(terms: Iterable[selectors.Term]) -> tuple[selectors.Term, ...] | 
     keyed = [selectors.by_key(term) for term in terms]
     boxes = frozenset(_box(allowed) for allowed in keyed if selectors.NOTHING not in allowed.values())
     try:
-        rest = _Negation().of(boxes)
-    except _TooManyError:
+        rest = negation.Negation(_MOST_BOXES).of(boxes)
+    except negation.TooManyError:
         return _too_complex(boxes)
     if len(rest) > MOST_TERMS:
         return _too_complex(boxes)
     return tuple(sorted(tuple(sorted(_requirements(box))) for box in rest))
 
 
-class _TooManyError(Exception):
-    """The negation grew beyond its bounds."""
-
-
-class _Negation:
-    """The negation of unions of boxes, with one limit on the work of all recursive calls.
-
-    Each step decides one key: its possible values fall into cells that no box divides, and the boxes of each cell leave
-    a smaller problem with the other keys. Multiplying out the negated boxes would double the work with each box.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[frozenset[_Box], frozenset[_Box]] = {}
-        self._work = 0
-
-    def of(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
-        """Return boxes that together cover everything outside these boxes."""
-        if () in boxes:
-            return frozenset()
-        if boxes not in self._known:
-            parts = [self._decided(part) for part in _independent(boxes)]
-            self._spend(len(boxes), pieces=math.prod(map(len, parts)))
-            self._known[boxes] = frozenset(_joined(*choice) for choice in itertools.product(*parts))
-        return self._known[boxes]
-
-    def _decided(self, boxes: frozenset[_Box]) -> frozenset[_Box]:
-        """Return the same for connected boxes, by deciding the key that most of them use."""
-        uses = Counter(key for box in boxes for key, _ in box)
-        if len(uses) > _MOST_KEYS:
-            raise _TooManyError
-        key = min(uses, key=lambda key: (-uses[key], key))
-        rests = {box: tuple(pair for pair in box if pair[0] != key) for box in boxes}
-        cells = _Cells([allowed for box in boxes for name, allowed in box if name == key])
-        where: defaultdict[_Box, set[selectors.Allowed]] = defaultdict(set)
-        for rest, group in self._alike(key, rests, cells).items():
-            for box in self.of(rest):
-                where[box].update(group)
-        outside: set[_Box] = set()
-        for box, group in where.items():
-            self._spend(len(boxes))
-            if all(_apart(box, rest) for rest in rests.values()):
-                outside.add(box)
-            else:
-                outside.update(_joined(box, ((key, piece),)) for piece in cells.pieces(group))
-        self._spend(len(outside) ** 2, pieces=len(outside))
-        return _largest(outside)
-
-    def _alike(
-        self, key: str, rests: dict[_Box, _Box], cells: "_Cells"
-    ) -> dict[frozenset[_Box], set[selectors.Allowed]]:
-        """Return the cells by the problem that they leave."""
-        inside: dict[selectors.Allowed, set[_Box]] = {cell: set() for cell in cells.all}
-        for box, rest in rests.items():
-            touched = cells.inside(dict(box).get(key, selectors.ANYTHING))
-            self._spend(len(touched))
-            for cell in touched:
-                inside[cell].add(rest)
-        by_problem: defaultdict[frozenset[_Box], set[selectors.Allowed]] = defaultdict(set)
-        for cell, left in inside.items():
-            by_problem[frozenset(left)].add(cell)
-        return by_problem
-
-    def _spend(self, work: int, pieces: int = 0) -> None:
-        self._work += work
-        if self._work > _MOST_WORK or pieces > _MOST_PIECES:
-            raise _TooManyError
-
-
-class _Cells:
-    """The possible values of one key, divided into cells so that no set of the key divides a cell.
-
-    Beside the values that sets name, the cells hold integers only: a complement with all integers has the other values
-    too, and requirements cannot express one with other values alone.
-    """
-
-    def __init__(self, sets: Sequence[selectors.Allowed]) -> None:
-        self._named = frozenset[str]().union(*(one.barred | (one.values or frozenset()) for one in sets))
-        ends = {0}.union(*((one.integers[0], one.integers[1] + 1) for one in sets if one.integers))
-        starts = sorted(end for end in ends if end <= selectors.INT64_MAX)
-        stops = (*(start - 1 for start in starts[1:]), selectors.INT64_MAX)
-        spans = (selectors.span(bounds, self._named) for bounds in zip(starts, stops, strict=True))
-        self._spans = tuple(span for span in spans if span != selectors.NOTHING)
-        self.all = (selectors.ABSENT, *(selectors.one_of((value,)) for value in self._named), *self._spans)
-
-    def inside(self, allowed: selectors.Allowed) -> list[selectors.Allowed]:
-        """Return the cells that lie in a set."""
-        if allowed.values is None:
-            return [cell for cell in self.all if cell.within(allowed)]
-        listed = [selectors.one_of((value,)) for value in allowed.values]
-        return [*listed, selectors.ABSENT] if allowed.absent else listed
-
-    def pieces(self, cells: set[selectors.Allowed]) -> Iterator[selectors.Allowed]:
-        """Yield the union of the cells as few sets that requirements can express."""
-        values = frozenset[str]().union(*(cell.values for cell in cells if cell.values is not None))
-        barred = self._named - values
-        if cells.issuperset(self._spans):
-            yield selectors.Allowed(selectors.ABSENT in cells, None, barred)
-            return
-        if selectors.ABSENT in cells:
-            yield selectors.ABSENT
-        runs: list[tuple[int, int]] = []
-        for low, high in (span.integers for span in self._spans if span.integers and span in cells):
-            follows = bool(runs) and runs[-1][1] + 1 == low
-            runs.append((runs.pop()[0], high) if follows else (low, high))
-        for run in runs:
-            yield selectors.span(run, barred)
-        alone = {value for value in values if not any(selectors.in_range(value, run) for run in runs)}
-        if alone:
-            yield selectors.one_of(alone)
-
-
-def _too_complex(boxes: frozenset[_Box]) -> TooComplex:
+def _too_complex(boxes: frozenset[negation.Box]) -> TooComplex:
     uses = Counter(key for box in boxes for key, _ in box)
     return TooComplex(tuple(sorted(uses, key=lambda key: (-uses[key], key))))
 
 
-def _box(allowed: dict[str, selectors.Allowed]) -> _Box:
+def _box(allowed: dict[str, selectors.Allowed]) -> negation.Box:
     return tuple((key, allowed[key]) for key in sorted(allowed) if allowed[key] != selectors.ANYTHING)
 
 
-def _joined(*boxes: _Box) -> _Box:
-    """Return the intersection of boxes that share no key."""
-    return tuple(sorted(itertools.chain(*boxes), key=itemgetter(0)))
-
-
-def _apart(a: _Box, b: _Box) -> bool:
-    others = dict(b)
-    return any(key in others and allowed.apart(others[key]) for key, allowed in a)
-
-
-def _within(a: _Box, b: _Box) -> bool:
-    own = dict(a)
-    return all(key in own and own[key].within(allowed) for key, allowed in b)
-
-
-def _largest(boxes: set[_Box]) -> frozenset[_Box]:
-    """Return the boxes that do not lie in another one."""
-    return frozenset(box for box in boxes if not any(box != other and _within(box, other) for other in boxes))
-
-
-def _independent(boxes: frozenset[_Box]) -> Iterator[frozenset[_Box]]:
-    """Yield the boxes in groups that share no key."""
-    holders: defaultdict[str, list[_Box]] = defaultdict(list)
-    for box in boxes:
-        for key, _ in box:
-            holders[key].append(box)
-    while holders:
-        _, group = holders.popitem()
-        for box in group:
-            for key, _ in box:
-                # The group grows during the loop, until none of its keys leads to further boxes.
-                group.extend(holders.pop(key, ()))
-        yield frozenset(group)
-
-
-def _requirements(box: _Box) -> Iterator[selectors.Requirement]:
+def _requirements(box: negation.Box) -> Iterator[selectors.Requirement]:
     """Yield the requirements that express the box."""
     for key, allowed in box:
         if allowed == selectors.ABSENT:

@@ -165,6 +165,8 @@ class Allowed:
             return False
         if self.values is not None and other.values is not None:
             return self.values.isdisjoint(other.values)
+        if self.integers is None and other.integers is None and self.values is None and other.values is None:
+            return False  # There are more words than selectors can bar.
         return self.meet(other) == NOTHING
 
     def within(self, other: "Allowed") -> bool:
@@ -178,6 +180,16 @@ class Allowed:
         if self.integers is None or other.integers is None:
             return other.integers is None
         return other.integers[0] <= self.integers[0] and self.integers[1] <= other.integers[1]
+
+    def fills(self, other: "Allowed") -> bool:
+        """Return whether the two sets together allow anything; some pairs of ranges that do are not recognised."""
+        if not (self.absent or other.absent):
+            return False
+        if self.values is not None or self.integers is not None:
+            return other.values is None and other.integers is None and other.fills(self)
+        if other.values is not None:
+            return self.barred <= other.values
+        return self.barred.isdisjoint(other.barred) and (other.integers is None or all(map(other.admits, self.barred)))
 
     def example(self) -> str:
         """Return an allowed value: one from a selector if there is one."""
@@ -208,10 +220,10 @@ def example(allowed: Mapping[str, Allowed]) -> dict[str, str] | None:
 
 def by_key(term: Term) -> dict[str, Allowed]:
     """Return the allowed values by key; if nothing satisfies the term, a key has `NOTHING`."""
-    allowed: dict[str, Allowed] = {}
+    by_key: dict[str, list[Requirement]] = {}
     for requirement in term:
-        allowed[requirement.key] = allowed.get(requirement.key, ANYTHING).meet(_granted(requirement))
-    return allowed
+        by_key.setdefault(requirement.key, []).append(requirement)
+    return {key: _granted_together(requirements) for key, requirements in by_key.items()}
 
 
 def one_of(values: Iterable[str]) -> Allowed:
@@ -239,6 +251,20 @@ def _numerals(bounds: tuple[int, int], barred: frozenset[str]) -> Iterator[str]:
         yield from (numeral for numeral in spelled if numeral not in barred)
 
 
+def _granted_together(requirements: Iterable[Requirement]) -> Allowed:
+    """Return the set that requirements on one key allow.
+
+    The values of every NotIn are joined first: a range sifts all barred values each time that it meets a set.
+    """
+    allowed, barred = ANYTHING, set[str]()
+    for requirement in requirements:
+        if requirement.operator == "NotIn":
+            barred.update(filter(is_label_value, requirement.values))
+        else:
+            allowed = allowed.meet(_granted(requirement))
+    return allowed.meet(Allowed(barred=frozenset(barred))) if barred else allowed
+
+
 def _granted(requirement: Requirement) -> Allowed:
     """Return the set that one requirement allows, among the values that a label can have."""
     values = frozenset(filter(is_label_value, requirement.values))
@@ -246,8 +272,6 @@ def _granted(requirement: Requirement) -> Allowed:
     match requirement.operator:
         case "In":
             return one_of(values)
-        case "NotIn":
-            return Allowed(barred=values)
         case "Exists":
             return Allowed(absent=False)
         case "DoesNotExist":

@@ -198,8 +198,8 @@ class Requirement(Model):
     """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
     """Gt and Lt compare whole numbers; NotIn and DoesNotExist also take a node without the label."""
-    values: tuple[LabelValue, ...] = ()
-    """One or more for In and NotIn, one whole number for Gt and Lt, none otherwise."""
+    values: Annotated[tuple[LabelValue, ...], Field(max_length=256)] = ()
+    """One to 256 for In and NotIn, one whole number for Gt and Lt, none otherwise."""
 
 
 class NodeSelector(Model):

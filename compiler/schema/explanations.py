@@ -24,6 +24,7 @@ _RANKS = (
     "minimum",
     "maximum",
     "minItems",
+    "maxItems",
     "additionalProperties",
     "minProperties",
     "maxProperties",
@@ -161,6 +162,10 @@ def _invalid_value(fault: _Fault, reader: Reader) -> diagnostics.Diagnostic:
     if repositories.CREDENTIALS in schema and wording.without_credentials(value) != value:
         message = f"The URL in '{wording.dotted(fault.path)}' holds credentials, and everyone who reads git sees them."
         return reader.diagnostic("url-credentials", fault, message, hint=schema[repositories.CREDENTIALS])
+    if fault.keyword == "maxItems":
+        most, count = schema["maxItems"], len(value)
+        message = f"'{wording.dotted(fault.path)}' has {count} items, but may have at most {most}."
+        return reader.diagnostic("invalid-value", fault, message, hint=hints.on_long_list(fault.path))
     quoted = wording.quoted(value) if isinstance(value, str) else wording.cut(value)
     message = f"{quoted} is not {phrases.expected(schema)}."
     return reader.diagnostic(

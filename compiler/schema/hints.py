@@ -90,6 +90,11 @@ def on_type(
     return _number(value, path, expected) if expected in ("integer", "number") else ""
 
 
+def on_long_list(path: documents.Path) -> str:
+    """Return what to write instead of a list with too many items."""
+    return "Give these nodes a label in common, and select by it." if path[-1] == "values" else "Shorten it."
+
+
 def _list(value: Any, items: phrases.Schema) -> str:
     if not isinstance(value, dict):
         return f"Write a list, even of one: [{_item(value, items)}]."

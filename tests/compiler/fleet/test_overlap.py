@@ -1,14 +1,15 @@
 """Overlap and complement hold for every node that could exist. Matching is proved in test_selectors."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
 import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from compiler.fleet import overlap, selectors
+from compiler.fleet import negation, overlap, selectors
 from compiler.fleet.selectors import Requirement
 
 LABELS = (None, "", "x", "0", "3", "5", "05", "6", "12", "9223372036854775807", "9223372036854775808")
@@ -318,13 +319,79 @@ def test_as_many_terms_as_people_can_review_are_not_too_complex() -> None:
             id="ranges of two keys",
         ),
         pytest.param(
-            [(Requirement("a", "NotIn", (f"x{n}",)), Requirement("b", "NotIn", (f"y{n}",))) for n in range(300)],
-            id="everything but pairs",
+            [(pool(f"p{n}"), *(Requirement(f"c{i}", "NotIn", ("bad",)) for i in range(300))) for n in range(60)],
+            id="hundreds of keys in common",
+        ),
+        pytest.param(
+            [tuple(Requirement(f"k{n * i % 9}", "NotIn", (f"v{n}", f"v{i}")) for i in (1, 2, 4)) for n in range(300)],
+            id="values that cross each other",
         ),
     ],
 )
-def test_what_would_take_too_many_terms_is_given_up_soon(terms: list[selectors.Term]) -> None:
+def test_what_would_take_too_many_terms_is_given_up_soon(
+    terms: list[selectors.Term], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = counted(monkeypatch)
+
     assert isinstance(overlap.complement(terms), overlap.TooComplex)
+    # The step that is one too many is counted before it is taken.
+    assert [work for work in spent() if work > 2 * negation.MOST_WORK] == []
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[int]]:
+    """Return a function that returns the work of each negation since the call."""
+    made: list[negation.Negation] = []
+
+    class Counted(negation.Negation):
+        def __init__(self, most_boxes: int) -> None:
+            super().__init__(most_boxes)
+            made.append(self)
+
+    monkeypatch.setattr(negation, "Negation", Counted)
+    return lambda: [one.work for one in made]
+
+
+def sharing(count: int) -> list[selectors.Term]:
+    """Sixty policies with a value of `pool` each, for nodes without any of `count` ills, and a policy for each ill."""
+    ills = [f"c{number:03}" for number in range(count)]
+    healthy = [Requirement(ill, "NotIn", ("bad",)) for ill in ills]
+    ill = [(Requirement(name, "In", ("bad",)), *healthy[:number]) for number, name in enumerate(ills)]
+    return [*((pool(f"p{number:02}"), *healthy) for number in range(60)), *ill]
+
+
+def test_keys_in_common_do_not_count_however_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    terms = sharing(300)
+    spent = counted(monkeypatch)
+
+    assert list(overlap.overlaps(terms)) == []
+    (rest,) = negated(*terms)
+    assert rest == [
+        *(f"c{number:03} NotIn [bad]" for number in range(300)),
+        f"pool NotIn [{', '.join(f'p{number:02}' for number in range(60))}]",
+    ]
+    assert spent()[0] < 5 * sum(map(len, terms))
+
+
+def test_everything_but_pairs_leaves_nothing() -> None:
+    terms = [(Requirement("a", "NotIn", (f"x{n}",)), Requirement("b", "NotIn", (f"y{n}",))) for n in range(300)]
+
+    assert negated(*terms) == []
+
+
+def test_a_range_sifts_the_values_of_many_requirements_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    barred = (tuple(str(256 * number + own) for own in range(256)) for number in range(300))
+    term = (Requirement("gen", "Gt", ("5",)), *(Requirement("gen", "NotIn", values) for values in barred))
+    read: Counter[str] = Counter()
+    integer = selectors.integer
+
+    def counting(value: str) -> int | None:
+        read[value] += 1
+        return integer(value)
+
+    monkeypatch.setattr(selectors, "integer", counting)
+
+    assert selectors.witness(term) == {"gen": "76800"}
+    assert max(read.values()) <= 3
 
 
 def test_what_is_too_complex_names_its_keys_the_most_common_first() -> None:

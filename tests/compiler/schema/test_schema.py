@@ -415,6 +415,12 @@ def test_a_key_that_is_no_string_is_told_at_the_key() -> None:
             "Remove the key, or give the list an item.",
         ),
         (
+            {"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["x"] * 257}]}},
+            "spec/nodeSelector/matchExpressions/0/values",
+            "'spec.nodeSelector.matchExpressions[0].values' has 257 items, but may have at most 256.",
+            "Give these nodes a label in common, and select by it.",
+        ),
+        (
             {"devicePlugin": {"image": "a\n"}},
             "spec/devicePlugin/image",
             r"'a\n' is not a part of an image reference "
