@@ -226,8 +226,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "group-empty": _warning("A wave or a frozen group takes at least one node."),
         "wave-without-driver": _warning("The driver runs on a node of every wave."),
         "driver-left-behind": _warning("A driver is removed before its policy is deleted."),
+        "engine-file": _error("The compiler wrote every file below output/ that a GitOps engine reads by itself."),
         "foreign-file": _warning(
-            "The compiler writes all files below output/, apart from output/README.md and hidden ones beside it."
+            "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."
         ),
     }
 )

@@ -26,6 +26,10 @@ class Settings:
     """The folder that a compile writes: that of the command line, or else of the project."""
     applied: str = names.OUTPUT
     """The project's own folder of outputs, which GitOps engines apply from git."""
+    output_is_named: bool = False
+    """True where the command line names the folder of outputs: only then may it be a link."""
+    extra: tuple[str, ...] = ()
+    """The names of the folders directly in the folder of outputs that hold objects of people's own."""
     severities: Mapping[str, diagnostics.Severity] = field(default_factory=lambda: MappingProxyType({}))
     """The severities that the project gives to codes, in place of their own."""
     limits: Limits = field(default_factory=Limits)

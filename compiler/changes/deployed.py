@@ -61,15 +61,19 @@ class Deployed:
         own = (item for item in self.index.workloads if item.component == component and item.state != "Absent")
         return tuple(sorted({item.policy for item in own}))
 
-    def daemon_sets(self, component: str, policy: str) -> tuple[DaemonSet, ...]:
-        """Return the readable DaemonSets of a policy's driver or device plugin; a driver that is Absent has none."""
-        return self._daemon_sets.get((component, policy), ())
+    def daemon_sets(self, component: str, policy: str, *, absent: bool = False) -> tuple[DaemonSet, ...]:
+        """Return the readable DaemonSets of a policy's driver or device plugin.
+
+        A driver that is Absent has none, unless those that remove it are wanted too.
+        """
+        every = self._daemon_sets.get((component, policy), ())
+        return every if absent else tuple(item for item in every if item.workload.state != "Absent")
 
     @functools.cached_property
     def _daemon_sets(self) -> dict[tuple[str, str], tuple[DaemonSet, ...]]:
         found: dict[tuple[str, str], tuple[DaemonSet, ...]] = {}
         for item in self.index.workloads:
-            if item.state != "Absent" and item.file in self.objects:
+            if item.file in self.objects:
                 key = item.component, item.policy
                 found[key] = (*found.get(key, ()), _daemon_set(item, self.objects[item.file]))
         return found
@@ -107,6 +111,14 @@ def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Obje
         elif index.complete and path.startswith(_DECISIVE):
             unreadable.append(path)
     return Deployed(index=index, objects=found, unreadable=tuple(unreadable))
+
+
+def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Deployed:
+    """Return the output as it stands without an index: of the files, those that are equal in the `compiled` tree."""
+    texts, index = compiled.contents(), compiled.index()
+    kept = {path: data for path, data in objects.items() if seen.files.get(path) == texts[path]}
+    workloads = tuple(item for item in index.workloads if item.file in kept)
+    return Deployed(index=replace(index, files=tuple(sorted(seen.files)), workloads=workloads), objects=kept)
 
 
 def protector(data: Object) -> str | None:

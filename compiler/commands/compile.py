@@ -7,15 +7,16 @@ unchanged. Heavy modules are imported only when something has to be compiled.
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compiler import cli, diagnostics, names, wording
 from compiler.cli import findings
-from compiler.output import cache, scan, tree
+from compiler.output import cache, foreign, scan, tree
 from compiler.project import compile_call, package_data
 
 if TYPE_CHECKING:
     from compiler.changes import comparison
+    from compiler.changes import objects as object_changes
     from compiler.fleet import definitions
     from compiler.output import write
     from compiler.planning import plan
@@ -36,6 +37,8 @@ def _unchanged(call: compile_call.Call) -> int | None:
     if overall is None or overall.key != call.overall or not all(map(call.is_current, wanted)):
         return None
     if not call.arguments.cluster and scan.stale_clusters(call.output, wanted):
+        return None
+    if foreign.engine_files(call.output, call.cache.clusters, call.settings.extra, skipped=wanted):
         return None
     if call.cache.digests.changed:
         call.save(call.cache)
@@ -66,9 +69,11 @@ def _compiled(call: compile_call.Call) -> int:
     if not diagnostics.has_errors(call.settings.with_severities(found)):
         _tell_unused(call.arguments.accept, removals)
     if findings.concluded(call.arguments, shown):
-        findings.show(call.arguments, shown, clusters=[])
+        findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
         return cli.WRONG
+    gone = _removed_objects(call, stale)
     done = (_check if call.arguments.check else _write)(call, outcomes, stale)
+    done = done._replace(changes=[*(item.objects for item in outcomes if item.objects), *gone])
     # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
     is_whole = not call.arguments.accept and all(
         item.name in current or names.stem(item.name) in fleet.inventories for item in call.inventories
@@ -95,7 +100,9 @@ def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definit
     accepted = ["inventory-empty"] if call.arguments.check else call.arguments.accept
     fleet, found = load.fleet_of(changed, call.findings, current, accepted, settings=call.settings)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
-    return fleet, found
+    clean = frozenset(current.values())
+    on_output = foreign.engine_files(call.output, load.names_of(fleet), call.settings.extra, skipped=clean)
+    return fleet, (*found, *on_output)
 
 
 def _outcomes(call: compile_call.Call, fleet: "definitions.Fleet", current: set[str]) -> list[compile_call.Outcome]:
@@ -130,8 +137,8 @@ def _outcome(
     planned, found = pipeline.plan_cluster(fleet, cluster)
     if render is None or diagnostics.has_errors(call.settings.with_severities(found)):
         return compile_call.Outcome(name=cluster.name, key=key, tree=None, digest="", findings=found)
-    compiled, objects = pipeline.render_cluster(planned, render, call.settings.applied)
-    removals, changes = _compared(call, fleet, planned, compiled, objects)
+    compiled, rendered = pipeline.render_cluster(planned, render, call.settings.applied)
+    removals, changes, objects = _compared(call, fleet, planned, compiled, rendered)
     return compile_call.Outcome(
         name=cluster.name,
         key=key,
@@ -140,6 +147,7 @@ def _outcome(
         findings=found,
         removals=removals,
         changes=changes,
+        objects=objects,
     )
 
 
@@ -148,29 +156,34 @@ def _compared(
     fleet: "definitions.Fleet",
     planned: "plan.Plan",
     compiled: tree.Tree,
-    objects: Iterable["layout.Object"],
-) -> tuple[tuple["comparison.Removal", ...], diagnostics.Findings]:
-    """Return what the compile takes away from a cluster, and the findings on other changes for its nodes."""
+    rendered: Iterable["layout.Object"],
+) -> tuple[tuple["comparison.Removal", ...], diagnostics.Findings, "object_changes.Objects"]:
+    """Return what the compile takes away from a cluster, the findings on other changes, and what changes by object."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
     from compiler.changes import comparison, deployed  # noqa: PLC0415
+    from compiler.changes import objects as object_changes  # noqa: PLC0415
     from compiler.checks.output import removals  # noqa: PLC0415
 
-    by_path = {item.path: item.data for item in objects}
+    by_path = {item.path: item.data for item in rendered}
     seen = scan.look(call.output, compiled.cluster, by_path)
     before = deployed.earlier(seen, compiled, by_path)
+    after = deployed.Deployed(index=compiled.index(), objects=by_path)
+    stood = before or deployed.unrecorded(seen, compiled, by_path)
+    objects = object_changes.changed(compiled.cluster, stood, after, planned.inventory.nodes)
     folder = f"{call.settings.output}/{compiled.cluster}"
     if before is None:
-        return (removals.lost(folder, compiled.cluster),) if compiled.cluster in call.tracked else (), ()
-    return pipeline.check_changes(
+        return (removals.lost(folder, compiled.cluster),) if compiled.cluster in call.tracked else (), (), objects
+    taken, found = pipeline.check_changes(
         comparison.Change(
             folder=folder,
             before=before,
-            after=deployed.Deployed(index=compiled.index(), objects=by_path),
+            after=after,
             planned=planned,
             policies=fleet.policies,
             removed_percent=call.settings.limits.removed_percent,
         )
     )
+    return taken, found, objects
 
 
 def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
@@ -183,6 +196,15 @@ def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable
             yield from removals.removed_policies(call.settings.output, name, recorded)
 
 
+def _removed_objects(call: compile_call.Call, stale: Iterable[str]) -> list["object_changes.Objects"]:
+    """Return the objects that go with the output of clusters that are no longer declared."""
+    from compiler.changes import deployed, objects  # noqa: PLC0415 - only here is there something to compile
+
+    looks = ((name, scan.look(call.output, name, ())) for name in stale)
+    found = ((name, deployed.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
+    return [objects.removed(name, before) for name, before in found if before is not None]
+
+
 def _progress(number: int, total: int, name: str) -> None:
     """Show the progress through a fleet in one line, on terminals only; the last call clears it."""
     if sys.stderr.isatty() and total != 1:
@@ -191,11 +213,12 @@ def _progress(number: int, total: int, name: str) -> None:
 
 
 class _Done(NamedTuple):
-    """The result for output/: the state of each cluster, the foreign files, and the diff of a check."""
+    """The result for output/: states of clusters, findings on foreign files, the diff of a check, changed objects."""
 
     rows: list[tuple[str, str]]
     foreign: diagnostics.Findings
     diff: str = ""
+    changes: list["object_changes.Objects"] = []  # noqa: RUF012 - nobody adds to it
 
 
 def _write(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]) -> _Done:
@@ -222,7 +245,7 @@ def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
     from compiler.output import diff as output_diff  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
-    foreign: list[diagnostics.Diagnostic] = []
+    strangers: list[diagnostics.Diagnostic] = []
     diffs: list[str] = []
     for item in outcomes:
         if item.tree is None:
@@ -230,29 +253,65 @@ def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
             continue
         state = scan.state(call.output, item.tree)
         folder = call.output / item.name
-        foreign.extend(scan.foreign_files(folder, state.foreign))
+        strangers.extend(scan.foreign_files(folder, state.foreign))
         diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
     rows.extend((name, "removed") for name in stale)
-    return _Done(rows, tuple(foreign), "".join(diffs))
+    return _Done(rows, tuple(strangers), "".join(diffs))
 
 
 _STATES = {
     "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
     "edited": "output was edited by hand",
+    "foreign": "output holds files that the compiler did not write",
     "removed": "output exists, but the cluster is no longer declared",
 }
 
 
 def _end(call: compile_call.Call, found: diagnostics.Findings, done: _Done) -> int:
-    """Print the result and return the exit code; the states follow the diff, as `patch` and `git apply` skip them."""
-    if not call.arguments.cluster:
-        found = diagnostics.merged([*found, *scan.foreign_entries(call.output, [name for name, _ in done.rows])])
-    check = call.arguments.check
-    clusters = [{"name": name, "state": state} for name, state in done.rows]
-    lines = "".join(f"{name}: {_STATES.get(state, state) if check else state}\n" for name, state in done.rows)
-    findings.show(call.arguments, found, done.diff + lines, clusters=clusters)
+    """Print the result and return the exit code."""
+    names_of_clusters = [name for name, _ in done.rows]
+    others = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
+    extra = foreign.extra_folders(call.output, call.settings.extra)
+    found = diagnostics.merged([*found, *others])
+    findings.show(
+        call.arguments,
+        found,
+        _text(call, done, others, extra),
+        clusters=[{"name": name, "state": state} for name, state in done.rows],
+        changes=_changes(done),
+        foreign=[finding.span.file for finding in (*done.foreign, *others)],
+        extra=[{"folder": item.folder, "files": item.files} for item in extra],
+    )
     if findings.concluded(call.arguments, found):
         return cli.WRONG
-    return cli.DIFFERS if check and any(state != "fine" for _, state in done.rows) else cli.FINE
+    differs = others or any(state != "fine" for _, state in done.rows)
+    return cli.DIFFERS if call.arguments.check and differs else cli.FINE
+
+
+def _text(call: compile_call.Call, done: _Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]) -> str:
+    """Return the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
+    check = call.arguments.check
+    lines = [f"{name}: {_STATES.get(state, state) if check else state}" for name, state in done.rows]
+    if others and check:
+        files = wording.listed((finding.span.file for finding in others), most=5)
+        lines.append(f"{files}: not written by the compiler")
+    lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
+    return _summary(done) + done.diff + "".join(f"{line}\n" for line in lines)
+
+
+def _summary(done: _Done) -> str:
+    if not done.changes:
+        return ""
+    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
+
+    return "".join(f"{line}\n" for line in view.lines(done.changes))
+
+
+def _changes(done: _Done) -> list[dict[str, Any]]:
+    if not done.changes:
+        return []
+    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
+
+    return view.data(done.changes)

@@ -42,6 +42,8 @@ class ProjectFile(Model):
     """The folders of inventories."""
     output: _Folder = _DEFAULTS.output
     """The folder that a compile writes."""
+    extra: tuple[_Folder, ...] = ()
+    """Folders directly in the folder of outputs that hold objects of your own."""
     findings: dict[_Code, Literal["error", "warning", "ignore"]] = Field(default_factory=dict)
     """The severity of findings in this project, by code."""
     limits: Limits = base.defaults()

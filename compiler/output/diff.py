@@ -10,9 +10,9 @@ from typing import Literal
 
 from compiler.output import index_file, tree
 
-Kind = Literal["fine", "old", "incomplete", "edited"]
+Kind = Literal["fine", "old", "incomplete", "edited", "foreign"]
 """fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. edited: a recorded file is
-missing, or index.json is missing or not as the compiler writes it."""
+missing, or index.json is missing or not as the compiler writes it. foreign: as compiled, beside files of others."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -105,7 +105,8 @@ def compare(wanted: tree.Tree, seen: Observed) -> State:
     if not differences and seen.index != final:
         differences = (Difference(index_file.NAME, seen.index, final),)
     foreign = tuple(sorted({*seen.foreign, *blocked(wanted, seen)}))
-    return State(_kind(seen) or ("old" if differences else "fine"), differences, foreign)
+    kind: Kind = "old" if differences else "foreign" if foreign else "fine"
+    return State(_kind(seen) or kind, differences, foreign)
 
 
 def unified(folder: str, difference: Difference) -> str:

@@ -26,31 +26,17 @@ def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
     """Return the clusters that have output of the compiler and are not among `names`. Raises WorldError."""
     with io_errors("read", output):
         try:
-            entries = _entries(output)
+            found = entries(output)
         except FileNotFoundError:
             return ()
         return tuple(
             entry.name
-            for entry in entries
+            for entry in found
             if entry.name not in names
             and tree.is_name(entry.name)
             and entry.is_dir(follow_symlinks=False)
-            and _is_ours(Path(entry.path))
+            and is_ours(Path(entry.path))
         )
-
-
-def foreign_entries(output: Path, clusters: Collection[str]) -> diagnostics.Findings:
-    """Return a finding for each file and folder in output/ that belongs to no cluster. Raises WorldError.
-
-    A README.md and hidden files are for people and for git: no GitOps engine applies them.
-    """
-    with io_errors("read", output):
-        names = [
-            f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
-            for entry in (_entries(output) if output.is_dir() else ())
-            if entry.name not in (*clusters, "README.md") and not entry.name.startswith(".") and _is_filled(entry)
-        ]
-    return foreign_files(output, map(wording.file_name, names))
 
 
 def foreign_files(folder: Path, paths: Iterable[str]) -> diagnostics.Findings:
@@ -129,7 +115,7 @@ class _Scan:
     def visit(self, folder: Path, prefix: str) -> None:
         """Record everything in a folder of the compiler."""
         self.seen_folders.append(prefix.rstrip("/"))
-        for entry in _entries(folder):
+        for entry in entries(folder):
             path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
             if (path in self.folders and not is_folder) or (path in self.own and is_folder):
                 raise errors.WorldError(
@@ -155,17 +141,18 @@ class _Scan:
 
 
 def _holds_files(folder: Path) -> bool:
-    return any(map(_is_filled, _entries(folder)))
+    return any(map(is_filled, entries(folder)))
 
 
-def _is_filled(entry: os.DirEntry[str]) -> bool:
+def is_filled(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a file, or a folder that holds one."""
     return not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path))
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
+def entries(folder: Path) -> list[os.DirEntry[str]]:
+    """Return the entries of a folder, sorted by name. Raises OSError."""
+    with os.scandir(folder) as found:
+        return sorted(found, key=lambda entry: entry.name)
 
 
 def _index(folder: Path) -> bytes | None:
@@ -205,7 +192,8 @@ def _is_file(path: Path) -> bool:
         return False
 
 
-def _is_ours(folder: Path) -> bool:
+def is_ours(folder: Path) -> bool:
+    """Return whether a folder holds an index of the compiler. Raises OSError and WorldError."""
     index = _index(folder)
     return index is not None and index_file.parse(index) is not None
 

@@ -14,7 +14,7 @@ from compiler.project import document_files, package_data, project_file
 from compiler.settings import Settings
 
 if TYPE_CHECKING:
-    from compiler.changes import comparison
+    from compiler.changes import comparison, objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +33,8 @@ class Outcome:
     removals: tuple["comparison.Removal", ...] = ()
     changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
+    objects: "objects.Objects | None" = None
+    """What changes by object; None where nothing was compiled."""
 
 
 class Call:
@@ -123,10 +125,11 @@ def recorded(record: cache.Record) -> diagnostics.Findings:
 
 
 def _output(settings: Settings) -> Path:
-    """Return the folder to write to. Raises WorldError for one whose files the next call would read as documents."""
-    folder = Path(settings.output)
+    """Return the folder to write to. Raises WorldError for one that holds documents, or is in their folders."""
+    folder = project_file.output(settings)
     inputs = [Path(name).resolve() for name in (settings.policies, *settings.inventories)]
-    if not settings.output or any(folder.resolve().is_relative_to(path) for path in inputs):
+    target = folder.resolve()
+    if not settings.output or any(target.is_relative_to(path) or path.is_relative_to(target) for path in inputs):
         raise errors.WorldError(
             f"output cannot be written to '{settings.output}'.",
             hint="Name a folder outside of the documents' folders.",

@@ -6,13 +6,21 @@ from compiler import diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode
-from compiler.project import document_files, package_data
+from compiler.output import foreign
+from compiler.project import document_files, package_data, project_file
 from compiler.settings import Settings
 
 
 def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
-    """Return the fleet of the project in the current folder, and the findings. Raises WorldError."""
-    return fleet_of(*document_files.of_project(settings), settings=settings)
+    """Return the fleet of the project in the current folder, and the findings, also on output/. Raises WorldError."""
+    output = project_file.output(settings)
+    fleet, found = fleet_of(*document_files.of_project(settings), settings=settings)
+    return fleet, (*found, *foreign.engine_files(output, names_of(fleet), settings.extra))
+
+
+def names_of(fleet: definitions.Fleet) -> frozenset[str]:
+    """Return the names of the clusters of a fleet."""
+    return frozenset(cluster.name for cluster in fleet.clusters)
 
 
 def fleet_of(
@@ -31,7 +39,8 @@ def fleet_of(
     readings = [decode.decode(item.name, document_files.read(item)) for item in files]
     unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted, settings)))
     documents = (document for documents, _ in readings for document in documents)
-    return pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, settings)
+    fleet, found = pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, settings)
+    return fleet, (*found, *project_file.of_clusters(settings, names_of(fleet)))
 
 
 def _judged(

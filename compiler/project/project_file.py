@@ -5,7 +5,7 @@ Light enough for every call; the readers of YAML and schemas are imported only w
 
 import argparse
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -46,7 +46,7 @@ def remember(arguments: argparse.Namespace, found: Data) -> Settings:
             document_files.require_folder(folder)
         settings = replace(settings, inventories=tuple(inventories))
     output = getattr(arguments, "output_dir", None)
-    arguments.settings = settings if output is None else replace(settings, output=output)
+    arguments.settings = settings if output is None else replace(settings, output=output, output_is_named=True)
     return arguments.settings  # type: ignore[no-any-return]  # a namespace has no types
 
 
@@ -60,9 +60,28 @@ def _settings(found: Data) -> Settings:
         inventories=tuple(folders),
         output=found.get("output", plain.output),
         applied=found.get("output", plain.applied),
+        extra=tuple(os.path.basename(os.path.normpath(folder)) for folder in found.get("extra", ())),  # noqa: PTH119
         severities=MappingProxyType(dict(found.get("findings", {}))),
         limits=Limits(removed_percent=percent),
     )
+
+
+def output(settings: Settings) -> Path:
+    """Return the folder of outputs. Raises WorldError for a link that only the project file leads to."""
+    path, here = Path(settings.output), Path.cwd()
+    if settings.output_is_named:
+        return path
+    whole = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the link
+    inside = whole.is_relative_to(here) and whole != here
+    parts = [whole, *(parent for parent in whole.parents if inside and parent.is_relative_to(here) and parent != here)]
+    for part in reversed(parts):
+        if part.is_symlink():
+            name = part.relative_to(here) if inside else part
+            raise errors.WorldError(
+                f"'{wording.file_name(str(name))}' is a link, and output is written to a real folder.",
+                hint="Replace it by a folder, or name where it leads by --output-dir.",
+            )
+    return path
 
 
 def file() -> document_files.Input | None:
@@ -121,6 +140,7 @@ def _contradictions(document: "documents.Document") -> Iterator[diagnostics.Diag
             hint = "Correct the path, or make the folder; git keeps none that holds no file."
             yield _finding(document.span(*path), "project-settings", message, hint)
     yield from _nested(document)
+    yield from _misplaced(document)
     for code, severity in document.data.get("findings", {}).items():
         if severity != "error" and not diagnostics.CODES[code].can_be_lowered:
             message, hint = f"'{code}' is always an error.", "Remove the line: without the error, output is undefined."
@@ -135,14 +155,40 @@ def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
         yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
 
 
+def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
+    """Folders of people's own objects are directly in the folder of outputs."""
+    output = _settings(document.data).output
+    for index, folder in enumerate(document.data.get("extra", ())):
+        if os.path.dirname(os.path.normpath(folder)) != os.path.normpath(output):  # noqa: PTH120
+            message = f"{wording.quoted(folder)} is not directly in {wording.quoted(output)}, the folder of outputs."
+            hint = f"Name a folder beside those of the clusters, such as {output.rstrip('/')}/extra."
+            yield _finding(document.span("extra", index), "project-settings", message, hint)
+
+
+def of_clusters(settings: Settings, clusters: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
+    """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError."""
+    taken = [(index, name) for index, name in enumerate(settings.extra) if name in clusters]
+    item = file() if taken else None
+    if item is None:
+        return
+    from compiler.formats import decode  # noqa: PLC0415 - only for the place of a mistake
+
+    document = decode.decode(item.name, document_files.read(item))[0][0]
+    for index, name in taken:
+        message = f"The folder of cluster '{name}' cannot hold objects of your own."
+        yield _finding(
+            document.span("extra", index), "project-settings", message, "Name a folder that is no cluster's."
+        )
+
+
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
     policies, output = Path(settings.policies).resolve(), Path(settings.output).resolve()
     for inventory in (Path(folder).resolve() for folder in settings.inventories):
         if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
             yield "inventory", "policies"
-        if output.is_relative_to(inventory):
+        if output.is_relative_to(inventory) or inventory.is_relative_to(output):
             yield "output", "inventory"
-    if output.is_relative_to(policies):
+    if output.is_relative_to(policies) or policies.is_relative_to(output):
         yield "output", "policies"
 
 

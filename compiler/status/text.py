@@ -13,10 +13,12 @@ _NODES = 8
 _VALUE = 80
 """Characters that are shown of a value."""
 
+_COMPILE = "this compares with what they compile to. Run `kae compile`"
 _OUTPUT = {
-    "old": "is not what the documents compile to",
-    "incomplete": "was left incomplete by a compile that was interrupted",
-    "edited": "was edited by hand",
+    "old": f"is not what the documents compile to; {_COMPILE}",
+    "incomplete": f"was left incomplete by a compile that was interrupted; {_COMPILE}",
+    "edited": f"was edited by hand; {_COMPILE}",
+    "foreign": "holds files that the compiler did not write; `kae compile --check` names them",
 }
 _KINDS = {"missing": "no pod", "surplus": "one too many", "not-ready": "not ready", "old": "old", "image": "image"}
 
@@ -44,7 +46,7 @@ def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
     stands = "as planned" if status.as_planned else "not as planned"
     yield f"cluster {status.cluster} at {status.server}, {wording.counted(len(status.nodes), 'node')}: {stands}"
     if status.output != "fine":
-        yield f"The output {_OUTPUT[status.output]}; this compares with what they compile to. Run `kae compile`."
+        yield f"The output {_OUTPUT[status.output]}."
     yield ""
     yield from _table(status)
     for title, lines in (

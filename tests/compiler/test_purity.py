@@ -12,7 +12,17 @@ WORLD = frozenset(
 )
 
 
-EDGES = ("__main__", "cli", "commands", "kube", "output/cache", "output/scan", "output/write", "project")
+EDGES = (
+    "__main__",
+    "cli",
+    "commands",
+    "kube",
+    "output/cache",
+    "output/foreign",
+    "output/scan",
+    "output/write",
+    "project",
+)
 """The modules and packages of the compiler that may meet the world."""
 
 

@@ -209,6 +209,12 @@ def _foreign_file(folder: Path) -> None:
     )
 
 
+def _engine_file(folder: Path) -> None:
+    _east(folder)
+    image = "kustomize:\n  images: [cr.openfuyao.cn/openfuyao/kae-driver-installer=registry.test/other:1]\n"
+    project.write(folder / "output", {"east/.argocd-source.yaml": image, "south/Kustomization": "resources: []\n"})
+
+
 MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
     {
         "not-a-file": _not_a_file,
@@ -233,6 +239,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "nfd-removed": _nfd_removed,
         "nodes-left-out": _nodes_left_out,
         "nodes-reassigned": _nodes_reassigned,
+        "engine-file": _engine_file,
         "foreign-file": _foreign_file,
     }
 )

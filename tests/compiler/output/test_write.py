@@ -415,4 +415,4 @@ def test_whatever_lay_there_the_new_tree_and_the_foreign_files_lie_there_afterwa
     write.write_trees(output, [after])
 
     assert texts(output / "east") == {**new, **kept}
-    assert scan.state(output, after).kind == "fine"
+    assert scan.state(output, after).kind == ("foreign" if kept else "fine")

@@ -1,0 +1,131 @@
+"""The objects that a compile creates, replaces and deletes, and the nodes whose pods it starts, restarts or stops.
+
+Pods are those of drivers and device plugins, on the nodes of the new inventory.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler import names
+from compiler.changes import deployed, placement
+from compiler.changes.pool_rules import PoolRules
+from compiler.inventory import snapshot
+
+_PLACING = ("device-plugin/daemonset-", "driver/daemonset-", "node-feature-rule/")
+"""The beginnings of the paths of objects that decide where pods run."""
+
+_Serving = dict[tuple[str, str], deployed.DaemonSet]
+"""The DaemonSet that serves a node, by component and name of the node."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Ref:
+    """The identity of an object."""
+
+    kind: str
+    namespace: str | None
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objects:
+    """What a compile changes in a cluster, by object."""
+
+    cluster: str
+    created: tuple[Ref, ...] = ()
+    replaced: tuple[Ref, ...] = ()
+    deleted: tuple[Ref, ...] = ()
+    restarts: Mapping[Ref, tuple[str, ...]]
+    """The nodes on which pods restart with another template, by DaemonSet."""
+    nodes: tuple[str, ...] | None
+    """The nodes on which a pod starts, restarts or stops; None where no inventory lists the cluster's nodes."""
+    is_new: bool = False
+    """True when the cluster had no output."""
+
+    def __bool__(self) -> bool:
+        return bool(self.created or self.replaced or self.deleted)
+
+
+def changed(
+    cluster: str, before: deployed.Deployed, after: deployed.Deployed, nodes: Sequence[snapshot.Node]
+) -> Objects:
+    """Return what changes between two outputs of a cluster that has these nodes."""
+    earlier, later = _by_ref(before), _by_ref(after)
+    damaged = set(before.index.files) - set(before.objects)
+    replaced = {ref for ref, path in later.items() if path in damaged}
+    replaced |= {ref for ref, path in later.items() if ref in earlier and not _same(before, earlier[ref], after, path)}
+    created = later.keys() - earlier.keys() - replaced
+    deleted = earlier.keys() - later.keys()
+    paths = [*(later[ref] for ref in created | replaced), *(earlier[ref] for ref in deleted)]
+    serving_now: _Serving = {}
+    serving_then: _Serving = {}
+    if any(path.startswith(_PLACING) for path in paths):
+        serving_then, serving_now = _serving(before, nodes), _serving(after, nodes)
+    touched = [
+        key
+        for key in serving_then.keys() | serving_now.keys()
+        if not _stays(before, serving_then, after, serving_now, key)
+    ]
+    restarts: dict[str, list[str]] = {}
+    for key in touched:
+        if key in serving_then and key in serving_now and _file(serving_then, key) == _file(serving_now, key):
+            restarts.setdefault(_file(serving_now, key), []).append(key[1])
+    return Objects(
+        cluster=cluster,
+        created=tuple(sorted(created, key=_order)),
+        replaced=tuple(sorted(replaced, key=_order)),
+        deleted=tuple(sorted(deleted, key=_order)),
+        restarts={_ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
+        nodes=tuple(sorted({name for _, name in touched})),
+        is_new=not before.index.files,
+    )
+
+
+def removed(cluster: str, before: deployed.Deployed) -> Objects:
+    """Return what goes with the output of a cluster that is no longer declared."""
+    return Objects(cluster=cluster, deleted=tuple(sorted(_by_ref(before), key=_order)), restarts={}, nodes=None)
+
+
+def _by_ref(output: deployed.Deployed) -> dict[Ref, str]:
+    """Return the path of each object that an engine applies."""
+    return {_ref(data): path for path, data in output.objects.items() if not path.startswith(f"{names.BOOTSTRAP}/")}
+
+
+def _ref(data: Mapping[str, Any]) -> Ref:
+    metadata = data["metadata"]
+    return Ref(kind=str(data["kind"]), namespace=metadata.get("namespace"), name=str(metadata["name"]))
+
+
+def _order(ref: Ref) -> tuple[str, str, str]:
+    return ref.kind, ref.name, ref.namespace or ""
+
+
+def _same(old: deployed.Deployed, path: str, new: deployed.Deployed, now: str) -> bool:
+    return old.objects[path] is new.objects[now] or old.objects[path] == new.objects[now]
+
+
+def _serving(output: deployed.Deployed, nodes: Iterable[snapshot.Node]) -> _Serving:
+    nodes = tuple(nodes)
+    found: _Serving = {}
+    for component, policy in sorted({(item.component, item.policy) for item in output.index.workloads}):
+        rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
+        daemon_sets = output.daemon_sets(component, policy, absent=True)
+        for name, item in placement.served(daemon_sets, PoolRules(rule) if rule else None, nodes).items():
+            found[component, name] = item
+    return found
+
+
+def _stays(old: deployed.Deployed, then: _Serving, new: deployed.Deployed, now: _Serving, key: tuple[str, str]) -> bool:
+    """Return whether a node keeps the pod of a component."""
+    if key not in then or key not in now or _file(then, key) != _file(now, key):
+        return False
+    path = _file(now, key)
+    return bool(old.objects[path]["spec"]["template"] == new.objects[path]["spec"]["template"])
+
+
+def _file(serving: _Serving, key: tuple[str, str]) -> str:
+    return serving[key].workload.file

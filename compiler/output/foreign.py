@@ -1,0 +1,132 @@
+"""Looking for entries of output/ that belong to no cluster, and for files that a GitOps engine reads by itself.
+
+Nothing here changes the disk or follows a link.
+"""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from compiler import diagnostics, wording
+from compiler.output import scan
+
+_GIT = ".git"
+_HARMLESS = (".gitattributes", ".gitignore", ".gitkeep", "README.md")
+"""Files directly in output/ that are for people and for git: no GitOps engine reads them."""
+
+_PLACE = "kustomization.yaml"
+"""The one such file that the compiler writes, directly in the folder of a cluster."""
+
+# Argo CD: https://argo-cd.readthedocs.io/en/stable/user-guide/tool_detection/ and parameters/. Flux:
+# https://fluxcd.io/flux/components/source/gitrepositories/#excluding-files. The rest is kustomize's.
+_NAMES = frozenset({"kustomization", "kustomization.yml", _PLACE, ".krmignore", "chart.yaml", ".sourceignore"})
+_BEGINNING = ".argocd-"
+_ENDING = "Chart.yaml"
+"""Argo CD takes a folder with any name that ends so for a Helm chart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extra:
+    """A folder below output/ that kae.yaml declares as people's own."""
+
+    folder: str
+    files: int
+
+
+def is_engine_file(name: str) -> bool:
+    """Return whether a GitOps engine reads a file of this name by itself; case does not count, as on some disks."""
+    lower = name.lower()
+    return lower in _NAMES or lower.startswith(_BEGINNING) or name.endswith(_ENDING)
+
+
+def engine_files(
+    output: Path, clusters: Collection[str], extra: Collection[str], skipped: Collection[str] = ()
+) -> diagnostics.Findings:
+    """Return a finding for each file below output/ that an engine reads by itself. Raises WorldError.
+
+    `clusters` are declared, folders of `extra` are people's own, and those `skipped` are known to hold none.
+    """
+    with scan.io_errors("read", output):
+        paths = [
+            path
+            for entry in _entries(output)
+            if entry.name not in (_GIT, *skipped) and not _is_extra(entry, extra)
+            for path in _engine_files(entry, entry.name, clusters)
+        ]
+    return tuple(_engine_file(f"{output}/{wording.file_name(path)}") for path in paths)
+
+
+def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> diagnostics.Findings:
+    """Return a finding for each entry of output/ that belongs to no cluster and is no `extra`. Raises WorldError."""
+    with scan.io_errors("read", output):
+        names = [
+            f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
+            for entry in _entries(output)
+            if entry.name not in clusters and not _is_harmless(entry) and not _is_extra(entry, extra)
+            if scan.is_filled(entry)
+        ]
+    return scan.foreign_files(output, map(wording.file_name, names))
+
+
+def extra_folders(output: Path, extra: Collection[str]) -> tuple[Extra, ...]:
+    """Return the folders of `extra` that are there, with the number of their files. Raises WorldError."""
+    if not extra:
+        return ()
+    with scan.io_errors("read", output):
+        return tuple(
+            Extra(folder=f"{output}/{wording.file_name(entry.name)}", files=_count(entry))
+            for entry in _entries(output)
+            if _is_extra(entry, extra)
+        )
+
+
+def _engine_files(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> list[str]:
+    if not entry.is_dir(follow_symlinks=False):
+        return [path] if is_engine_file(entry.name) else []
+    found, folders = [], [(path, entry.path)]
+    while folders:  # Without sorting, as thousands of files are looked at for each call.
+        prefix, folder = folders.pop()
+        with os.scandir(folder) as inner:
+            for one in inner:
+                name = f"{prefix}/{one.name}"
+                if one.is_dir(follow_symlinks=False):
+                    folders.append((name, one.path))
+                elif is_engine_file(one.name) and not _is_place(one, name, clusters):
+                    found.append(name)
+    return sorted(found)
+
+
+def _is_place(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> bool:
+    """Return whether a file is the kustomization.yaml of a cluster, declared or with output of the compiler."""
+    cluster, _, name = path.partition("/")
+    if name != _PLACE or not entry.is_file(follow_symlinks=False):
+        return False
+    return cluster in clusters or scan.is_ours(Path(entry.path).parent)
+
+
+def _count(entry: os.DirEntry[str]) -> int:
+    """Return the number of files below an entry, itself included."""
+    return sum(map(_count, scan.entries(Path(entry.path)))) if entry.is_dir(follow_symlinks=False) else 1
+
+
+def _is_harmless(entry: os.DirEntry[str]) -> bool:
+    return entry.name == _GIT or (entry.name in _HARMLESS and entry.is_file(follow_symlinks=False))
+
+
+def _is_extra(entry: os.DirEntry[str], extra: Collection[str]) -> bool:
+    return entry.name in extra and entry.is_dir(follow_symlinks=False)
+
+
+def _entries(output: Path) -> list[os.DirEntry[str]]:
+    return scan.entries(output) if output.is_dir() else []
+
+
+def _engine_file(path: str) -> diagnostics.Diagnostic:
+    return diagnostics.Diagnostic(
+        code="engine-file",
+        span=diagnostics.Span(file=path),
+        message=f"'{path}' was not written by the compiler, and GitOps engines read files of this name by themselves.",
+        notes=("Such a file changes what an engine applies, or stops it.",),
+        hint="Remove it. Objects of your own go to a folder that kae.yaml names under extra.",
+    )

@@ -1,0 +1,70 @@
+"""What a compile changes, by object: lines for people, data for programs."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from compiler import wording
+from compiler.changes import objects
+
+_MOST = 20
+"""The objects that are listed of a cluster; the others are counted."""
+
+_CLUSTERS = 10
+"""The clusters whose objects are listed; of the others, the first line tells how many objects change."""
+
+
+def lines(changes: Sequence[objects.Objects]) -> Iterator[str]:
+    """Yield a line for each cluster, with its objects below it."""
+    for number, change in enumerate(changes):
+        yield _headline(change)
+        if number < _CLUSTERS and not change.is_new:
+            yield from _listed(change)
+
+
+def _headline(change: objects.Objects) -> str:
+    counts = (("created", change.created), ("replaced", change.replaced), ("deleted", change.deleted))
+    said = [f"{len(refs)} {word}" for word, refs in counts if refs]
+    total = len(change.created) + len(change.replaced) + len(change.deleted)
+    said[0] = said[0].replace(" ", f" {wording.inflected('object', total)} ", 1)
+    if change.nodes is None:
+        return f"{change.cluster}: {', '.join(said)}"
+    touched = f"{wording.nodes(change.nodes)} touched" if change.nodes else "no node touched"
+    return f"{change.cluster}: {', '.join(said)}; {touched}"
+
+
+def _listed(change: objects.Objects) -> Iterator[str]:
+    # What goes comes first: it must not be among those that are only counted.
+    rows = [
+        *(("deleted", ref) for ref in change.deleted),
+        *(("replaced", ref) for ref in change.replaced),
+        *(("created", ref) for ref in change.created),
+    ]
+    for word, ref in rows[:_MOST]:
+        nodes = change.restarts.get(ref, ()) if word == "replaced" else ()
+        restart = f", whose pods restart on {wording.counted(len(nodes), 'node')}" if nodes else ""
+        yield f"  {word:8}  {wording.escaped(str(ref))}{restart}"
+    if rows[_MOST:]:
+        yield f"  and {wording.counted(len(rows) - _MOST, 'more object')}, which -o json lists"
+
+
+def data(changes: Iterable[objects.Objects]) -> list[dict[str, Any]]:
+    """Return the changes for programs."""
+    return [
+        {
+            "cluster": change.cluster,
+            "created": _refs(change.created),
+            "replaced": _refs(change.replaced),
+            "deleted": _refs(change.deleted),
+            "restarts": [{**_fields(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
+            "nodes": None if change.nodes is None else list(change.nodes),
+        }
+        for change in changes
+    ]
+
+
+def _refs(refs: Iterable[objects.Ref]) -> list[dict[str, str | None]]:
+    return [_fields(ref) for ref in refs]
+
+
+def _fields(ref: objects.Ref) -> dict[str, str | None]:
+    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}

@@ -1,0 +1,216 @@
+"""What lies in output/ and is not the compiler's, as `kae` sees it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from compiler.output import foreign
+from tests import project
+from tests.cli import fleet
+
+SOURCE = "kustomize:\n  images: [cr.openfuyao.cn/openfuyao/kae-driver-installer=registry.test/evil:1]\n"
+READING = (("compile",), ("compile", "--check"), ("plan",), ("explain", "kp920-01"), ("preflight", "--kernel", "6.6.0"))
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A project that was compiled."""
+    folder = fleet.small(tmp_path / "fleet")
+    assert project.kae(folder, "compile").code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "east/.argocd-source.yaml",
+        "east/.argocd-source-kae-east.yaml",
+        "east/driver/.ArgoCD-Allow-Concurrency",
+        "east/Kustomization",
+        "east/kustomization.yml",
+        "east/Kustomization.yaml",
+        "east/driver/kustomization.yaml",
+        "east/.sourceignore",
+        "east/driver/.krmignore",
+        "east/Chart.yaml",
+        "east/OldChart.yaml",
+        "west/CHART.YAML",
+        "north/kustomization.yaml",
+        "north/deep/down/.sourceignore",
+        "kustomization.yaml",
+        ".argocd-source.yaml",
+    ],
+)
+def test_a_file_that_an_engine_reads_by_itself_stops_every_command(path: str, small: Path) -> None:
+    project.write(small / "output", {path: SOURCE})
+    before = project.tree(small / "output")
+
+    answers = [project.kae(small, *words) for words in READING]
+
+    for answer in answers:
+        assert (answer.code, answer.out) == (1, "")
+        assert f"output/{path}: error[engine-file]: 'output/{path}' was not written by the compiler" in answer.err
+    assert project.tree(small / "output") == before
+
+
+def test_a_link_of_such_a_name_stops_every_command_too(small: Path) -> None:
+    (small / "output/east/.argocd-source.yaml").symlink_to("../../policies/tls.yaml")
+
+    assert {project.kae(small, *words).code for words in READING} == {1}
+
+
+def test_such_a_file_of_another_cluster_stops_a_compile_of_one(small: Path) -> None:
+    project.write(small, {"output/west/.argocd-source.yaml": SOURCE})
+
+    answer = project.kae(small, "compile", "--cluster", "east")
+
+    assert (answer.code, answer.out) == (1, "")
+
+
+def test_nobody_can_accept_or_lower_it(small: Path) -> None:
+    project.write(small, {"output/east/.argocd-source.yaml": SOURCE, "kae.yaml": "findings: {engine-file: ignore}\n"})
+
+    lowered, accepted = project.kae(small, "compile"), project.kae(small, "compile", "--accept", "engine-file")
+
+    assert "'engine-file' is always an error" in lowered.err
+    assert (lowered.code, accepted.code) == (1, 2)
+
+
+@pytest.mark.parametrize("policy", ["chart", "kustomization"])
+def test_the_compilers_own_files_are_none_of_them(policy: str, small: Path) -> None:
+    project.write(small, {"policies/tls.yaml": fleet.POLICY.replace("name: tls", f"name: {policy}")})
+    accepted = ("--accept", "removes-drivers", "--accept", "removes-device-plugins")
+
+    answers = [project.kae(small, "compile", *accepted), project.kae(small, "compile", "--check")]
+
+    assert [answer.code for answer in answers] == [0, 0]
+    assert not foreign.is_engine_file("daemonset-kae-driver-chart.yaml")
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("east/notes.md", "east: output holds files that the compiler did not write"),
+        ("east/.hidden", "east: output holds files that the compiler did not write"),
+        ("east/driver/patch.yaml", "east: output holds files that the compiler did not write"),
+        ("east/empty/empty/x", "east: output holds files that the compiler did not write"),
+        ("north/a.yaml", "output/north/: not written by the compiler"),
+        ("north/down/.hidden", "output/north/: not written by the compiler"),
+        (".hidden/a.yaml", "output/.hidden/: not written by the compiler"),
+        (".DS_Store", "output/.DS_Store: not written by the compiler"),
+        ("README.md/a.yaml", "output/README.md/: not written by the compiler"),
+    ],
+)
+def test_a_check_takes_every_file_of_others_for_a_difference(path: str, said: str, small: Path) -> None:
+    project.write(small / "output", {path: "a: b\n"})
+
+    checks = [project.kae(small, "compile", "--check") for _ in range(2)]
+    answer = json.loads(project.kae(small, "compile", "--check", "-o", "json").out)
+    compiled = project.kae(small, "compile")
+
+    assert [check.code for check in checks] == [4, 4]
+    assert all(f"{said}\n" in check.out and "warning[foreign-file]" in check.err for check in checks)
+    assert len(answer["foreign"]) == 1
+    assert f"output/{path}".startswith(answer["foreign"][0])
+    assert (compiled.code, (small / "output" / path).read_text()) == (0, "a: b\n")
+
+
+def test_a_link_in_output_is_a_difference_and_not_followed(small: Path) -> None:
+    (small / "output/north").symlink_to(small / "policies")
+
+    answer = project.kae(small, "compile", "--check")
+
+    assert answer.code == 4
+    assert answer.out.endswith("output/north: not written by the compiler\n")
+
+
+def test_a_project_that_ignores_the_finding_still_has_the_difference(small: Path) -> None:
+    project.write(small, {"kae.yaml": "findings: {foreign-file: ignore}\n", "output/east/notes.md": "x"})
+
+    assert project.kae(small, "compile", "--check").code == 4
+
+
+def test_files_for_git_and_people_directly_in_output_are_no_difference(small: Path) -> None:
+    names = ("README.md", ".gitkeep", ".gitattributes", ".gitignore")
+    project.write(small / "output", dict.fromkeys(names, "x\n"))
+
+    answer = project.kae(small, "compile", "--check")
+
+    assert (answer.code, answer.err) == (0, "")
+
+
+def test_objects_of_people_have_a_declared_folder(small: Path) -> None:
+    texts = {"site/kustomization.yaml": "resources: [a.yaml]\n", "site/.sourceignore": "x", "site/deep/a.yaml": "a: b"}
+    project.write(small / "output", texts)
+    project.write(small, {"kae.yaml": "extra: [output/site/, output/later]\n"})
+
+    compiled, checked = project.kae(small, "compile"), project.kae(small, "compile", "--check")
+    answer = json.loads(project.kae(small, "compile", "--check", "-o", "json").out)
+
+    for each, state in ((compiled, "unchanged"), (checked, "fine")):
+        assert (each.code, each.err) == (0, "")
+        assert each.out == f"east: {state}\nwest: {state}\noutput/site: 3 files of your own, not compiled\n"
+    assert (answer["extra"], answer["foreign"]) == ([{"folder": "output/site", "files": 3}], [])
+
+
+@pytest.mark.parametrize(
+    ("folder", "said"),
+    [
+        ("output/east/site", "'output/east/site' is not directly in 'output', the folder of outputs."),
+        ("site", "'site' is not directly in 'output', the folder of outputs."),
+        ("output", "'output' is not directly in 'output', the folder of outputs."),
+        ("output/site/../../x", "'output/site/../../x' is not directly in 'output', the folder of outputs."),
+        ("output/west", "The folder of cluster 'west' cannot hold objects of your own."),
+        ("output/x/../east", "The folder of cluster 'east' cannot hold objects of your own."),
+    ],
+)
+def test_a_folder_that_cannot_be_peoples_own_is_an_error_at_its_place(folder: str, said: str, small: Path) -> None:
+    project.write(small, {"kae.yaml": f"extra:\n  - output/site\n  - {folder}\n"})
+
+    answers = [project.kae(small, *words) for words in READING]
+
+    for answer in answers:
+        assert answer.code == 1
+        assert f"kae.yaml:3:5: error[project-settings]: {said}" in answer.err
+
+
+def test_a_link_is_no_folder_of_peoples_own(small: Path) -> None:
+    (small / "output/site").symlink_to(small / "policies")
+    project.write(small, {"kae.yaml": "extra: [output/site]\n"})
+
+    assert project.kae(small, "compile", "--check").code == 4
+
+
+@pytest.mark.parametrize("link", ["output", "gen"])
+def test_an_output_that_is_a_link_is_refused_unless_it_is_named(link: str, small: Path) -> None:
+    (small / "elsewhere").mkdir()
+    (small / link).rename(small / "elsewhere/real") if link == "output" else None
+    (small / link).symlink_to(small / ("elsewhere/real" if link == "output" else "elsewhere"))
+    output = "output" if link == "output" else "gen/output"
+    project.write(small, {"kae.yaml": f"output: {output}\n"})
+    before = project.tree(small / "elsewhere")
+
+    refused = [project.kae(small, *words) for words in READING]
+    unwritten = project.tree(small / "elsewhere") == before
+    named = project.kae(small, "compile", "--output-dir", output)
+
+    assert unwritten
+    for answer in refused:
+        assert (answer.code, answer.out) == (3, "")
+        assert f"'{link}' is a link, and output is written to a real folder." in answer.err
+    assert named.code == 0
+
+
+def test_a_project_that_is_reached_by_a_link_is_compiled(small: Path) -> None:
+    (small.parent / "link").symlink_to(small)
+
+    assert project.kae(small.parent / "link", "compile", "--check").code == 0
+
+
+@pytest.mark.parametrize("words", [("--output-dir", "."), ("--output-dir", "policies/..")])
+def test_an_output_folder_that_holds_the_documents_is_refused(words: tuple[str, ...], small: Path) -> None:
+    answer = project.kae(small, "compile", *words)
+
+    assert answer.code == 3
+    assert "Name a folder outside of the documents' folders." in answer.err
