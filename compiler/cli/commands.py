@@ -27,7 +27,7 @@ def parser() -> parsing.Parser:
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    on_projects = (_compile, _plan, _explain, _preflight, _bump, _init, _import, _inventory, _status)
+    on_projects = (_compile, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
     for add in (*on_projects, _schema, _completion, _rule, _help):
         add(commands)
     return top
@@ -104,6 +104,20 @@ def _plan(commands: options.Commands) -> None:
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     options.strict(command)
     options.answer(command)
+    options.quiet(command)
+
+
+def _report(commands: options.Commands) -> None:
+    command = options.command(
+        commands,
+        "report",
+        "write the state of the fleet as a page: one HTML file that opens from disk",
+        "kae report --html fleet.html",
+        "kae report --html east.html --cluster east",
+    )
+    command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
+    options.sources(command)
+    options.strict(command)
     options.quiet(command)
 
 

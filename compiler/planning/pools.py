@@ -115,6 +115,10 @@ class Division(assignment.Assigned):
         group = self.group(node.name)
         if group is not None:
             yield f"group '{group.name}': {grouping.reason(group, node)}"
+        yield from self.kernel_reasons(node)
+
+    def kernel_reasons(self, node: snapshot.Node) -> Iterator[str]:
+        """Yield which mapping takes the kernel of a node of the policy, or why none does."""
         if self.policy.mappings:
             by_kernel = self.kernel_class(node.profile.kernel_version)
             kernel = kernels.cleaned(node.profile.kernel_version)

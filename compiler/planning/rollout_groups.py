@@ -44,6 +44,11 @@ def bucket(node: str) -> int:
     return int(hashlib.sha256(node.encode()).hexdigest()[:8], 16) % BUCKETS
 
 
+def position(node: str) -> str:
+    """Return the position of a node's name among all names, in per cent, as people read it."""
+    return f"{bucket(node) * 100 / BUCKETS:g} %"
+
+
 def of(
     policy: definitions.Policy,
     cluster: snapshot.ClusterName,
@@ -98,7 +103,7 @@ def _bound(percent: float) -> int:
 
 def reason(group: Group, node: snapshot.Node) -> str:
     """Return why a node is in its group."""
-    declared, percent = group.declared, f"{bucket(node.name) * 100 / BUCKETS:g} %"
+    declared, percent = group.declared, position(node.name)
     if declared is None:
         return f"no frozen group and no wave takes it; its name puts it at {percent}"
     if declared.nodes is not None:

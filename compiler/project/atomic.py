@@ -4,20 +4,24 @@ import contextlib
 import os
 import stat
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from compiler import errors, wording
 from compiler.project import links
 
 
-def write(path: Path, text: str) -> None:
-    """Replace the text of a file, or make the file; a link stays a link, and the mode stays. Raises OSError."""
+def write(path: Path, texts: Iterable[str]) -> None:
+    """Replace the text of a file, or make the file; a link stays a link, and the mode stays. Raises OSError.
+
+    The text comes whole or in pieces.
+    """
     target = path.resolve()
     # A hidden file is not read as a document.
     handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
     try:
         with os.fdopen(handle, "wb") as new:
-            new.write(text.encode())
+            new.writelines(text.encode() for text in ([texts] if isinstance(texts, str) else texts))
             os.fchmod(new.fileno(), _mode(target))
         Path(temporary).replace(target)
     finally:
@@ -25,14 +29,14 @@ def write(path: Path, text: str) -> None:
             Path(temporary).unlink()
 
 
-def write_file(path: Path, text: str) -> None:
+def write_file(path: Path, texts: Iterable[str]) -> None:
     """Write the file that a call names, as `write` does, unless a link leads out of the project. Raises WorldError."""
     name = wording.file_name(str(path))
     links.require_inside(path, hint="Remove the link, or name the file itself.")
     try:
         if path.exists() and not path.is_file():
             raise errors.WorldError(f"'{name}' is not a regular file.")
-        write(path, text)
+        write(path, texts)
     except OSError as error:
         raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
 

@@ -50,6 +50,11 @@ def templates() -> Mapping[str, str]:
     }
 
 
+def report() -> Mapping[str, str]:
+    """Return the template, the style and the scripts of the report's page by name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in (folder("templates") / "report").iterdir()}
+
+
 def bytecode() -> "jinja2.BytecodeCache | None":
     """Return the cache for compiled templates, beside Python's bytecode; None where that folder may not be written."""
     import jinja2  # noqa: PLC0415 - only a compile renders

@@ -28,6 +28,13 @@ class Gaps:
     nodes: tuple[str, ...]
     """Sorted."""
 
+    @property
+    def text(self) -> str:
+        """The components that nodes lack, and why."""
+        if self.components == ("policy",):
+            return self.reason
+        return f"no {' and '.join(self.components)}: {self.reason}"
+
 
 def of(decision: plan.Decision) -> Iterator[Gap]:
     """Yield the gaps of the nodes of a decision."""

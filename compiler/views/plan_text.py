@@ -54,7 +54,7 @@ def without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
     found = gaps.grouped(view.decisions, is_problem=is_problem)
     if found:
         yield f"cluster {view.cluster.name}, {_TITLES[is_problem]}:"
-        yield from (f"  {wording.nodes(one.nodes)}: {_reason(one)}" for one in found)
+        yield from (f"  {wording.nodes(one.nodes)}: {one.text}" for one in found)
         yield ""
 
 
@@ -106,8 +106,8 @@ def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Ite
     spec = division.policy.spec
     installed, plugins = Counter[str](), Counter[str]()
     for decision in decisions:
-        installed[_driver(decision)] += len(decision.nodes)
-        plugins[_short(decision.device_plugin.image)] += len(decision.nodes)
+        installed[driver(decision)] += len(decision.nodes)
+        plugins[short(decision.device_plugin.image)] += len(decision.nodes)
     name, number = division.policy.name, str(installed.total())
     columns = (
         _images_of(installed) if spec.driver.enabled else ["pre-installed"],
@@ -149,7 +149,7 @@ def _problems(view: plan.Plan) -> Iterator[str]:
     shown, more = found[:_REASONS], found[_REASONS:]
     if found:
         yield from ("", f"{_TITLES[True]}:")
-    yield from (f"  {wording.counted(len(one.nodes), 'node')}: {_reason(one)}" for one in shown)
+    yield from (f"  {wording.counted(len(one.nodes), 'node')}: {one.text}" for one in shown)
     if more:
         yield f"  {_number_of_nodes(more)}: {wording.counted(len(more), 'more reason')}, listed below"
     intended = gaps.grouped(view.decisions, is_problem=False)
@@ -161,13 +161,6 @@ def _number_of_nodes(found: Iterable[gaps.Gaps]) -> str:
     return wording.counted(len({name for one in found for name in one.nodes}), "node")
 
 
-def _reason(gap: gaps.Gaps) -> str:
-    """Return the components that nodes lack, and why."""
-    if gap.components == ("policy",):
-        return gap.reason
-    return f"no {' and '.join(gap.components)}: {gap.reason}"
-
-
 def _nodes(view: plan.Plan) -> list[str]:
     """Return a table of the nodes, nodes with the same components and resources in one row."""
     names: defaultdict[tuple[str, ...], list[str]] = defaultdict(list)
@@ -176,8 +169,8 @@ def _nodes(view: plan.Plan) -> list[str]:
         row = (
             decision.policy.name if decision.policy else "-",
             decision.pool.name if decision.pool else "-",
-            _driver(decision),
-            _short(decision.device_plugin.image),
+            driver(decision),
+            short(decision.device_plugin.image),
             offered or "-",
         )
         names[row].extend(decision.names)
@@ -195,7 +188,7 @@ def _pools(view: plan.Plan) -> list[str]:
         if division.label is None:
             continue
         name = division.policy.name
-        rows.extend((name, pool.name, str(counts[name, pool.name].total()), _of_pool(pool)) for pool in division.pools)
+        rows.extend((name, pool.name, str(counts[name, pool.name].total()), of_pool(pool)) for pool in division.pools)
         if division.groups:
             notes.append(f"A node that joins '{name}' is in its group '{rollout_groups.REST}' until the next compile.")
     return [*tables.plain(("POLICY", "POOL", "NODES", "DRIVER"), rows), *notes] if rows else notes
@@ -208,16 +201,18 @@ def _images(view: plan.Plan) -> list[str]:
     return tables.plain(("KERNEL", "IMAGE", "POLICY", "NODES"), rows) if rows else []
 
 
-def _driver(decision: plan.Decision) -> str:
-    return _of_pool(decision.pool) if decision.pool else "-"
+def driver(decision: plan.Decision) -> str:
+    """Return the image of the driver installer of a decision; '-' without one."""
+    return of_pool(decision.pool) if decision.pool else "-"
 
 
-def _of_pool(pool: pools.Pool) -> str:
-    image = _short(pool.image)
+def of_pool(pool: pools.Pool) -> str:
+    """Return the image of a pool, which may remove the driver."""
+    image = short(pool.image)
     return image if pool.driver.state == "Present" else f"removed by {image}"
 
 
-def _short(image: str | None) -> str:
+def short(image: str | None) -> str:
     """Return an image without its registry and path, and with the first digits of a digest."""
     name, _, digest = (image or "-").rpartition("/")[2].partition("@sha256:")
     return f"{name}@{digest[:12]}" if digest else name

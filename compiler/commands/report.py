@@ -1,0 +1,27 @@
+"""`kae report`: the fleet as a page, one file that opens from disk."""
+
+import argparse
+from pathlib import Path
+
+from compiler import diagnostics, pipeline, wording
+from compiler.cli import findings
+from compiler.project import atomic, load, package_data, project_file
+from compiler.views import report_page, report_tables
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the page of the selected clusters."""
+    fleet, on_documents = load.read(project_file.of(arguments))
+    load.require_clusters(arguments.cluster, fleet.clusters)
+    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
+    found = diagnostics.merged([*on_documents, *on_clusters])
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found)
+        return findings.exit_code(arguments, found)
+    views = [view for view, _ in planned]
+    shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, found))
+    atomic.write_file(Path(arguments.target), report_page.text(views, shown, package_data.report()))
+    size = f"{wording.counted(report_tables.count(views), 'node')} in {wording.counted(len(views), 'cluster')}"
+    findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
+    return findings.exit_code(arguments, found)

@@ -1,0 +1,135 @@
+"""The data of the report's page: for each cluster its nodes, and the facts that nodes alike share.
+
+A fact that thousands of nodes share is written once, so that the page of a large fleet stays small.
+"""
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+from compiler import devices
+from compiler.fleet import taints
+from compiler.inventory import snapshot
+from compiler.planning import plan, rollout_groups
+from compiler.views import gaps
+
+STATES: Mapping[str, str] = {
+    "problem": "problem",
+    "complete": "driver and plugin",
+    "plugin": "plugin only",
+    "driver": "driver only",
+    "removed": "driver removed",
+    "none": "nothing, as intended",
+}
+"""The states of a node by their keys, in the order of the legend."""
+
+_POSITION = "{position}"
+"""Stands for the position of a node's name, in the reasons that nodes of a wave share."""
+
+
+def of_plan(view: plan.Plan) -> dict[str, Any]:
+    """Return the data of a cluster; its nodes are columns of equal length, sorted by name."""
+    shared = _Shared()
+    rows = sorted(shared.row(decision, node) for decision in view.decisions for node in decision.nodes)
+    names, alike, labels, positions = zip(*rows, strict=True) if rows else ((), (), (), ())
+    return {
+        "name": view.cluster.name,
+        "names": names,
+        "alike": alike,
+        "labels": labels,
+        "positions": positions if any(positions) else [],
+        "facts": shared.facts,
+        "labelTexts": list(shared.texts),
+        "labelSets": list(shared.sets),
+    }
+
+
+class _Shared:
+    """The facts and labels of the nodes of one cluster, each once, by number."""
+
+    def __init__(self) -> None:
+        self.facts: list[dict[str, Any]] = []
+        self.texts: dict[Hashable, int] = {}
+        self.sets: dict[Hashable, int] = {}
+        self._alike: dict[Hashable, int] = {}
+
+    def row(self, decision: plan.Decision, node: snapshot.Node) -> tuple[str, int, int, str]:
+        """Return a node's name, the numbers of its facts and of its labels, and its position in its reason."""
+        reason, position = _group_reason(decision, node)
+        # The first node stands for its decision: no two decisions share a node.
+        number = _number(self._alike, (decision.node.name, reason))
+        if number == len(self.facts):
+            machine = self.labels(decision.node.profile.labels)
+            self.facts.append({**_facts(decision), "machine": machine, "why": [*_why(decision, reason)]})
+        return node.name, number, self.labels(node.labels), position
+
+    def labels(self, labels: Mapping[str, str]) -> int:
+        """Return the number of a set of labels."""
+        texts = (f"{key}={value}" for key, value in sorted(labels.items()))
+        return _number(self.sets, tuple(_number(self.texts, text) for text in texts))
+
+
+def _number(known: dict[Hashable, int], key: Hashable) -> int:
+    return known.setdefault(key, len(known))
+
+
+def _facts(decision: plan.Decision) -> dict[str, Any]:
+    profile, pool = decision.node.profile, decision.pool
+    group = decision.division.group(decision.node.name) if decision.division else None
+    return {
+        "policy": decision.policy.name if decision.policy else None,
+        "pool": pool.name if pool else None,
+        "group": group.name if group else None,
+        "driver": decision.driver.image,
+        "plugin": decision.device_plugin.image,
+        "state": state(decision),
+        "resources": [f"{name.partition('/')[2]}={count}" for name, count in decision.resources],
+        "devices": device_counts(decision.node),
+        "kernel": profile.kernel_version,
+        "os": profile.os_image,
+        "architecture": profile.architecture,
+        "kubelet": profile.kubelet_version,
+        "taints": [taints.text(taint) for taint in profile.taints],
+    }
+
+
+def state(decision: plan.Decision) -> str:
+    """Return the key in STATES of the nodes of a decision."""
+    if gaps.has_problem(decision):
+        return "problem"
+    if decision.pool is not None and decision.pool.driver.state == "Absent":
+        return "removed"
+    has_driver, has_plugin = decision.driver.image is not None, decision.device_plugin.image is not None
+    if has_driver and has_plugin:
+        return "complete"
+    return "driver" if has_driver else "plugin" if has_plugin else "none"
+
+
+def device_counts(node: snapshot.Node) -> list[str]:
+    """Return the numbers of the node's devices by kind."""
+    if not node.profile.discovered:
+        return ["unknown: NFD has not labelled the node yet"]
+    counts = ((kind.name, *plan.functions(kind, node)) for kind in devices.KINDS if node.label(kind.present) == "true")
+    return [f"{name}: {physical} physical, {virtual} virtual" for name, physical, virtual in counts]
+
+
+def _why(decision: plan.Decision, group: str) -> Iterator[tuple[str, str]]:
+    """Yield what each reason is about, and the reason."""
+    yield "policy", decision.why
+    division = decision.division
+    if division is None:
+        return
+    if division.label:
+        yield from (("pool", reason) for reason in ([group] if group else []))
+        yield from (("pool", reason) for reason in division.kernel_reasons(decision.node))
+    yield "driver", decision.driver.reason
+    yield "device plugin", decision.device_plugin.reason
+
+
+def _group_reason(decision: plan.Decision, node: snapshot.Node) -> tuple[str, str]:
+    """Return why a node is in its group, and the position of its name where a mark in the reason stands for it."""
+    group = decision.division.group(node.name) if decision.division else None
+    if group is None:
+        return "", ""
+    position = rollout_groups.position(node.name)
+    reason = f"group '{group.name}': {rollout_groups.reason(group, node).replace(position, _POSITION)}"
+    return reason, position if _POSITION in reason else ""

@@ -1,0 +1,221 @@
+"""`kae report`: the fleet as one file, which shows what the plan says and trusts no value."""
+
+import base64
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from html import parser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler import diagnostics
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+from compiler.project import package_data
+from compiler.views import report_page
+from tests import builders, project
+from tests.cli import fleet
+
+HOSTILE = "</script><script>alert(1)</script><!--\u2028\u2029&amp;\"'`${1}{{ 7 }}"
+
+
+class Page(parser.HTMLParser):
+    """The elements of a page, with the text of those that hold nothing else."""
+
+    VOID = frozenset(("input", "meta", "br"))
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[tuple[str, str]] = []
+        """The name of the element around each text, and the text."""
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {key: value or "" for key, value in attrs}))
+        if tag not in self.VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and data.strip():
+            self.texts.append((self._open[-1], data))
+
+    def named(self, tag: str) -> list[dict[str, str]]:
+        """The attributes of each element with this name."""
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def text(self, tag: str) -> list[str]:
+        """The texts in elements with this name."""
+        return [text for name, text in self.texts if name == tag]
+
+    @property
+    def data(self) -> Any:
+        """The data of the page."""
+        return json.loads(self.text("script")[0])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose nodes meet every fate."""
+    return fleet.full(tmp_path_factory.mktemp("fleet"))
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path) -> Page:
+    """The page of the project."""
+    answer = project.kae(folder, "report", "--html", "fleet.html")
+    assert (answer.code, answer.out) == (0, "fleet.html: 6 nodes in 2 clusters\n")
+    assert "warning[node-unknown]" in answer.err
+    return Page((folder / "fleet.html").read_text("utf-8"))
+
+
+@pytest.fixture(scope="module")
+def hostile() -> Page:
+    """The page of a fleet in which every word tries to break out; a schema would refuse most of them."""
+    policy = dataclasses.replace(builders.policy(**builders.PINNED), name=definitions.PolicyName(HOSTILE))
+    machine = builders.profile({**builders.HPRE, HOSTILE: HOSTILE}, os_image=HOSTILE, kernel_version=HOSTILE)
+    node = builders.node(HOSTILE, {HOSTILE: HOSTILE}, machine)
+    cluster = dataclasses.replace(builders.cluster(), name=snapshot.ClusterName(HOSTILE))
+    view, _ = builders.view([policy], [node], cluster)
+    found = diagnostics.Diagnostic(code="node-unknown", span=diagnostics.Span(file=HOSTILE), message=HOSTILE)
+    return Page("".join(report_page.text([view], [found], package_data.report())))
+
+
+def nodes_of(page: Page, name: str) -> dict[str, Any]:
+    """The facts of each node of a cluster by its name, put together as the page's script does."""
+    (cluster,) = (one for one in page.data["clusters"] if one["name"] == name)
+    return {node: cluster["facts"][alike] for node, alike in zip(cluster["names"], cluster["alike"], strict=True)}
+
+
+def test_the_page_says_of_each_node_what_the_plan_says(folder: Path, page: Page) -> None:
+    planned = json.loads(project.kae(folder, "plan", "-o", "json").out)
+
+    for cluster in planned["clusters"]:
+        shown = nodes_of(page, cluster["name"])
+        assert sorted(shown) == [node["name"] for node in cluster["nodes"]]
+        for node in cluster["nodes"]:
+            fact = shown[node["name"]]
+            assert (fact["policy"], fact["pool"]) == (node["policy"], node["pool"])
+            assert (fact["driver"], fact["plugin"]) == (node["driver"], node["devicePlugin"])
+            assert fact["resources"] == [f"{key.partition('/')[2]}={count}" for key, count in node["resources"].items()]
+            why = "\n".join(reason for _, reason in fact["why"])
+            assert all(reason.partition(": ")[2] in why for reason in node["reasons"])
+
+
+def test_each_node_has_the_state_that_its_components_give_it(page: Page) -> None:
+    states = {name: fact["state"] for name, fact in nodes_of(page, "east").items()}
+
+    assert states == {
+        "kp920-01": "complete",
+        "kp920-02": "problem",
+        "kp920-03": "plugin",
+        "kp920-04": "problem",
+        "new-01": "problem",
+        "x86-01": "none",
+    }
+    assert set(states.values()) <= set(page.data["states"])
+
+
+def test_the_page_begins_with_the_number_of_problems_and_a_link_to_them(page: Page) -> None:
+    links = [one["href"] for one in page.named("a")]
+
+    assert page.text("b")[:2] == ["3", "6"]
+    assert "#state=problem" in links
+    assert "it has opted out: openfuyao.com/kae.deploy.driver=false" in " ".join(page.text("span"))
+
+
+def test_a_finding_is_on_the_page_with_its_code_and_its_place(page: Page) -> None:
+    assert "node-unknown" in page.text("code")
+    assert "inventory/east.json" in page.text("small")
+
+
+def test_the_page_loads_nothing_and_runs_only_its_own_script(page: Page) -> None:
+    (policy,) = (one["content"] for one in page.named("meta") if one.get("http-equiv") == "Content-Security-Policy")
+    style, script = page.text("style"), page.text("script")[1:]
+
+    assert policy.startswith("default-src 'none'; ")
+    for directive, (text,) in (("style-src", style), ("script-src", script)):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{directive} 'sha256-{digest}';" in policy
+    for tag, attributes in page.elements:
+        assert not {"src", "srcset", "style", "onclick", "onload"} & attributes.keys(), tag
+        assert attributes.get("href", "#").startswith("#")
+    assert "http" not in "".join([*style, *script]).replace("http-equiv", "")
+    assert "innerHTML" not in "".join(script)
+
+
+def test_every_part_has_one_name_and_every_control_a_label(page: Page) -> None:
+    ids = Counter(attributes["id"] for _, attributes in page.elements if "id" in attributes)
+    targets = [one["href"][1:] for one in page.named("a") if "=" not in one["href"]]
+    described = [attributes["aria-labelledby"] for _, attributes in page.elements if "aria-labelledby" in attributes]
+
+    assert set(ids.values()) == {1}
+    assert set(targets) | set(described) <= set(ids)
+    assert {"header", "nav", "main", "form", "output", "noscript"} <= {tag for tag, _ in page.elements}
+    assert len(page.named("label")) == len(page.named("input")) + len(page.named("select"))
+    assert all(one["scope"] == "col" for one in page.named("th"))
+
+
+def test_no_value_of_a_document_or_a_node_becomes_a_part_of_the_page(page: Page, hostile: Page) -> None:
+    (cluster,) = hostile.data["clusters"]
+    (fact,) = cluster["facts"]
+
+    assert [*map(len, (hostile.named("script"), hostile.named("style")))] == [2, 1]
+    assert {tag for tag, _ in hostile.elements} <= {tag for tag, _ in page.elements}
+    assert cluster["names"] == [HOSTILE]
+    assert f"{HOSTILE}={HOSTILE}" in cluster["labelTexts"]
+    assert fact["policy"] == HOSTILE
+    assert HOSTILE in hostile.text("a")
+
+
+def test_the_same_documents_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:
+    other = fleet.full(tmp_path / "elsewhere")
+    texts = []
+    for place in (folder, other):
+        assert project.kae(place, "report", "-q", "--html", "again.html").code == 0
+        texts.append((place / "again.html").read_bytes())
+
+    assert texts[0] == texts[1]
+
+
+def test_a_page_is_about_the_chosen_clusters_alone(folder: Path) -> None:
+    answer = project.kae(folder, "report", "--html", "west.html", "--cluster", "west")
+
+    assert answer.out == "west.html: 0 nodes in 1 cluster\n"
+    shown = Page((folder / "west.html").read_text("utf-8"))
+    assert [cluster["name"] for cluster in shown.data["clusters"]] == ["west"]
+    assert "No inventory holds a node." in shown.text("p")
+
+
+def test_wrong_documents_leave_an_earlier_page_alone(tmp_path: Path) -> None:
+    place = fleet.small(tmp_path)
+    project.write(place, {"fleet.html": "earlier", "policies/wrong.yaml": "kind: KAEPolicy\n"})
+
+    answer = project.kae(place, "report", "--html", "fleet.html")
+
+    assert answer.code == 1
+    assert "error[" in answer.err
+    assert (place / "fleet.html").read_text("utf-8") == "earlier"
+
+
+def test_a_file_that_cannot_be_written_is_said(folder: Path) -> None:
+    answer = project.kae(folder, "report", "--html", "nowhere/fleet.html")
+
+    assert answer.code == 3
+    assert answer.err == "kae: 'nowhere/fleet.html' cannot be written: No such file or directory.\n"
+
+
+def test_the_file_is_named_from_where_the_command_runs(folder: Path) -> None:
+    answer = project.kae(folder / "policies", "report", "-q", "--html", "../below.html")
+
+    assert answer.code == 0
+    assert (folder / "below.html").is_file()
