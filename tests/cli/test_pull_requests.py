@@ -156,6 +156,7 @@ def test_templates_and_schemas_of_the_repository_change_no_object(world: World) 
         ("kae.yaml", "output: elsewhere\n"),
         ("ci/check.sh", "exit 0\n"),
         (".github/workflows/kae.yaml", "on: pull_request_target\n"),
+        (".sourceignore", "output/default/guard\n"),
         ("output/default/.gitattributes", "*.yaml -text\n"),
     ],
 )
@@ -171,7 +172,7 @@ def test_the_check_names_what_changes_it(world: World, name: str, text: str) -> 
 
     done = world.run(clone, "ci/check.sh", **ACTIONS)
 
-    said = f"::warning title=check-changed::The pull request changes {name}, which decides how it is checked"
+    said = f"::warning title=check-changed::The pull request changes {name}, which decides what is checked or applied."
     assert said in done.stdout
 
 
@@ -203,7 +204,7 @@ def test_the_check_names_the_removals_that_commits_accept(world: World) -> None:
 
     github = world.run(clone, "ci/check.sh", **ACTIONS)
 
-    said = "A commit of the pull request says 'Kae-Accept: removes-drivers?[2J%0A::error::x': merging it accepts this."
+    said = "A commit says 'Kae-Accept: removes-drivers?[2J%0A::error::x': whoever merges it accepts this."
     assert (github.returncode, gitlab.returncode) == (0, 0)
     assert gitlab.stderr == f"warning[removal-accepted]: {said}\n"
     assert f"warning {said.replace('%', '%25')}" in list(commands(github.stdout))

@@ -21,19 +21,24 @@ tell() {
     fi
 }
 
+# What decides about checks, and what Flux leaves out of all that is in the repository.
+decisive=(kae.yaml ci .github .gitlab-ci.yml .gitmodules ':(glob)**/.gitattributes' ':(glob)**/.sourceignore')
+
 # What a reviewer has to know, and the check below cannot judge: changes of the check itself, and of what may go.
 tell_changes() {
-    local name scope
+    local names scopes
     if ! git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
-        tell check-changed "This clone has no commit '$base': nobody has looked whether the pull request changes its checks."
+        tell check-changed "This clone has no commit '$base': nobody has looked what the pull request changes."
         return
     fi
+    names=$(git diff --name-only "$base" HEAD -- "${decisive[@]}")
     while read -r name; do
-        tell check-changed "The pull request changes $name, which decides how it is checked: read that change first."
-    done < <(git diff --name-only "$base" HEAD -- kae.yaml ci .github .gitlab-ci.yml .gitmodules ':(glob)**/.gitattributes')
+        [[ -z $name ]] || tell check-changed "The pull request changes $name, which decides what is checked or applied."
+    done <<<"$names"
+    scopes=$(git log --format='%(trailers:key=Kae-Accept,valueonly,unfold)' "$base..HEAD" | sort -u)
     while read -r scope; do
-        [[ -z $scope ]] || tell removal-accepted "A commit of the pull request says 'Kae-Accept: $scope': merging it accepts this."
-    done < <(git log --format='%(trailers:key=Kae-Accept,valueonly,unfold)' "$base..HEAD" | sort -u)
+        [[ -z $scope ]] || tell removal-accepted "A commit says 'Kae-Accept: $scope': whoever merges it accepts this."
+    done <<<"$scopes"
 }
 
 [[ -z $base ]] || tell_changes
