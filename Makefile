@@ -48,7 +48,7 @@ test: $(READY) ## Run every test that needs neither root nor a cluster
 cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
-GITOPS := tests/cluster/test_gitops.py tests/cluster/test_gitops_cleanup.py
+GITOPS := $(addprefix tests/cluster/test_gitops,.py _cleanup.py _foreign.py)
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
 
 .PHONY: test-cluster
@@ -59,7 +59,7 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 		$(addprefix --ignore ,$(GITOPS) $(ALONE))
 
 .PHONY: test-gitops
-test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, and remove a driver (five minutes, after cluster-tools)
+test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, and remove a driver (seven minutes, after cluster-tools)
 	$(BIN)/python -m pytest $(GITOPS)
 
 .PHONY: faults
