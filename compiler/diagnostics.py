@@ -169,6 +169,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "watcher-incomplete": _error("An enabled watcher has a repository and a Secret."),
         "conflicting-settings": _error("The settings of a cluster contradict neither each other nor another cluster."),
         "driver-version": _error("Package names with ${DRIVER_VERSION} have a release to fill in."),
+        "kubernetes-version-unstated": _guard(
+            "A KAECluster states its Kubernetes release if its kubelets do not show that it is 1.30 or newer."
+        ),
         "drain-unstated": _error("A policy sets drain.enabled if evictions cannot be confined to their node."),
         "selector-on-effect": _error("No selector uses a label that policies change."),
         "choose-one": _error("A group selects its nodes in one way, and a mapping its kernels."),
@@ -196,6 +199,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "removes-drivers": _removal("A compile takes a driver from nodes only if a person accepts it."),
         "removes-device-plugins": _removal("A compile takes a device plugin from nodes only if a person accepts it."),
         "moves-namespace": _removal("The objects of a cluster stay in their namespace."),
+        "removes-guard": _removal("The evictions of drivers stay confined to their node."),
         "thaws-nodes": _removal("A node leaves a frozen group only when a person edits the group's entry."),
         "drops-protection": _removal("An object that a GitOps engine must not delete stays marked so."),
         "inventory-empty": _removal("An inventory is a file with nodes, at least where output/ was compiled for some."),
@@ -208,6 +212,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "nodes-reassigned": _warning("A node stays with its policy."),
         "cluster-removed": _warning("A cluster with output still has documents."),
         "kubernetes-version-unknown": _warning("The KAECluster or the inventory states the Kubernetes release."),
+        "kubernetes-version-outdated": _warning(
+            "A KAECluster does not state a Kubernetes before 1.30 that a kubelet has left behind."
+        ),
         "unguarded-eviction": _warning("Evictions are confined to the installer's own node (Kubernetes 1.30)."),
         "nfd-already-running": _warning("One NFD runs in a cluster."),
         "rules-missing": _warning("NodeFeatureRules in the cluster make the labels that policies need."),

@@ -124,7 +124,7 @@ def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterMa
         declared=planned.cluster.source is not None,
         frozen=tuple(manifests.frozen_groups(planned.divisions)),
         engine=spec.gitops.engine,
-        manifests=manifests.of_cluster(planned.cluster, planned.divisions, planned.kubernetes_minor),
+        manifests=manifests.of_cluster(planned.cluster, planned.divisions),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 

@@ -188,6 +188,17 @@ def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str
     )
 
 
+def loses_guard(before: deployed.Deployed, after: deployed.Deployed) -> bool:
+    """Return whether drivers keep the right to evict, and lose the guard that confines it to their own node."""
+    return _has(before, "guard/") and not _has(after, "guard/") and _has(after, "driver/clusterrole-")
+
+
+def _has(output: deployed.Deployed, start: str) -> bool:
+    """Return whether a path is recorded that begins so; after an interrupted compile, whether it is there."""
+    paths = output.index.files if output.index.complete else output.objects
+    return any(path.startswith(start) for path in paths)
+
+
 def _moves(before: str, after: str | None) -> bool:
     """Return whether a driver changes its version: a mirror or another registry changes none."""
     return after is None or _version(before) != _version(after)

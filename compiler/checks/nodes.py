@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compiler import devices, wording
 from compiler.checks import fleet as fleet_checks
+from compiler.checks import kubernetes
 from compiler.checks import pools as pool_checks
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
@@ -18,7 +19,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     """Yield the findings on the nodes of a cluster."""
     cluster, decisions = planned.cluster, planned.decisions
     span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
-    yield from kubernetes_release(planned, span)
+    yield from kubernetes.release(planned, span)
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
     yield from unknown_nodes(decisions, span)
@@ -35,55 +36,6 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
         yield from pool_checks.in_cluster(division, planned.inventory, own)
 
 
-def _cluster_span(cluster: definitions.Cluster, inventory: Span, *path: str) -> Span:
-    """Return the span of a setting of the KAECluster; that of the inventory if there is no KAECluster."""
-    return cluster.source.setting_span(*path) if cluster.source else inventory
-
-
-def kubernetes_release(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
-    """Evictions are confined to their node by an admission policy, which needs Kubernetes 1.30."""
-    cluster, minor = planned.cluster, planned.kubernetes_minor
-    if minor is None:
-        yield Diagnostic(
-            code="kubernetes-version-unknown",
-            span=_cluster_span(cluster, span, "metadata", "name"),
-            message=f"The Kubernetes release of cluster '{cluster.name}' is unknown; "
-            f"1.{supported.GUARD_KUBERNETES} or newer is assumed.",
-            hint="Set spec.kubernetesVersion in its KAECluster until its inventory arrives.",
-        )
-    elif minor < supported.OLDEST_KUBERNETES and cluster.spec.kubernetesVersion is None:
-        yield Diagnostic(
-            code="kubernetes-too-old",
-            span=span,
-            message=f"The newest kubelet of cluster '{cluster.name}' has Kubernetes 1.{minor}.",
-            notes=(
-                f"Manifests are rendered for 1.{supported.OLDEST_KUBERNETES} and newer; an older API may refuse them.",
-            ),
-            hint="Upgrade the cluster first.",
-        )
-    if minor is not None and minor < supported.GUARD_KUBERNETES:
-        for division in planned.divisions:
-            driver = division.policy.spec.driver
-            if driver.enabled and driver.drain.enabled:
-                yield _unguarded(cluster, division.policy, minor)
-
-
-def _unguarded(cluster: definitions.Cluster, policy: definitions.Policy, minor: int) -> Diagnostic:
-    is_written = policy.source.has(("spec", "driver", "drain", "enabled"))
-    return Diagnostic(
-        code="unguarded-eviction" if is_written else "drain-unstated",
-        span=policy.source.setting_span("spec", "driver", "drain", "enabled"),
-        message=f"The driver of policy '{policy.name}' may evict any pod of cluster '{cluster.name}'.",
-        notes=(
-            f"Kubernetes 1.{minor} cannot confine its evictions to its own node; "
-            f"1.{supported.GUARD_KUBERNETES} and newer can.",
-        ),
-        hint="Upgrade the cluster, or set driver.drain.enabled: false and let pods release their devices themselves."
-        if is_written
-        else "Write driver.drain.enabled: true to accept that, or false to evict no pods.",
-    )
-
-
 def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     """One NFD runs in a cluster: labels of NFD without those of the rules in output/ come from another one."""
     cluster, nodes = planned.cluster, planned.inventory.nodes
@@ -94,7 +46,7 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     if devices.PRESENT not in labels and any(key.startswith(_OTHER_SOURCES) for key in labels):
         yield Diagnostic(
             code="nfd-already-running",
-            span=_cluster_span(cluster, span, "spec", "nfd", "enabled"),
+            span=cluster.setting_span(span, "spec", "nfd", "enabled"),
             message=f"NFD already labels {_listed(cluster, [node.name for node in nodes if node.profile.discovered])}, "
             "without the rules of this compiler.",
             notes=("Two NFDs in one cluster overwrite each other's labels.",),

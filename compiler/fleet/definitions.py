@@ -51,6 +51,10 @@ class Cluster:
         """Return the position of a value in the KAECluster; without one, a span that only names the cluster."""
         return self.source.span(*path) if self.source else diagnostics.Span(file=f"cluster {self.name}")
 
+    def setting_span(self, otherwise: diagnostics.Span, *path: str) -> diagnostics.Span:
+        """Return the position of a setting in the KAECluster, or of what leads to it; without one, `otherwise`."""
+        return self.source.setting_span(*path) if self.source else otherwise
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fleet:

@@ -192,7 +192,7 @@ class KAEClusterSpec(Model):
         ]
         | None
     ) = None
-    """For the API's features; absent means the newest kubelet of the inventory."""
+    """Of the API server. Where it is absent, 1.30 or newer is assumed, and kubelets that are older are a finding."""
     gitops: engines.GitOps = base.defaults()
     """Who applies the manifests."""
     images: Images = base.defaults()

@@ -11,7 +11,7 @@ from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
-from compiler.planning import pools, supported
+from compiler.planning import pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,8 +61,6 @@ class Plan:
     divisions: tuple[pools.Division, ...]
     decisions: tuple[Decision, ...]
     """Sorted by the name of the first node."""
-    kubernetes_minor: int | None
-    """The minor release that manifests may rely on; None if it is unknown."""
 
 
 def of_cluster(
@@ -81,7 +79,6 @@ def of_cluster(
         inventory=inventory,
         divisions=tuple(divisions),
         decisions=tuple(sorted(made, key=lambda decision: decision.node.name)),
-        kubernetes_minor=supported.newest_kubernetes(cluster.spec, inventory.nodes),
     )
 
 

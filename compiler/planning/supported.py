@@ -35,12 +35,24 @@ def kubernetes_minor(version: str) -> int:
     return int(match[1]) if match else 0
 
 
-def newest_kubernetes(spec: cluster.KAEClusterSpec, nodes: Iterable[snapshot.Node]) -> int | None:
-    """Return the minor release that manifests may rely on: the one in the spec, or that of the newest kubelet."""
-    if spec.kubernetesVersion is not None:
-        return kubernetes_minor(spec.kubernetesVersion)
+def stated_kubernetes(spec: cluster.KAEClusterSpec) -> int | None:
+    """Return the minor release of the API server that the KAECluster states."""
+    return None if spec.kubernetesVersion is None else kubernetes_minor(spec.kubernetesVersion)
+
+
+def newest_kubelet(nodes: Iterable[snapshot.Node]) -> int | None:
+    """Return the minor release of the newest kubelet; the API server is no older, and up to three releases newer.
+
+    https://kubernetes.io/releases/version-skew-policy/#kubelet
+    """
     minors = map(kubernetes_minor, {node.profile.kubelet_version for node in nodes})
     return max(filter(None, minors), default=None)
+
+
+def can_guard(spec: cluster.KAEClusterSpec) -> bool:
+    """Return whether the API server is taken to know the guard's kinds: unless the KAECluster says that it does not."""
+    stated = stated_kubernetes(spec)
+    return stated is None or stated >= GUARD_KUBERNETES
 
 
 def is_system(os_image: str) -> bool:

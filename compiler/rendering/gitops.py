@@ -20,6 +20,12 @@ _BEFORE_WORKLOADS = -10
 _LARGE = frozenset({"CustomResourceDefinition", "NodeFeatureRule"})
 """Kinds that can outgrow the 262144 bytes of the annotation in which client-side apply keeps a copy."""
 
+_GUARD = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+_RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+"""Kinds that confine and grant. Client-side apply sees nothing of a field that others add beside the rendered ones."""
+
+_SERVER_SIDE = _LARGE | _GUARD | _RIGHTS
+
 _SYNC_WAVE = "argocd.argoproj.io/sync-wave"
 _COMPARE_OPTIONS = "argocd.argoproj.io/compare-options"
 _FLUX = "kustomize.toolkit.fluxcd.io"
@@ -66,7 +72,7 @@ def annotations(data: Mapping[str, Any], engine: ir.Engine, *, kept: bool) -> di
         return added
     added = {} if kind in _WORKLOADS else {_SYNC_WAVE: str(_FIRST.get(kind, _BEFORE_WORKLOADS))}
     options = ["Prune=false", "Delete=false"] if kept else []
-    if kind in _LARGE:
+    if kind in _SERVER_SIDE:
         options.append("ServerSideApply=true")
     if options:
         added[names.SYNC_OPTIONS] = ",".join(options)

@@ -18,17 +18,14 @@ _CLEANUP_SECONDS = 300
 """Enough to remove a driver once its holders are gone."""
 
 
-def of_cluster(
-    cluster: definitions.Cluster, divisions: Sequence[pools.Division], kubernetes_minor: int | None
-) -> tuple[ir.Manifest, ...]:
+def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> tuple[ir.Manifest, ...]:
     """Return every object of a cluster, in the order of its components."""
     policies = tuple(division.policy for division in divisions)
-    guarded = kubernetes_minor is None or kubernetes_minor >= supported.GUARD_KUBERNETES
     return (
         *_namespace(cluster),
         *_nfd(cluster, policies),
         *node_feature_rules.of_cluster(cluster, divisions),
-        *_drivers(cluster, divisions, guarded=guarded),
+        *_drivers(cluster, divisions),
         *_device_plugins(cluster, divisions),
         *_watcher(cluster),
         *_monitoring(cluster, policies),
@@ -96,11 +93,9 @@ def _nfd(cluster: definitions.Cluster, policies: Sequence[definitions.Policy]) -
         yield from _all("nfd", _NFD, value)
 
 
-def _drivers(
-    cluster: definitions.Cluster, divisions: Sequence[pools.Division], *, guarded: bool
-) -> Iterator[ir.Manifest]:
+def _drivers(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     served = tuple(division for division in divisions if division.policy.spec.driver.enabled)
-    yield from _driver_access(cluster.spec.namespace, served, guarded=guarded)
+    yield from _driver_access(cluster.spec.namespace, served, guarded=supported.can_guard(cluster.spec))
     for division in served:
         for pool in division.pools:
             value = _driver_pool(cluster, division.policy, pool)

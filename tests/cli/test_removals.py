@@ -47,6 +47,11 @@ def lonely(folder: Path) -> None:
     shutil.rmtree(folder / "output/west")
 
 
+def drained(enabled: str) -> str:
+    """Return the policy tls, whose driver says whether it drains."""
+    return removals.TLS.replace("version: 2.2.0\n", f"version: 2.2.0\n    drain: {{enabled: {enabled}}}\n")
+
+
 TSL = removals.TLS.replace("pool: tls", "pool: tsl")
 DEFAULT_NAMESPACE = removals.EAST.replace("  namespace: kae-prod\n", "")
 UNGUARDED = "\n".join(removals.EAST.splitlines()[:5]) + "\n  namespace: kae-prod\n"
@@ -206,6 +211,35 @@ def test_a_driver_that_becomes_absent_is_a_warning(folder: Path, snapshot: Snaps
 
     assert answer.code == 0
     assert answer.err == snapshot
+
+
+def test_the_guard_goes_by_a_stated_release_alone(tmp_path: Path) -> None:
+    east = removals.EAST.replace('  kubernetesVersion: "1.31"\n', "")
+    folder = removals.compiled(tmp_path, east=east, tls=drained("true"))
+    guard = folder / "output/east/guard"
+    old = json.loads(json.dumps(removals.NODES).replace("v1.31.4", "v1.29.9"))
+
+    inventoried(*old)(folder)
+    asked = compiling(folder)
+    project.write(folder, {"kae.yaml": "findings: {kubernetes-version-unstated: warning}\n"})
+    lowered = compiling(folder)
+    kept = guard.exists()
+    edited("east", east.replace("spec:", 'spec:\n  kubernetesVersion: "1.29"'))(folder)
+    refused = compiling(folder)
+    accepted = compiling(folder, "removes-guard:east")
+
+    assert (asked.code, _errors(asked)) == (1, {"error[kubernetes-version-unstated]"})
+    assert (lowered.code, kept) == (0, True), lowered.err
+    assert (refused.code, _errors(refused)) == (1, {"error[removes-guard]"})
+    assert (accepted.code, guard.exists()) == (0, False)
+    assert compiling(folder).code == 0
+
+
+def test_a_guard_that_nothing_needs_any_more_goes_without_being_asked(folder: Path) -> None:
+    edited("tls", drained("false"))(folder)
+
+    assert compiling(folder).code == 0
+    assert not (folder / "output/east/guard").exists()
 
 
 def test_an_output_that_git_has_but_the_disk_has_not_stops_the_compile(folder: Path) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import itertools
 import json
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,9 @@ from tests.cluster.local import waiting
 OWN = "kae-operator"
 NODE_A, NODE_B = "rights-a", "rights-b"
 LEASES = ("kae-driver-tls-1", "kae-driver-tls-2")
+_CACHED_S = 1
+"""Long enough for the guard, which sees pods through a watch, to know a label."""
+
 GUARD = "A KAE driver installer may evict only pods of the node that it runs on."
 
 _POLICY = """\
@@ -132,6 +136,27 @@ def test_an_installer_evicts_no_pod_of_another_node(installers: Installers, work
     assert answer.reason.endswith(GUARD)
     assert not _is_going(workload, "on-b")
     assert installers.on_b.api.evict(workload.name, "on-b").outcome is cluster.Outcome.ACCEPTED
+
+
+def test_a_pod_of_another_node_is_guarded_whatever_its_labels_are(
+    installers: Installers, workload: pods.Namespace
+) -> None:
+    labels = (
+        "device.openfuyao.com/none=",
+        "device.openfuyao.com/none=true",
+        "app-",
+        "app.kubernetes.io/name=kae-driver",
+    )
+    _wait_until_known(installers.on_a, workload, "on-b")
+    answers = []
+    for label in labels:
+        workload.kubectl("label", "--overwrite", "pod", "on-b", label)
+        time.sleep(_CACHED_S)
+        answers.append(installers.on_a.api.evict(workload.name, "on-b"))
+
+    assert [answer.outcome for answer in answers] == [cluster.Outcome.FORBIDDEN] * len(labels)
+    assert all(answer.reason.endswith(GUARD) for answer in answers)
+    assert not _is_going(workload, "on-b")
 
 
 def test_a_token_that_is_bound_to_no_pod_evicts_nobody(installers: Installers, workload: pods.Namespace) -> None:

@@ -151,6 +151,11 @@ def _drops_protection(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER})
 
 
+def _removes_guard(folder: Path) -> None:
+    _east(folder, POLICY.replace("2.2.0\n", "2.2.0\n    drain: {enabled: true}\n"))
+    project.write(folder, {"policies/east.yaml": CLUSTER.replace("1.31", "1.29")})
+
+
 def _inventory_empty(folder: Path) -> None:
     _east(folder)
     project.write(folder, {"inventory/east.json": ""})
@@ -231,6 +236,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "moves-namespace": _moves_namespace,
         "thaws-nodes": _thaws_nodes,
         "drops-protection": _drops_protection,
+        "removes-guard": _removes_guard,
         "inventory-empty": _inventory_empty,
         "output-unreadable": _output_unreadable,
         "pool-removed": _pool_removed,

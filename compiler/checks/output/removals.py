@@ -11,6 +11,7 @@ from compiler.changes.comparison import Change, Removal
 from compiler.checks import fleet as fleet_checks
 from compiler.diagnostics import Diagnostic, Span
 from compiler.output import index_file
+from compiler.planning import supported
 
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
 
@@ -22,6 +23,7 @@ def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
     yield from emptied(change)
     yield from moved_namespace(change)
     yield from dropped_protection(change)
+    yield from removed_guard(change)
     yield from thawed(change)
     for loss in found:
         if loss.is_removal(change.removed_percent):
@@ -128,6 +130,26 @@ def dropped_protection(change: Change) -> Iterator[Removal]:
                 f"{wording.listed(names, most=3)}.",
                 notes=("Without it, a GitOps engine deletes them, and all that is in them, when they leave output/.",),
                 hint="Restore the KAECluster and its gitops.engine.",
+            ),
+        )
+
+
+def removed_guard(change: Change) -> Iterator[Removal]:
+    """The evictions of drivers stay confined to their node."""
+    if losses.loses_guard(change.before, change.after):
+        version = change.planned.cluster.spec.kubernetesVersion
+        yield Removal(
+            cluster=change.cluster,
+            finding=Diagnostic(
+                code="removes-guard",
+                span=change.cluster_span("spec", "kubernetesVersion"),
+                message=f"The guard of cluster '{change.cluster}' goes, which confines a driver's evictions to its own "
+                "node.",
+                notes=(
+                    f"Its KAECluster states Kubernetes {version}, and the guard needs 1.{supported.GUARD_KUBERNETES}.",
+                    "Without it, whoever has the token of a driver may evict any pod of the cluster.",
+                ),
+                hint="Correct spec.kubernetesVersion.",
             ),
         )
 

@@ -121,18 +121,34 @@ def test_a_label_that_is_compared_is_an_integer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("version", "drain", "code"),
+    ("kubelet", "policy", "stated", "expected"),
     [
-        ("1.30", {}, []),
-        ("1.29", {}, ["drain-unstated"]),
-        ("1.29", {"enabled": True}, ["unguarded-eviction"]),
-        ("1.29", {"enabled": False}, []),
+        ("v1.29.9", {}, None, ["kubernetes-version-unstated"]),
+        ("v1.29.9", {"drain": {"enabled": True}}, None, ["kubernetes-version-unstated"]),
+        ("v1.24.17", {}, None, ["kubernetes-too-old", "kubernetes-version-unstated"]),
+        ("v1.29.9", {"drain": {"enabled": False}}, None, []),
+        ("v1.29.9", {"enabled": False}, None, []),
+        ("v1.30.0", {}, None, []),
+        ("v1.29.9", {}, "1.30", []),
+        ("v1.29.9", {}, "1.29", ["drain-unstated"]),
+        ("v1.29.9", {"drain": {"enabled": True}}, "1.29", ["unguarded-eviction"]),
+        ("v1.29.9", {"drain": {"enabled": False}}, "1.29", []),
+        ("v1.30.1", {}, "1.30", []),
+        ("v1.31.4", {}, "1.30", []),
+        ("v1.30.0", {"drain": {"enabled": False}}, "1.29", []),
+        ("v1.31.4", {"drain": {"enabled": True}}, "1.29", ["kubernetes-version-outdated", "unguarded-eviction"]),
     ],
 )
-def test_evictions_that_nothing_confines_are_agreed_to(version: str, drain: dict[str, bool], code: list[str]) -> None:
-    policy = builders.policy(driver={"drain": drain})
+def test_evictions_that_nothing_confines_are_agreed_to_by_a_stated_release_and_in_the_policy(
+    kubelet: str, policy: dict[str, Any], stated: str | None, expected: list[str]
+) -> None:
+    item = builders.kubernetes_node()
+    item["status"]["nodeInfo"]["kubeletVersion"] = kubelet
+    cluster = builders.cluster(**({"kubernetesVersion": stated} if stated else {}))
 
-    assert codes(policy, builders.node(), kubernetesVersion=version) == code
+    _, notes = builders.view([builders.policy(driver=policy)], builders.reduced(item).nodes, cluster)
+
+    assert builders.codes(notes) == expected
 
 
 def test_a_release_that_nobody_knows_is_said() -> None:

@@ -71,14 +71,15 @@ def test_the_guard_needs_an_api_that_can_tell_the_node_of_a_token(version: str |
     assert CLUSTER_ROLE in found
 
 
-def test_the_newest_kubelet_stands_in_for_a_version_that_is_not_stated() -> None:
+@pytest.mark.parametrize("kubelet", ["v1.24.17", "v1.26.15", "v1.29.9", "v1.31.4", ""])
+def test_no_kubelet_takes_the_guard_away(kubelet: str) -> None:
     old = builders.kubernetes_node("old")
-    old["status"]["nodeInfo"]["kubeletVersion"] = "v1.29.9"
-    new = builders.kubernetes_node("new")
+    old["status"]["nodeInfo"]["kubeletVersion"] = kubelet
     policy = builders.policy("tls", driver={"drain": {"enabled": True}})
 
-    assert "guard" not in builders.components(builders.objects([policy], builders.reduced(old).nodes))
-    assert "guard" in builders.components(builders.objects([policy], builders.reduced(old, new).nodes))
+    planned, _ = builders.view([policy], builders.reduced(old).nodes)
+
+    assert "guard" in builders.components(dict(builders.compiled(planned).files))
 
 
 def test_a_right_to_evict_comes_with_the_first_policy_that_drains() -> None:
