@@ -196,6 +196,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),
         "glob-unmatched": _warning("Every glob in a policy's clusters matches a cluster."),
         "bootstrap-incomplete": _warning("A GitOps engine has a repository to apply from."),
+        "engine-path": _warning("A GitOps engine applies the folder that the cluster is compiled to."),
         "removes-drivers": _removal("A compile takes a driver from nodes only if a person accepts it."),
         "removes-device-plugins": _removal("A compile takes a device plugin from nodes only if a person accepts it."),
         "moves-namespace": _removal("The objects of a cluster stay in their namespace."),

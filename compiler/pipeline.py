@@ -60,7 +60,7 @@ def read(
         *unread,
         *(finding for item in judged for finding in item.findings),
         *(finding for policy in policies for finding in policy_checks.findings(policy)),
-        *(finding for cluster in clusters for finding in cluster_checks.findings(cluster)),
+        *(finding for cluster in clusters for finding in cluster_checks.findings(cluster, settings.applied)),
         *fleet_checks.findings(fleet, clusters, inventories),
     )
     if not diagnostics.has_errors(settings.with_severities(findings)):

@@ -96,8 +96,12 @@ def _by_ref(output: deployed.Deployed) -> dict[Ref, str]:
 
 
 def _ref(data: Mapping[str, Any]) -> Ref:
+    # Output that was edited by hand may hold anything there.
     metadata = data["metadata"]
-    return Ref(kind=str(data["kind"]), namespace=metadata.get("namespace"), name=str(metadata["name"]))
+    namespace = metadata.get("namespace")
+    return Ref(
+        kind=str(data["kind"]), namespace=str(namespace) if namespace else None, name=str(metadata.get("name", ""))
+    )
 
 
 def _order(ref: Ref) -> tuple[str, str, str]:

@@ -1,8 +1,9 @@
 """Rules for one KAECluster."""
 
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
-from compiler import repeats
+from compiler import names, repeats
 from compiler.checks import images as image_checks
 from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
@@ -14,8 +15,8 @@ _FLUX_SCHEMES = ("http://", "https://", "ssh://")
 """The schemes of a GitRepository's URL: https://fluxcd.io/flux/components/source/gitrepositories/#url"""
 
 
-def findings(cluster: definitions.Cluster) -> Iterator[Diagnostic]:
-    """Yield the mistakes in one KAECluster, judged without any nodes."""
+def findings(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterator[Diagnostic]:
+    """Yield the mistakes in one KAECluster, judged without any nodes; `output` is the project's folder of outputs."""
     source = cluster.source
     if source is None:
         return
@@ -25,6 +26,7 @@ def findings(cluster: definitions.Cluster) -> Iterator[Diagnostic]:
     yield from conflicting_settings(cluster, source)
     yield from engine_repository(cluster, source)
     yield from flux_repository(cluster, source)
+    yield from engine_path(cluster, source, output)
     yield from watcher(cluster, source)
     yield from mirrors(cluster, source)
     yield from image_references(cluster, source)
@@ -119,6 +121,29 @@ def flux_repository(cluster: definitions.Cluster, source: documents.Document) ->
         message=f"Flux needs a URL with ssh://, https:// or http://, but '{url}' has none of them.",
         hint=f"Write ssh://{host}/{path.removeprefix('/')}." if is_short else "Write such a URL.",
     )
+
+
+def engine_path(cluster: definitions.Cluster, source: documents.Document, output: str) -> Iterator[Diagnostic]:
+    """The folder that the GitOps engine applies is the one that the cluster is compiled to."""
+    gitops = cluster.spec.gitops
+    path = gitops.repository.path if gitops.repository else None
+    artifact = gitops.engine == "flux" and gitops.flux.sourceRef and gitops.flux.sourceRef.kind != "GitRepository"
+    # What a pipeline packs into an artifact may have any path there.
+    if gitops.engine == "none" or path is None or artifact:
+        return
+    folder = PurePosixPath(output)
+    parts = [part for part in folder.parts if part != ".."]
+    wanted = [*(parts[-1:] if folder.is_absolute() else parts), cluster.name]
+    # The project may be in a folder of its repository, so only the end has to agree.
+    if list(PurePosixPath(path).parts)[-len(wanted) :] != wanted:
+        yield Diagnostic(
+            code="engine-path",
+            span=source.span("spec", "gitops", "repository", "path"),
+            message=f"'{gitops.engine}' applies '{path}', but cluster '{cluster.name}' is compiled to "
+            f"'{'/'.join(wanted)}'.",
+            notes=("So it does not apply what is compiled, unless something copies the output there.",),
+            hint="Remove the path, or end it with that folder if the project is not the root of its repository.",
+        )
 
 
 def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

@@ -54,6 +54,39 @@ def test_settings_of_an_engine_agree_and_name_a_repository(gitops: dict[str, Any
     assert codes(gitops=gitops) == code
 
 
+OCI = {"flux": {"sourceRef": {"kind": "OCIRepository", "name": "fleet"}}}
+
+
+@pytest.mark.parametrize(
+    ("path", "output", "gitops", "code"),
+    [
+        (None, "output", {}, []),
+        ("output/east", "output", {}, []),
+        ("fleets/kae/output/east", "output", {}, []),
+        ("gen/out/east", "gen/out", {}, []),
+        ("deploy/east", "../deploy", {}, []),
+        ("srv/deploy/east", "/mnt/deploy", {}, []),
+        ("output/west", "output", {}, ["engine-path"]),
+        ("output", "output", {}, ["engine-path"]),
+        ("east", "output", {}, ["engine-path"]),
+        ("output/east/driver", "output", {}, ["engine-path"]),
+        ("youtput/east", "output", {}, ["engine-path"]),
+        ("out/east", "gen/out", {}, ["engine-path"]),
+        ("output/east", "manifests", {}, ["engine-path"]),
+        ("clusters/east", "output", {"engine": "flux", **OCI}, []),
+        ("clusters/east", "output", {"engine": "flux"}, ["engine-path"]),
+        ("clusters/east", "output", {"engine": "none"}, []),
+    ],
+)
+def test_an_engine_applies_the_folder_that_is_compiled(
+    path: str | None, output: str, gitops: dict[str, Any], code: list[str]
+) -> None:
+    repository = REPOSITORY | ({"path": path} if path else {})
+    item = builders.cluster(gitops={"engine": "argocd", "repository": repository, **gitops})
+
+    assert builders.codes(list(cluster.findings(item, output))) == code
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
