@@ -44,6 +44,10 @@ test: $(READY) ## Run every test that needs neither root nor a cluster
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
 
+.PHONY: test-browser
+test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-get install chromium)
+	$(BIN)/python -m pytest -rs tests/browser
+
 .PHONY: cluster-tools
 cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
 	$(BIN)/python -m tests.cluster.tools

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+import re
 from collections import Counter
 from html import parser
 from pathlib import Path
@@ -15,7 +16,7 @@ from compiler import diagnostics
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
-from compiler.views import report_page
+from compiler.views import report_data, report_page
 from tests import builders, project
 from tests.cli import fleet
 
@@ -175,6 +176,36 @@ def test_no_value_of_a_document_or_a_node_becomes_a_part_of_the_page(page: Page,
     assert f"{HOSTILE}={HOSTILE}" in cluster["labelTexts"]
     assert fact["policy"] == HOSTILE
     assert HOSTILE in hostile.text("a")
+
+
+@pytest.mark.parametrize("is_dark", [False, True])
+def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool) -> None:
+    light, dark = package_data.report()["page.css"].split("@media (prefers-color-scheme: dark)")
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", light))
+    if is_dark:
+        colours |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]+)", dark))
+    papers, texts = ("paper", "raised"), ("ink", "soft", "accent", "alarm")
+    cells = set(colours) - {*papers, *texts, "line", "alarm-paper"}
+
+    assert len(cells) == len(report_data.STATES) + 9
+    for paper in papers:
+        assert [text for text in texts if contrast(colours[text], colours[paper]) < 4.5] == []
+    assert contrast(colours["alarm"], colours["alarm-paper"]) >= 4.5
+    assert [cell for cell in cells if contrast(colours[cell], colours["paper"]) < 3] == []
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, https://www.w3.org/TR/WCAG22/#dfn-contrast-ratio."""
+    darker, lighter = sorted(map(luminance, (one, other)))
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """The relative luminance of a colour such as #fff or #1a1f26."""
+    digits = colour[1:] if len(colour) > 4 else "".join(digit * 2 for digit in colour[1:])
+    parts = [int(digits[start : start + 2], 16) / 255 for start in (0, 2, 4)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def test_the_same_documents_give_the_same_bytes(folder: Path, tmp_path: Path) -> None:

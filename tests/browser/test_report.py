@@ -1,0 +1,203 @@
+"""The page of `kae report` in a real browser: what it shows, how it is operated, and how quick it is."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import project
+from tests.browser import chromium, fleets
+from tests.cli import fleet
+
+pytestmark = pytest.mark.skipif(
+    chromium.program() is None, reason="a browser is needed: apt-get install chromium, then make test-browser"
+)
+
+HOSTILE = "openEuler <script>document.title = 'run'</script></script><img src=x onerror=alert(1)>"
+COUNT = "document.getElementById('count').textContent"
+ROWS = "document.querySelectorAll('#list tbody tr').length"
+SHOWN = "[...document.querySelectorAll('#list .names button')].map((button) => button.textContent)"
+NAME = "document.getElementById('detail').open && document.getElementById('detail-name').textContent"
+
+LOAD_MS, FILTER_MS = 2000, 100
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[chromium.Page]:
+    """The browser."""
+    with chromium.page() as page:
+        yield page
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of six nodes, one of which runs a system with a name of evil."""
+    folder = fleet.full(tmp_path_factory.mktemp("small"))
+    inventory = folder / "inventory/east.json"
+    inventory.write_text(inventory.read_text().replace("openEuler 22.03 (LTS-SP4)", HOSTILE, 1))
+    return report(folder)
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The page of 10,000 nodes and 40 policies."""
+    return report(fleets.large(tmp_path_factory.mktemp("large")))
+
+
+def report(folder: Path) -> str:
+    """Return the address of a project's page."""
+    answer = project.kae(folder, "report", "-q", "--html", "page.html")
+    assert answer.code == 0, answer.err
+    return (folder / "page.html").as_uri()
+
+
+def opened(browser: chromium.Page, url: str, *, width: int = 1280, dark: bool = False) -> chromium.Page:
+    """Open a page anew in a window of this width."""
+    browser.resize(width, 900, dark=dark)
+    browser.open(url)
+    return browser
+
+
+def typed(browser: chromium.Page, words: str) -> None:
+    """Write words into the search."""
+    browser.value(
+        f"document.querySelector('[name=q]').value = {words!r};"
+        "document.querySelector('[name=q]').dispatchEvent(new Event('input', {bubbles: true}))"
+    )
+
+
+def test_the_page_asks_for_nothing_and_complains_of_nothing(browser: chromium.Page, small: str) -> None:
+    browser.events.clear()
+
+    opened(browser, small)
+
+    assert browser.requests() == [small]
+    assert browser.faults() == []
+
+
+def test_a_value_that_looks_like_html_stays_a_text(browser: chromium.Page, small: str) -> None:
+    opened(browser, f"{small}#q=kp920-01")
+    browser.value("document.querySelector('#list .names button').click()")
+
+    assert HOSTILE in browser.value("document.getElementById('detail-body').textContent")
+    assert browser.value("document.title").startswith("KAE fleet")
+    assert browser.value("document.images.length") == 0
+
+
+def test_the_search_takes_nodes_that_have_every_word(browser: chromium.Page, small: str) -> None:
+    opened(browser, small)
+
+    typed(browser, "KP920 pool=tls")
+    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value("decodeURIComponent(location.hash)") == "#q=KP920+pool=tls"
+    typed(browser, "nowhere")
+    assert (browser.value(COUNT), browser.value(ROWS)) == ("0 of 6 nodes", 0)
+    typed(browser, "")
+    assert (browser.value(COUNT), browser.value("location.hash")) == ("6 nodes", "")
+
+
+def test_an_address_shows_what_its_author_saw(browser: chromium.Page, small: str) -> None:
+    opened(browser, f"{small}#state=problem&policy=tls")
+
+    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value("document.querySelector('[name=policy]').value") == "tls"
+    browser.value("document.getElementById('clear').click()")
+    assert browser.value(COUNT) == "6 nodes"
+
+
+def test_a_problem_leads_to_its_nodes(browser: chromium.Page, small: str) -> None:
+    opened(browser, small)
+
+    link = "[...document.querySelectorAll('.problems li')].find((item) => item.textContent.includes('opted out'))"
+    browser.value(f"{link}.querySelector('a').click()")
+
+    browser.wait(f"{COUNT} === '1 of 6 nodes'")
+    assert browser.value(SHOWN) == ["kp920-02"]
+    browser.value("document.getElementById('why').click()")
+    assert browser.value(COUNT) == "3 of 6 nodes"
+
+
+def test_nodes_alike_share_a_row_that_unfolds(browser: chromium.Page, large: str) -> None:
+    opened(browser, f"{large}#policy=p01&cluster=c00")
+    button = "document.querySelector('#list [aria-expanded]')"
+    rows = browser.value(ROWS)
+
+    browser.value(f"{button}.click()")
+    assert browser.value(f"{button}.getAttribute('aria-expanded')") == "true"
+    assert browser.value(ROWS) == rows + 1
+    browser.value(f"{button}.click()")
+    assert browser.value(ROWS) == rows
+    browser.value("document.getElementById('together').click()")
+    assert re.fullmatch(r"c00-\d{5}", browser.value(SHOWN)[0])
+
+
+def test_the_picture_is_operated_by_keys_alone(browser: chromium.Page, small: str) -> None:
+    opened(browser, small)
+    browser.value("document.querySelector('canvas[tabindex=\"0\"]').focus()")
+    first = browser.value("document.getElementById('cell').textContent")
+
+    browser.key("ArrowRight", 39)
+    second = browser.value("document.getElementById('cell').textContent")
+    assert first != second
+    browser.key("Enter", 13)
+    assert browser.value(NAME) == second.partition(":")[0]
+    browser.key("Escape", 27)
+    browser.wait("!document.getElementById('detail').open")
+    assert browser.value("document.activeElement.tagName") == "CANVAS"
+
+
+def test_the_legend_filters_by_a_colour(browser: chromium.Page, small: str) -> None:
+    opened(browser, small)
+    button = "document.querySelector('#legend button')"
+
+    browser.value(f"{button}.click()")
+    assert browser.value(COUNT) == "3 of 6 nodes"
+    assert browser.value(f"{button}.getAttribute('aria-pressed')") == "true"
+    browser.value(f"{button}.click()")
+    assert browser.value(COUNT) == "6 nodes"
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280, 2000])
+def test_no_window_scrolls_sideways(browser: chromium.Page, large: str, width: int) -> None:
+    opened(browser, large, width=width)
+
+    assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_ten_thousand_nodes_load_and_filter_at_once(browser: chromium.Page, large: str) -> None:
+    loaded = []
+    for _ in range(3):
+        opened(browser, large)
+        loaded.append(int(browser.value("document.documentElement.dataset.ready")))
+    took = browser.value(
+        """(() => {
+          const search = document.querySelector('[name=q]');
+          return ['c', 'c00-00', 'rack0042', '2.2.0', 'p07 rack00', 'nowhere', ''].map((words) => {
+            const times = [1, 2, 3].map(() => {
+              const begin = performance.now();
+              search.value = words;
+              search.dispatchEvent(new Event('input', {bubbles: true}));
+              document.body.offsetHeight;
+              return performance.now() - begin;
+            });
+            return Math.min(...times);
+          });
+        })()"""
+    )
+
+    assert browser.value(COUNT) == "10,000 nodes"
+    assert min(loaded) < LOAD_MS
+    assert max(took) < FILTER_MS
+
+
+def test_the_page_prints_in_the_colours_of_paper(browser: chromium.Page, small: str, tmp_path: Path) -> None:
+    opened(browser, small, dark=True)
+
+    browser.value("dispatchEvent(new Event('beforeprint'))")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    browser.value("dispatchEvent(new Event('afterprint'))")
+    browser.pdf(tmp_path / "page.pdf")
+
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF")
+    assert browser.value("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
