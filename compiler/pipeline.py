@@ -3,11 +3,12 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, schema
-from compiler.changes import comparison, losses
+from compiler.changes import comparison, losses, pods
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
@@ -17,6 +18,7 @@ from compiler.checks import policy as policy_checks
 from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
+from compiler.inventory import snapshot
 from compiler.output import tree
 from compiler.planning import plan
 from compiler.rendering import gitops, ir, layout, manifests
@@ -68,6 +70,22 @@ def read(
     return replace(fleet, sound=not diagnostics.has_errors(settings.with_severities(findings))), findings
 
 
+def read_inventory(
+    cluster: definitions.Cluster,
+    found: Iterable[documents.Document],
+    judge: schema.Judge,
+    settings: Settings = _DEFAULTS,
+) -> tuple[snapshot.Inventory, diagnostics.Findings]:
+    """Return the inventory of a cluster in these documents, an empty one without any, and the findings on them."""
+    found = tuple(found)
+    judged = [_judged(document, judge, settings, {document.file for document in found}) for document in found]
+    findings = tuple(finding for item in judged for finding in item.findings)
+    accepted = [item.document for item in judged if not item.findings and item.kind not in ("KAEPolicy", "KAECluster")]
+    if not accepted:
+        return snapshot.Inventory(cluster=cluster.name, file=found[0].file if found else "", nodes=()), findings
+    return parse.inventory_of(accepted[-1], cluster.spec), findings
+
+
 def _judged(document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]) -> _Judged:
     in_policies = settings.is_policy_file(document.file)
     kind, findings = judge.judge(document, lists=not in_policies)
@@ -89,10 +107,12 @@ def settle(fleet: definitions.Fleet, on_clusters: Mapping[str, diagnostics.Findi
     return tuple(fleet_checks.on_clusters(fleet, on_clusters))
 
 
-def plan_policies(fleet: definitions.Fleet, cluster: definitions.Cluster) -> tuple[plan.Plan, diagnostics.Findings]:
-    """Return the plan of a cluster, and the findings on its policies."""
+def plan_policies(
+    fleet: definitions.Fleet, cluster: definitions.Cluster, inventory: snapshot.Inventory | None = None
+) -> tuple[plan.Plan, diagnostics.Findings]:
+    """Return the plan of a cluster, and the findings on its policies; its inventory is the fleet's unless given."""
     policies = assignment.in_cluster(fleet.policies, cluster.name)
-    inventory = fleet.inventory(cluster)
+    inventory = inventory or fleet.inventory(cluster)
     assigned = assignment.assign(policies)
     planned = plan.of_cluster(cluster, assigned.policies, inventory)
     return planned, tuple(assignment_checks.findings(policies, assigned, inventory))
@@ -127,6 +147,55 @@ def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterMa
         manifests=manifests.of_cluster(planned.cluster, planned.divisions),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
+
+
+def side_of(planned: plan.Plan, made: ir.ClusterManifests) -> pods.Side:
+    """Return a planned cluster as one side of a comparison."""
+    daemon_sets: dict[pods.Served, pods.DaemonSet] = {}
+    for manifest in made.manifests:
+        value = manifest.value
+        if isinstance(value, ir.DriverPool | ir.DevicePlugin):
+            key = (manifest.component, value.policy, value.pool if isinstance(value, ir.DriverPool) else "")
+            config = json.loads(value.config)
+            daemon_sets[key] = pods.DaemonSet(namespace=value.namespace, name=value.name, config=config)
+    return pods.Side(planned=planned, daemon_sets=daemon_sets)
+
+
+def object_pairs(
+    before: ir.ClusterManifests | None, after: ir.ClusterManifests | None, render: layout.Render
+) -> tuple[pods.ObjectPair, ...]:
+    """Return the objects of a cluster that differ, sorted by path; what equal values make is not rendered."""
+    was, now = (_rendered(side, other, render) for side, other in ((before, after), (after, before)))
+    pairs = [
+        pods.ObjectPair(
+            component=(now.get(name) or was[name]).component,
+            path=(now.get(name) or was[name]).path,
+            before=was[name].data if name in was else None,
+            after=now[name].data if name in now else None,
+        )
+        for name in {**was, **now}
+    ]
+    return tuple(sorted((pair for pair in pairs if pair.before != pair.after), key=lambda pair: (pair.path, pair.name)))
+
+
+def _rendered(
+    side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
+) -> dict[pods.Name, layout.Object]:
+    """Return the objects of one side that may differ from those of the other, by kind, namespace and name."""
+    if side is None:
+        return {}
+    # The engine's annotations are no part of a manifest.
+    known = {*other.manifests, *other.bootstrap} if other is not None and other.engine == side.engine else set()
+    own = replace(
+        side,
+        manifests=tuple(item for item in side.manifests if item not in known),
+        bootstrap=tuple(item for item in side.bootstrap if item not in known),
+    )
+    found = layout.objects(own, render)
+    return {
+        (item.data["kind"], item.data["metadata"].get("namespace", ""), item.data["metadata"]["name"]): item
+        for item in found
+    }
 
 
 def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], diagnostics.Findings]:

@@ -1,1 +1,5 @@
-"""The comparison of a cluster's earlier output with the plan, to find what a compile takes from its nodes. Pure."""
+"""What changes for the nodes of a cluster. Pure.
+
+`losses` compares the earlier output with the plan, to find what a compile takes away; `difference` compares the
+documents of two revisions, to find what a change does.
+"""

@@ -27,7 +27,7 @@ def parser() -> parsing.Parser:
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    on_projects = (_compile, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
+    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
     for add in (*on_projects, _schema, _completion, _rule, _help):
         add(commands)
     return top
@@ -74,6 +74,23 @@ def _scope(text: str) -> str:
         hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(diagnostics.ACCEPTABLE)}"
         raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
     return text
+
+
+def _diff(commands: options.Commands) -> None:
+    command = options.command(
+        commands,
+        "diff",
+        "show what a change of the documents does to the nodes, before it is applied",
+        "kae diff                         the working tree against the last commit",
+        "kae diff main --to HEAD          a branch against main",
+        "kae diff HEAD~1 -o json",
+    )
+    command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
+    command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
+    command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
+    options.answer(command)
+    options.quiet(command)
 
 
 def _plan(commands: options.Commands) -> None:

@@ -11,7 +11,7 @@ from compiler import wording
 _CHECK = "`kae compile --check` does that."
 _COMPILE = "`kae compile` does that."
 _ELSEWHERE = {
-    **dict.fromkeys(("check", "diff", "lint", "validate"), _CHECK),
+    **dict.fromkeys(("check", "lint", "validate"), _CHECK),
     **dict.fromkeys(("build", "template"), _COMPILE),
     "version": "`kae --version` does that.",
     "get": "`kae plan` does that.",

@@ -173,8 +173,14 @@ class _Walk:
             self.inputs.append(Input(name, path))
 
     def _refuse(self, name: str, message: str, hint: str, code: str = "not-a-file") -> None:
-        span = diagnostics.Span(file=wording.file_name(name))
-        self.findings.append(diagnostics.Diagnostic(code=code, span=span, message=message, hint=hint))
+        self.findings.append(refused(name, message, hint, code))
+
+
+def refused(name: str, message: str, hint: str, code: str = "not-a-file") -> diagnostics.Diagnostic:
+    """Return the finding for a path that has the name of a document and is not read."""
+    return diagnostics.Diagnostic(
+        code=code, span=diagnostics.Span(file=wording.file_name(name)), message=message, hint=hint
+    )
 
 
 def _nearly_end(name: str) -> re.Match[str] | None:

@@ -5,7 +5,7 @@ Light enough for every call; the readers of YAML and schemas are imported only w
 
 import argparse
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +40,7 @@ def of(arguments: argparse.Namespace) -> Settings:
 
 def remember(arguments: argparse.Namespace, found: Data) -> Settings:
     """Return the settings of a call whose kae.yaml holds `found`, and keep them for `of`."""
-    settings = _settings(found)
+    settings = settings_of(found)
     if inventories := getattr(arguments, "inventory", ()):
         for folder in inventories:
             document_files.require_folder(folder)
@@ -50,7 +50,7 @@ def remember(arguments: argparse.Namespace, found: Data) -> Settings:
     return arguments.settings  # type: ignore[no-any-return]  # a namespace has no types
 
 
-def _settings(found: Data) -> Settings:
+def settings_of(found: Data) -> Settings:
     """Return what a project file says, and the defaults for what it leaves out."""
     plain = Settings()
     folders = [document_files.name_of(folder) or "." for folder in found.get("inventory", plain.inventories)]
@@ -102,19 +102,20 @@ def holds(found: Data) -> bool:
 def data() -> Data:
     """Return what kae.yaml holds, nothing where it is missing or empty. Raises WrongFileError and WorldError."""
     item = file()
-    return _read(item) if item else {}
+    return parsed(document_files.read(item)) if item else {}
 
 
-def _read(item: document_files.Input) -> Data:
+def parsed(content: bytes, has_folder: Callable[[str], bool] = os.path.isdir) -> Data:
+    """Return what the bytes of a project file say. Raises WrongFileError."""
     from compiler import schema  # noqa: PLC0415 - only where there is a file to read
     from compiler.formats import decode  # noqa: PLC0415
     from compiler.project import package_data  # noqa: PLC0415
 
-    read, found = decode.decode(item.name, document_files.read(item))
+    read, found = decode.decode(names.PROJECT_FILE, content)
     if read and not diagnostics.has_errors(found):
         judge = schema.Judge(package_data.schemas())
         found = list(_shapeless(read))
-        found = found or judge.faults(read[0], "kaeproject") or list(_contradictions(read[0]))
+        found = found or judge.faults(read[0], "kaeproject") or list(_contradictions(read[0], has_folder))
     if diagnostics.has_errors(found):
         raise WrongFileError(diagnostics.merged(found))
     return read[0].data if read else {}
@@ -132,10 +133,12 @@ def _shapeless(read: "list[documents.Document]") -> Iterator[diagnostics.Diagnos
         yield _finding(document.span(), "project-settings", "A project file holds one document.", "Merge the two.")
 
 
-def _contradictions(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
+def _contradictions(
+    document: "documents.Document", has_folder: Callable[[str], bool]
+) -> Iterator[diagnostics.Diagnostic]:
     """Yield the settings that a schema accepts and the project cannot have."""
     for path, folder in _stated(document.data):
-        if not Path(folder).is_dir():
+        if not has_folder(folder):
             message = f"There is no folder {wording.quoted(folder)}."
             hint = "Correct the path, or make the folder; git keeps none that holds no file."
             yield _finding(document.span(*path), "project-settings", message, hint)
@@ -149,7 +152,7 @@ def _contradictions(document: "documents.Document") -> Iterator[diagnostics.Diag
 
 def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
     """Policies, inventories (decision 0008) and output are in folders of their own."""
-    for field, other in dict.fromkeys(_overlaps(_settings(document.data))):
+    for field, other in dict.fromkeys(_overlaps(settings_of(document.data))):
         message = f"'{field}' and '{other}' are one folder, or one holds the other."
         place = field if field in document.data else other
         yield _finding(document.span(place), "project-settings", message, "Name separate folders.")

@@ -1,1 +1,1 @@
-"""What `kae plan` shows of a plan: the nodes that are asked for, their problems, and the text. Pure."""
+"""What `kae plan` shows of a plan, and `kae diff` of a change: selections, sentences, and text. Pure."""

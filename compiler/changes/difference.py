@@ -1,0 +1,99 @@
+"""The difference between two revisions of the documents: what people wrote, and what becomes of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from compiler.changes import effects, pods
+from compiler.changes.effects import Effect
+from compiler.changes.intent import DocumentChange
+from compiler.changes.pods import ObjectPair, PodChange
+from compiler.diagnostics import Findings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """A revision of the documents."""
+
+    name: str
+    """As people name it; empty for the working tree."""
+    commit: str | None
+    """None for the working tree."""
+
+    @property
+    def text(self) -> str:
+        """The revision in words."""
+        if self.commit is None:
+            return "the working tree"
+        return self.commit[:12] if self.commit.startswith(self.name) else f"{self.name} ({self.commit[:12]})"
+
+
+SideName = Literal["from", "to"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """A side, or a cluster of it, that does not compile, so that nothing is known of its effect."""
+
+    side: SideName
+    cluster: str | None
+    """None where the documents of all clusters are concerned."""
+    findings: Findings
+    """The errors."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDifference:
+    """What becomes of a cluster."""
+
+    cluster: str
+    is_new: bool
+    is_gone: bool
+    effects: tuple[Effect, ...]
+    pods: tuple[PodChange, ...]
+    objects: tuple[ObjectPair, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """What a change does."""
+
+    before: Revision
+    after: Revision
+    intent: tuple[DocumentChange, ...]
+    clusters: tuple[ClusterDifference, ...]
+    """Those that differ, sorted by name."""
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def effects(self) -> Sequence[Effect]:
+        """The effects in all clusters."""
+        return [effect for cluster in self.clusters for effect in cluster.effects]
+
+    @property
+    def is_empty(self) -> bool:
+        """True where nothing differs."""
+        return not (self.intent or self.clusters or self.faults)
+
+
+def of_cluster(
+    before: pods.Side | None,
+    after: pods.Side | None,
+    pairs: Sequence[ObjectPair],
+    changed: Sequence[DocumentChange],
+) -> ClusterDifference | None:
+    """Return the difference of a cluster whose objects differ by `pairs`; None where there is none."""
+    side = after or before
+    cluster = side.planned.cluster.name if side else ""
+    found = effects.effects(before, after, pods.replaced(pairs), changed)
+    on_pods = pods.changes(cluster, before, after, pairs)
+    if before is not None and after is not None and not (found or on_pods or pairs):
+        return None
+    return ClusterDifference(
+        cluster=cluster,
+        is_new=before is None,
+        is_gone=after is None,
+        effects=found,
+        pods=on_pods,
+        objects=tuple(pairs),
+    )

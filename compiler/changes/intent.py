@@ -1,0 +1,199 @@
+"""The intent of a change: the fields of policies, clusters and kae.yaml that differ, by path and value."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from compiler import names, wording
+from compiler.diagnostics import Span
+from compiler.formats import documents
+
+Action = Literal["added", "changed", "removed", "renamed"]
+
+Pair = tuple[documents.Document, documents.Document]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """A field with another value; `old` is None for a field that is added, `new` for one that is removed."""
+
+    path: documents.Path
+    """The field in the document after the change; of a removed field, in the one before it."""
+    text: str
+    """The path for people: spec.driver.rollout.waves[canary].version."""
+    old: Any
+    new: Any
+    span: Span
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentChange:
+    """A policy, a cluster or the project file that differs."""
+
+    kind: str
+    """KAEPolicy, KAECluster or kae.yaml."""
+    name: str
+    """Empty for kae.yaml."""
+    action: Action
+    span: Span
+    """The name in the document after the change; of a removed document, in the one before it."""
+    old_name: str
+    """The name before the change; `name` unless the document is renamed."""
+    fields: tuple[FieldChange, ...] = ()
+    """Of a document that is changed or renamed."""
+
+
+def changes(before: Iterable[documents.Document], after: Iterable[documents.Document]) -> tuple[DocumentChange, ...]:
+    """Return what differs between the documents of two revisions, sorted by kind and name."""
+    pairs, removed, added = _matched(list(_written(before)), list(_written(after)), _identity)
+    renamed, removed, added = _matched(removed, added, lambda item: (_kind(item), _without_name(item)))
+    moved, removed, added = _matched(removed, added, lambda item: (_kind(item), item.file))
+    found = [
+        *(change for old, new in (*pairs, *renamed, *moved) if (change := _compared(old, new))),
+        *(_whole(item, "removed") for item in removed),
+        *(_whole(item, "added") for item in added),
+    ]
+    return tuple(sorted(found, key=lambda item: (item.kind, item.name, item.span)))
+
+
+def _written(found: Iterable[documents.Document]) -> Iterator[documents.Document]:
+    """Yield the documents that people write and that have a name; programs write inventories."""
+    for item in found:
+        if _kind(item) == names.PROJECT_FILE or (_kind(item) in ("KAEPolicy", "KAECluster") and _name(item)):
+            yield item
+
+
+def _matched(
+    before: Sequence[documents.Document],
+    after: Sequence[documents.Document],
+    key: Callable[[documents.Document], Any],
+) -> tuple[list[Pair], list[documents.Document], list[documents.Document]]:
+    """Return the pairs with one key, and what is left of both sides; of several, equal ones and then files agree."""
+    pairs: list[Pair] = []
+    left, right = list(before), list(after)
+    same: tuple[Callable[[documents.Document, documents.Document], bool], ...] = (
+        lambda old, new: bool(old.data == new.data),
+        lambda old, new: old.file == new.file,
+        lambda _, __: True,
+    )
+    for agrees in same:
+        for old in tuple(left):
+            for new in right:
+                if key(old) == key(new) and agrees(old, new):
+                    pairs.append((old, new))
+                    left = [item for item in left if item is not old]
+                    right = [item for item in right if item is not new]
+                    break
+    return pairs, left, right
+
+
+def _identity(item: documents.Document) -> tuple[str, str]:
+    return _kind(item), _name(item)
+
+
+def _kind(item: documents.Document) -> str:
+    if item.file == names.PROJECT_FILE:
+        return names.PROJECT_FILE
+    return str(item.data.get("kind", "")) if isinstance(item.data, dict) else ""
+
+
+def _name(item: documents.Document) -> str:
+    metadata = item.data.get("metadata") if isinstance(item.data, dict) else None
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _without_name(item: documents.Document) -> Any:
+    return {key: value for key, value in item.data.items() if key != "metadata"}
+
+
+def _whole(item: documents.Document, action: Action) -> DocumentChange:
+    span = item.span("metadata", "name")
+    return DocumentChange(kind=_kind(item), name=_name(item), old_name=_name(item), action=action, span=span)
+
+
+def _compared(old: documents.Document, new: documents.Document) -> DocumentChange | None:
+    was, name = _name(old), _name(new)
+    found = tuple(_Comparison(old, new).fields(old.data, new.data, (), (), ""))
+    if not found:
+        return None
+    return DocumentChange(
+        kind=_kind(new),
+        name=name,
+        old_name=was,
+        action="changed" if was == name else "renamed",
+        span=new.span("metadata", "name"),
+        fields=tuple(item for item in found if item.path != ("metadata", "name")),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Two versions of a document."""
+
+    old: documents.Document
+    new: documents.Document
+
+    def fields(
+        self, left: Any, right: Any, was: documents.Path, now: documents.Path, text: str
+    ) -> Iterator[FieldChange]:
+        """Yield the fields that differ below two values, whose paths are `was` and `now`."""
+        if isinstance(left, Mapping) and isinstance(right, Mapping):
+            yield from self._members(left, right, was, now, text)
+        elif (ours := _by_name(left)) and (theirs := _by_name(right)):
+            yield from self._items((left, ours), (right, theirs), was, now, text)
+        elif left != right or isinstance(left, bool) is not isinstance(right, bool):
+            yield FieldChange(path=now, text=text, old=left, new=right, span=self.new.setting_span(*now))
+
+    def _members(
+        self, left: Mapping[str, Any], right: Mapping[str, Any], was: documents.Path, now: documents.Path, text: str
+    ) -> Iterator[FieldChange]:
+        for key in {**right, **left}:
+            place = wording.dotted((key,)) if not text else f"{text}{_step(key)}"
+            if key not in left:
+                yield self._added(right[key], (*now, key), place)
+            elif key not in right:
+                yield self._removed(left[key], (*was, key), place)
+            else:
+                yield from self.fields(left[key], right[key], (*was, key), (*now, key), place)
+
+    def _items(
+        self,
+        left: tuple[Sequence[Any], Mapping[str, int]],
+        right: tuple[Sequence[Any], Mapping[str, int]],
+        was: documents.Path,
+        now: documents.Path,
+        text: str,
+    ) -> Iterator[FieldChange]:
+        (old, ours), (new, theirs) = left, right
+        kept_before, kept_after = [name for name in ours if name in theirs], [name for name in theirs if name in ours]
+        if kept_before != kept_after:
+            span = self.new.setting_span(*now)
+            yield FieldChange(path=now, text=text, old=list(ours), new=list(theirs), span=span)
+        for name in {**theirs, **ours}:
+            place = f"{text}[{wording.cut(name)}]"
+            if name not in ours:
+                yield self._added(new[theirs[name]], (*now, theirs[name]), place)
+            elif name not in theirs:
+                yield self._removed(old[ours[name]], (*was, ours[name]), place)
+            else:
+                index, other = ours[name], theirs[name]
+                yield from self.fields(old[index], new[other], (*was, index), (*now, other), place)
+
+    def _added(self, value: Any, path: documents.Path, text: str) -> FieldChange:
+        return FieldChange(path=path, text=text, old=None, new=value, span=self.new.setting_span(*path))
+
+    def _removed(self, value: Any, path: documents.Path, text: str) -> FieldChange:
+        return FieldChange(path=path, text=text, old=value, new=None, span=self.old.setting_span(*path))
+
+
+def _by_name(value: Any) -> dict[str, int] | None:
+    """Return the index of each item of a list by its name; None for a list whose items are not told apart by names."""
+    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
+        return None
+    found = {item["name"]: index for index, item in enumerate(value) if isinstance(item.get("name"), str)}
+    return found if len(found) == len(value) else None
+
+
+def _step(key: str) -> str:
+    written = wording.dotted((key,))
+    return written if written.startswith("[") else f".{written}"

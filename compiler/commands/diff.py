@@ -1,0 +1,24 @@
+"""`kae diff`: what the change between two revisions of the documents does, before it is applied."""
+
+import argparse
+
+from compiler import cli
+from compiler.changes.difference import Difference
+from compiler.cli import findings
+from compiler.project import comparison, project_file
+from compiler.views import diff_data, diff_text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the difference, and return 1 where the later side is wrong, or with --exit-code where something differs."""
+    found = comparison.of_revisions(arguments.revision, arguments.to, project_file.of(arguments), arguments.cluster)
+    body = "".join(f"{line}\n" for line in diff_text.lines(found))
+    for_programs = diff_data.data(found) if arguments.shape != "text" else {}
+    findings.show(arguments, (), "" if for_programs else body, **for_programs)
+    return _exit_code(arguments, found)
+
+
+def _exit_code(arguments: argparse.Namespace, found: Difference) -> int:
+    if any(fault.side == "to" for fault in found.faults):
+        return cli.WRONG
+    return cli.WRONG if arguments.exit_code and not found.is_empty else cli.FINE

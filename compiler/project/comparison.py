@@ -1,0 +1,113 @@
+"""The comparison of two sides, cluster by cluster: a cluster whose input is equal on both is never read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from compiler import diagnostics, pipeline, schema
+from compiler.changes import difference, intent, pods
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+from compiler.project import package_data, project_file, revisions, sides
+from compiler.rendering import ir, templates
+from compiler.settings import Settings
+
+
+def of_revisions(
+    revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = ()
+) -> difference.Difference:
+    """Return the difference between a revision and another one, or the working tree if `to` is None.
+
+    `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty. Raises WorldError.
+    """
+    judge = schema.Judge(package_data.schemas())
+    with revisions.Repository() as repository:
+        before = _of_revision(repository, revision, judge)
+        after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
+        return _Comparison(before, after, judge).result(chosen)
+
+
+def _of_revision(repository: revisions.Repository, name: str, judge: schema.Judge) -> sides.Side:
+    try:
+        return sides.of_revision(repository, name, judge)
+    except project_file.WrongFileError as wrong:
+        revision = difference.Revision(name=name, commit=repository.commit(name))
+        return sides.without_documents(revision, wrong.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A cluster of one side, or the errors in it."""
+
+    side: pods.Side | None
+    manifests: ir.ClusterManifests | None
+    errors: diagnostics.Findings
+
+
+_NOTHING = _Made(None, None, ())
+
+
+class _Comparison:
+    """Two sides and their documents' changes."""
+
+    def __init__(self, before: sides.Side, after: sides.Side, judge: schema.Judge) -> None:
+        self._before = before
+        self._after = after
+        self._judge = judge
+        self._intent = intent.changes(before.written, after.written)
+        self._render = templates.renderer(package_data.templates(), package_data.bytecode())
+
+    def result(self, chosen: Sequence[str]) -> difference.Difference:
+        """Return the difference of the chosen clusters."""
+        found: list[difference.ClusterDifference] = []
+        faults = _faults(None, self._before.errors, self._after.errors)
+        every = sorted({*self._before.clusters, *self._after.clusters})
+        for name in () if faults else every:
+            if not chosen or name in chosen:
+                differs, wrong = self._cluster(name)
+                found.extend([differs] if differs else ())
+                faults.extend(wrong)
+        return difference.Difference(
+            before=self._before.revision,
+            after=self._after.revision,
+            intent=self._intent,
+            clusters=tuple(found),
+            faults=tuple(faults),
+        )
+
+    def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
+        old, new = self._before.clusters.get(name), self._after.clusters.get(name)
+        is_same = self._has_one_inventory(name)
+        if old and new and is_same and self._before.inputs(old) == self._after.inputs(new):
+            return None, []
+        was = self._made(self._before, old, None)
+        # The inventory depends on the labels that the watcher ignores, where it is a list of Nodes.
+        shared = old and new and is_same and old.spec.watcher.ignoreLabels == new.spec.watcher.ignoreLabels
+        now = self._made(self._after, new, was.side.planned.inventory if shared and was.side else None)
+        if faults := _faults(name, was.errors, now.errors):
+            return None, faults
+        pairs = pipeline.object_pairs(was.manifests, now.manifests, self._render)
+        return difference.of_cluster(was.side, now.side, pairs, self._intent), []
+
+    def _has_one_inventory(self, cluster: str) -> bool:
+        """Return whether both sides have the same files of nodes for a cluster."""
+        old, new = self._before.inventories.get(cluster, ()), self._after.inventories.get(cluster, ())
+        if [source.name for source in old] != [source.name for source in new]:
+            return False
+        return all(one.blob == other.digest(one.blob or "") for one, other in zip(old, new, strict=True))
+
+    def _made(self, side: sides.Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None) -> _Made:
+        """Return a cluster as one side makes it; `known` is its inventory if it is read already."""
+        if cluster is None:
+            return _NOTHING
+        inventory, wrong = (known, ()) if known else side.inventory(cluster, self._judge)
+        planned, found = pipeline.plan_policies(side.fleet, cluster, inventory)
+        wrong = (*wrong, *sides.errors(side.settings, found))
+        if wrong:
+            return _Made(None, None, wrong)
+        manifests = pipeline.manifests_of(planned, side.settings.applied)
+        return _Made(pipeline.side_of(planned, manifests), manifests, ())
+
+
+def _faults(cluster: str | None, before: diagnostics.Findings, after: diagnostics.Findings) -> list[difference.Fault]:
+    both: tuple[tuple[difference.SideName, diagnostics.Findings], ...] = (("from", before), ("to", after))
+    return [difference.Fault(side=side, cluster=cluster, findings=found) for side, found in both if found]

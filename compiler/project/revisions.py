@@ -1,0 +1,106 @@
+"""Revisions of a project, read from git's objects; nothing is checked out."""
+
+import contextlib
+import os
+import posixpath
+import subprocess
+from collections.abc import Sequence
+
+from compiler import errors, wording
+from compiler.project import revision_tree
+
+File = revision_tree.File
+
+
+class Repository:
+    """The git repository around the current folder; it keeps one `git cat-file` at work until it is closed."""
+
+    def __init__(self) -> None:
+        self._reader: subprocess.Popen[bytes] | None = None
+        self._prefix = _git("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
+
+    def __enter__(self) -> "Repository":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._reader is not None:
+            self._reader.communicate()
+
+    def commit(self, revision: str) -> str:
+        """Return the id of a revision's commit. Raises WorldError."""
+        try:
+            found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        except errors.WorldError as error:
+            hint = "Name a commit, a branch or a tag; a shallow clone has to fetch it first."
+            raise errors.WorldError(f"git knows no revision {wording.quoted(revision)}.", hint=hint) from error
+        return found.decode("ascii").strip()
+
+    def tree(self, commit: str, names: Sequence[str]) -> revision_tree.Tree:
+        """Return the files of a commit below these folders and files of the project, and what links there lead to.
+
+        Raises WorldError for a name outside of the repository.
+        """
+        paths = [self._path(name) for name in names]
+        entries = _listed(commit, paths if all(paths) else ())
+        if any(entry.is_link for entry in entries):
+            entries = _listed(commit, ())
+        return revision_tree.Tree(self._prefix, entries, self.read)
+
+    def read(self, blob: str) -> bytes:
+        """Return the content of a blob. Raises WorldError where git does not have it."""
+        if self._reader is None:
+            command = ("git", "cat-file", "--batch")
+            self._reader = subprocess.Popen(  # noqa: S603 - the arguments are constant
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+            )
+        source, sink = self._reader.stdout, self._reader.stdin
+        head: list[bytes] = []
+        with contextlib.suppress(BrokenPipeError):
+            if source is not None and sink is not None:
+                sink.write(f"{blob}\n".encode("ascii"))
+                sink.flush()
+                head = source.readline().split()
+                if len(head) == 3:
+                    return source.read(int(head[2]) + 1)[:-1]
+        raise errors.WorldError(f"git does not have its object {blob}.", hint="`git fsck` shows what is missing.")
+
+    def _path(self, name: str) -> str:
+        """Return the path in the repository of a name in the project; empty for the repository itself."""
+        path = posixpath.normpath(posixpath.join(self._prefix, name))
+        if path.startswith(("../", "/")) or path == "..":
+            raise errors.WorldError(
+                f"'{wording.file_name(name)}' is outside of the git repository, which so has no older version of it.",
+                hint="Move it into the repository.",
+            )
+        return "" if path == "." else path
+
+
+def _listed(commit: str, paths: Sequence[str]) -> list[revision_tree.Entry]:
+    answer = _git("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
+    found = []
+    for line in answer.split(b"\0")[:-1]:
+        facts, _, path = line.partition(b"\t")
+        mode, _, blob = facts.decode("ascii").split(" ")
+        found.append(revision_tree.Entry(path.decode("utf-8", "surrogateescape"), mode, blob))
+    return found
+
+
+def _git(*arguments: str) -> bytes:
+    """Return the answer of git. Raises WorldError with its words."""
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and git takes no option from a revision or a path
+            ("git", *map(os.fsencode, arguments)),  # noqa: S607 - the git of the user
+            capture_output=True,
+            check=False,
+            env=_environment(),
+        )
+    except OSError as error:
+        raise errors.WorldError(f"git cannot be run: {error.strerror}.", hint="Install git.") from error
+    if done.returncode:
+        said = wording.cut(done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")) or "git failed"
+        raise errors.WorldError(f"git says: {said}", hint="Older versions of the documents come from a git repository.")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    return {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}

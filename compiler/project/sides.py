@@ -1,0 +1,149 @@
+"""The documents of a revision, or of the working tree, as one side of a comparison.
+
+An inventory is read when its cluster is compared, and given up afterwards: those of a large fleet fill gigabytes.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler import diagnostics, names, pipeline, schema
+from compiler.changes import difference
+from compiler.fleet import assignment, definitions
+from compiler.formats import decode, documents
+from compiler.inventory import snapshot
+from compiler.project import document_files, project_file, revisions
+from compiler.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document file: its name, a function that reads it, and the id that git gives its content, if git has it."""
+
+    name: str
+    read: Callable[[], bytes]
+    blob: str | None = None
+
+    def digest(self, like: str) -> str:
+        """Return the id that git gives the content, in the form of another id."""
+        if self.blob is not None:
+            return self.blob
+        content = self.read()
+        algorithm = hashlib.sha256 if len(like) == hashlib.sha256().digest_size * 2 else hashlib.sha1
+        return algorithm(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """The documents of a revision, without the content of its inventories."""
+
+    revision: difference.Revision
+    settings: Settings
+    written: tuple[documents.Document, ...]
+    """The project file and the documents of policies/."""
+    fleet: definitions.Fleet
+    errors: diagnostics.Findings
+    """The errors in these documents."""
+    inventories: Mapping[str, tuple[Source, ...]]
+    """The files of each cluster."""
+
+    @property
+    def clusters(self) -> Mapping[str, definitions.Cluster]:
+        """The clusters by name."""
+        return {cluster.name: cluster for cluster in self.fleet.clusters}
+
+    def inputs(self, cluster: definitions.Cluster) -> object:
+        """Return everything but the inventory that the output of a cluster is made from."""
+        policies = assignment.in_cluster(self.fleet.policies, cluster.name)
+        stated = [(policy.name, policy.spec) for policy in policies]
+        return self.settings.applied, cluster.spec, cluster.source is not None, stated
+
+    def inventory(
+        self, cluster: definitions.Cluster, judge: schema.Judge
+    ) -> tuple[snapshot.Inventory, diagnostics.Findings]:
+        """Return the inventory of a cluster, and the errors in it."""
+        readings = [decode.decode(source.name, source.read()) for source in self.inventories.get(cluster.name, ())]
+        unread = [finding for _, findings in readings for finding in findings]
+        found = [document for read, _ in readings for document in read]
+        inventory, findings = pipeline.read_inventory(cluster, found, judge, self.settings)
+        return inventory, errors(self.settings, (*unread, *findings))
+
+
+def errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
+    """Return the errors among findings, each once and sorted."""
+    judged = settings.with_severities(diagnostics.merged(found))
+    return tuple(item for item in judged if item.severity == "error")
+
+
+def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
+    """Return the documents of the working tree. Raises WorldError."""
+    files, findings = document_files.find((settings.policies, *settings.inventories))
+    item = project_file.file()
+    sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
+    return _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
+
+
+def of_revision(repository: revisions.Repository, name: str, judge: schema.Judge) -> Side:
+    """Return the documents of a revision. Raises WorldError; WrongFileError where its project file has mistakes."""
+    commit = repository.commit(name)
+    top = repository.tree(commit, [names.PROJECT_FILE])
+    found = top.file(names.PROJECT_FILE)
+    data = (
+        project_file.parsed(repository.read(found.blob), lambda folder: _has(repository, commit, folder))
+        if found
+        else {}
+    )
+    settings = project_file.settings_of(data)
+    folders = (settings.policies, *settings.inventories)
+    files, findings = repository.tree(commit, folders).documents(folders)
+    sources = [_in_git(repository, item) for item in (*([found] if found else ()), *files)]
+    return _side(difference.Revision(name=name, commit=commit), settings, sources, findings, judge)
+
+
+def without_documents(revision: difference.Revision, found: diagnostics.Findings) -> Side:
+    """Return a side whose project file has these mistakes, so that its documents cannot be found."""
+    fleet = definitions.Fleet(policies=(), clusters=(), inventories={}, sound=False)
+    return Side(revision=revision, settings=Settings(), written=(), fleet=fleet, errors=found, inventories={})
+
+
+def _has(repository: revisions.Repository, commit: str, folder: str) -> bool:
+    return repository.tree(commit, [folder]).is_folder(folder)
+
+
+def _on_disk(item: document_files.Input) -> Source:
+    return Source(item.name, lambda: document_files.read(item))
+
+
+def _in_git(repository: revisions.Repository, item: revisions.File) -> Source:
+    return Source(item.name, lambda: repository.read(item.blob), item.blob)
+
+
+def _side(
+    revision: difference.Revision,
+    settings: Settings,
+    sources: Sequence[Source],
+    unread: Sequence[diagnostics.Diagnostic],
+    judge: schema.Judge,
+) -> Side:
+    """Return a side of these files; inventories are not read."""
+    inventories: dict[str, tuple[Source, ...]] = {}
+    project: list[documents.Document] = []
+    policies: list[documents.Document] = []
+    for source in sources:
+        if source.name == names.PROJECT_FILE or settings.is_policy_file(source.name):
+            found, findings = decode.decode(source.name, source.read())
+            (project if source.name == names.PROJECT_FILE else policies).extend(found)
+            unread = [*unread, *findings]
+        else:
+            stem = names.stem(source.name)
+            inventories[stem] = (*inventories.get(stem, ()), source)
+    known = {source.name: stem for stem, own in inventories.items() for source in own}
+    fleet, found_errors = pipeline.read(policies, judge, known, tuple(unread), settings)
+    return Side(
+        revision=revision,
+        settings=settings,
+        written=(*project, *policies),
+        fleet=fleet,
+        errors=errors(settings, found_errors),
+        inventories=inventories,
+    )

@@ -1,0 +1,91 @@
+"""The difference between two revisions for programs, version 1: fields are added to it, never renamed or removed."""
+
+import dataclasses
+from typing import Any
+
+from compiler import diagnostic_formats
+from compiler.changes.difference import Difference, Fault, Revision
+from compiler.changes.effects import Effect, Placement
+from compiler.changes.intent import DocumentChange
+from compiler.changes.pods import PodChange
+from compiler.diagnostics import Span
+
+
+def data(difference: Difference) -> dict[str, Any]:
+    """Return a difference as JSON data."""
+    return {
+        "from": _revision(difference.before),
+        "to": _revision(difference.after),
+        "doesNotCompile": [_fault(fault) for fault in difference.faults],
+        "intent": [_document(change) for change in difference.intent],
+        "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
+        "effects": [_effect(effect) for effect in difference.effects],
+        "pods": [_pods(change) for item in difference.clusters for change in item.pods],
+    }
+
+
+def _revision(revision: Revision) -> dict[str, Any]:
+    return {"name": revision.name or None, "commit": revision.commit}
+
+
+def _fault(fault: Fault) -> dict[str, Any]:
+    errors = [diagnostic_formats.as_json(finding) for finding in fault.findings]
+    return {"side": fault.side, "cluster": fault.cluster, "errors": errors}
+
+
+def _document(change: DocumentChange) -> dict[str, Any]:
+    return {
+        "kind": change.kind,
+        "name": change.name,
+        "action": change.action,
+        "oldName": change.old_name,
+        **_place(change.span),
+        "fields": [
+            {"path": field.text, "old": field.old, "new": field.new, **_place(field.span)} for field in change.fields
+        ],
+    }
+
+
+def _effect(effect: Effect) -> dict[str, Any]:
+    drain = effect.drain
+    return {
+        "cluster": effect.cluster,
+        "nodes": list(effect.nodes),
+        "before": _placement(effect.before),
+        "after": _placement(effect.after),
+        "driverPod": effect.driver_pod,
+        "devicePluginPod": effect.device_plugin_pod,
+        "driver": effect.work,
+        "reasons": list(effect.reasons),
+        "drain": drain
+        and {
+            "evicts": drain.evicts,
+            "timeoutSeconds": drain.timeout_seconds,
+            "podsPerNode": drain.most,
+            "hostsAtATime": drain.hosts_at_a_time,
+        },
+        "cause": _place(effect.cause),
+    }
+
+
+def _placement(placement: Placement | None) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    found = dataclasses.asdict(placement) | {"resources": dict(placement.resources)}
+    names = {"group_sort": "groupKind", "device_plugin": "devicePlugin"}
+    return {names.get(key, key): value for key, value in found.items()}
+
+
+def _pods(change: PodChange) -> dict[str, Any]:
+    found = {"cluster": change.cluster, "kind": change.kind, "namespace": change.namespace, "name": change.name}
+    if change.kind == "Deployment":
+        return found | {"fate": change.fate, "replicas": change.replicas}
+    return found | {
+        "created": list(change.created),
+        "replaced": list(change.replaced),
+        "deleted": list(change.deleted),
+    }
+
+
+def _place(span: Span) -> dict[str, Any]:
+    return {"file": span.file, "line": span.line, "column": span.column}

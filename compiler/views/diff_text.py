@@ -1,0 +1,110 @@
+"""The difference between two revisions for people."""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from compiler import wording
+from compiler.changes.difference import Difference, Fault
+from compiler.changes.intent import DocumentChange, FieldChange
+from compiler.changes.pods import PodChange
+from compiler.views import effect_sentences
+
+_NAMES = 5
+"""Nodes that are named below a sentence."""
+
+_VALUE = 80
+"""Characters of a value that are shown."""
+
+_FINDINGS = 3
+"""Errors that are shown of a revision that does not compile."""
+
+
+def lines(difference: Difference) -> Iterator[str]:
+    """Yield the lines of a difference; none where nothing differs."""
+    if difference.is_empty:
+        return
+    yield f"from {difference.before.text} to {difference.after.text}"
+    for title, part in (
+        ("does not compile", _faults(difference)),
+        ("intent", _intent(difference.intent)),
+        ("effect", _effects(difference)),
+        ("pods", _pods(difference)),
+    ):
+        shown = list(part)
+        if shown:
+            yield from ("", f"{title}:", *(f"  {line}" for line in shown))
+
+
+def _faults(difference: Difference) -> Iterator[str]:
+    for fault in difference.faults:
+        revision = difference.before if fault.side == "from" else difference.after
+        where = f", cluster {fault.cluster}" if fault.cluster else ""
+        number = wording.counted(len(fault.findings), "error")
+        yield f"{revision.text}{where}: {number}, so nothing is known of the effect"
+        yield from _findings(fault)
+
+
+def _findings(fault: Fault) -> Iterator[str]:
+    for finding in fault.findings[:_FINDINGS]:
+        yield f"  {finding.span}: error[{finding.code}]: {wording.escaped(finding.message)}"
+    if len(fault.findings) > _FINDINGS:
+        yield f"  and {wording.counted(len(fault.findings) - _FINDINGS, 'more error')}"
+
+
+def _intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
+    for change in changes:
+        what = f"{change.kind} {wording.cut(change.name)}".rstrip()
+        if change.action == "changed":
+            yield f"{what}:"
+        elif change.action == "renamed":
+            yield f"{what} was {wording.cut(change.old_name)}: {change.span}"
+        else:
+            yield f"{what} is {change.action}: {change.span}"
+        for field in change.fields:
+            yield f"  {field_line(field)}"
+
+
+def field_line(field: FieldChange) -> str:
+    """Return a field that differs on one line: its place, its path, and its values."""
+    return f"{field.span}: {field.text}: {_value(field.old)} -> {_value(field.new)}"
+
+
+def _value(value: Any) -> str:
+    if value is None:
+        return "(none)"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return wording.escaped(text if len(text) <= _VALUE else f"{text[:_VALUE]}…")
+
+
+def _effects(difference: Difference) -> Iterator[str]:
+    for cluster in difference.clusters:
+        if cluster.is_new or cluster.is_gone:
+            yield f"Cluster {cluster.cluster} is {'new' if cluster.is_new else 'gone'}."
+    for change in difference.intent:
+        if change.kind == "KAEPolicy" and change.action == "renamed":
+            was, now = wording.cut(change.old_name), wording.cut(change.name)
+            yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
+    several = len(difference.clusters) > 1
+    for sentence in effect_sentences.sentences(difference.effects):
+        yield sentence.text
+        names = [f"{cluster}/{name}" if several else name for cluster, name in sentence.nodes]
+        yield f"  {wording.listed(names, most=_NAMES)}"
+    if difference.effects:
+        yield effect_sentences.loss(difference.effects)
+    elif difference.clusters and not difference.faults:
+        yield "No node is affected."
+
+
+def _pods(difference: Difference) -> Iterator[str]:
+    several = len(difference.clusters) > 1
+    for change in (change for cluster in difference.clusters for change in cluster.pods):
+        where = f" in {change.cluster}" if several else ""
+        yield f"{change.kind} {change.name}{where}: {_fates(change)}"
+
+
+def _fates(change: PodChange) -> str:
+    if change.kind == "Deployment":
+        return f"{wording.counted(change.replicas, 'pod')} {change.fate}"
+    fates = (("created", change.created), ("replaced", change.replaced), ("deleted", change.deleted))
+    return f"{wording.listed(f'{len(nodes)} {fate}' for fate, nodes in fates if nodes)}"

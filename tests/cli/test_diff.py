@@ -1,0 +1,247 @@
+"""`kae diff`: what the change between two revisions does."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+
+from tests import project, revisions
+from tests.cli import fleet
+
+WAVES = """\
+      waves:
+        - name: canary
+          percent: 5
+          version: 2.2.0
+        - name: half
+          percent: 50
+          version: 2.2.0
+"""
+ROLLOUT = Path(__file__).parents[2] / "docs/examples/rollout"
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Path:
+    """Return the example of docs/rollouts.md, committed: 24 nodes, two waves."""
+    folder = tmp_path / "fleet"
+    shutil.copytree(ROLLOUT, folder)
+    revisions.commit(folder)
+    return folder
+
+
+def edit(folder: Path, *replacements: tuple[str, str], file: str = "policies/tls.yaml") -> None:
+    """Replace texts in a document, each of which it holds."""
+    path = folder / file
+    text = path.read_text()
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new, 1)
+    path.write_text(text)
+
+
+def shown(folder: Path, *arguments: str) -> str:
+    """Return the answer without the commit's id."""
+    answer = project.kae(folder, "diff", *arguments)
+    assert (answer.code, answer.err) == (0, "")
+    return answer.out.replace(revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT")
+
+
+def data(folder: Path, *arguments: str) -> Any:
+    """Return the answer for programs."""
+    answer = project.kae(folder, "diff", "-o", "json", *arguments)
+    return json.loads(answer.out)
+
+
+EDITS: dict[str, tuple[str, str]] = {
+    "canary": ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half"),
+    "freeze": (
+        "  devicePlugin:",
+        "      frozen: [{name: sick, nodes: [kp920-rack1-03], version: 2.1.0}]\n  devicePlugin:",
+    ),
+    "no waves": (WAVES, ""),
+    "rename": ("name: tls", "name: web"),
+    "drain": ("  driver:\n", "  driver:\n    drain: {timeoutSeconds: 60}\n"),
+    "module parameters": (
+        "  driver:\n",
+        "  driver:\n    drain: {enabled: false}\n    moduleParameters: {hisi_hpre: {pf_q_num: 128}}\n",
+    ),
+    "virtual functions": ("  driver:\n", "  driver:\n    sriov: {hpre: 2}\n"),
+    "absent": ("  driver:\n", "  driver:\n    state: Absent\n"),
+    "source": ("prebuilt: {}", "inTree: {}"),
+    "mirror": ("  driver:\n", "  driver:\n    repository: registry.example.com/kae\n"),
+    "image": ("  driver:\n", "  driver:\n    image: kae-driver-of-ours\n"),
+    "sharing": ("  devicePlugin:", "  devicePlugin:\n    sharing: {hpre: 4}"),
+    "plugin version": ("version: 1.4.1", "version: 1.5.0"),
+    "pre-installed": ("  driver:\n", "  driver:\n    enabled: false\n"),
+    "another selector": ("pool: tls", "pool: web"),
+}
+
+
+def change(folder: Path, name: str) -> None:
+    """Make one of the edits in the policy."""
+    edit(folder, EDITS[name])
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_each_change_is_told_in_sentences(rollout: Path, name: str, snapshot: SnapshotAssertion) -> None:
+    change(rollout, name)
+
+    assert shown(rollout) == snapshot
+
+
+def test_the_answer_on_the_page_is_that_of_the_example(rollout: Path) -> None:
+    change(rollout, "canary")
+    page = (ROLLOUT.parents[2] / "docs/operations.md").read_text()
+
+    answer = re.sub("COMMIT", "[0-9a-f]{12}", re.escape(shown(rollout)))
+
+    assert re.search(f"```text\n{answer}```", page)
+
+
+def test_a_change_back_gives_an_empty_answer(rollout: Path) -> None:
+    change(rollout, "canary")
+    canary = revisions.commit(rollout)
+    revisions.git(rollout, "checkout", "--quiet", "HEAD~1", "--", "policies")
+
+    assert shown(rollout, f"{canary}~1") == ""
+
+
+def test_comments_and_labels_that_decide_nothing_give_an_empty_answer(rollout: Path) -> None:
+    edit(rollout, ("# The TLS", "# All TLS"))
+    inventory = rollout / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    for node in known["spec"]["nodes"]:
+        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
+    inventory.write_text(json.dumps(known))
+
+    assert shown(rollout) == ""
+    assert project.kae(rollout, "diff", "--exit-code").code == 0
+
+
+def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
+    edit(rollout, ("kp920-rack1-01", "kp920-rack9-99"), file="inventory/east.json")
+
+    text = shown(rollout)
+
+    assert "1 node joins the inventory in cluster east." in text
+    assert "1 node leaves the inventory in cluster east." in text
+    assert "1 node of tls gets driver 2.2.0 in" in text
+
+
+def test_two_commits_are_compared_without_a_checkout(rollout: Path) -> None:
+    before = revisions.commit(rollout)
+    change(rollout, "canary")
+    revisions.commit(rollout)
+    shutil.rmtree(rollout / "inventory")
+    change(rollout, "sharing")
+
+    found = data(rollout, before, "--to", "HEAD")
+
+    assert [field["path"] for item in found["intent"] for field in item["fields"]] == [
+        "spec.driver.rollout.waves[canary].version"
+    ]
+    assert [(effect["nodes"], effect["driver"]) for effect in found["effects"]] == [(["kp920-rack3-05"], "swaps")]
+
+
+def test_the_effect_names_the_line_that_causes_it(rollout: Path) -> None:
+    change(rollout, "canary")
+
+    (effect,) = data(rollout)["effects"]
+
+    assert (effect["cause"]["file"], effect["cause"]["line"]) == ("policies/tls.yaml", 21)
+
+
+def test_a_project_in_a_folder_of_the_repository_is_compared(tmp_path: Path) -> None:
+    shutil.copytree(ROLLOUT, tmp_path / "clusters/fleet")
+    revisions.commit(tmp_path)
+    folder = tmp_path / "clusters/fleet"
+    change(folder, "canary")
+
+    assert [effect["nodes"] for effect in data(folder)["effects"]] == [["kp920-rack3-05"]]
+
+
+def test_the_folders_are_those_of_the_revisions_own_project_file(rollout: Path) -> None:
+    (rollout / "policies").rename(rollout / "rules")
+    (rollout / "kae.yaml").write_text("policies: rules\n")
+
+    found = data(rollout)
+
+    assert [(item["kind"], item["action"]) for item in found["intent"]] == [("kae.yaml", "added")]
+    assert found["effects"] == []
+
+
+def test_links_are_followed_inside_of_the_repository_only(rollout: Path) -> None:
+    (rollout / "policies/tls.yaml").rename(rollout / "tls.yaml")
+    (rollout / "policies/tls.yaml").symlink_to("../tls.yaml")
+    (rollout / "inventory").rename(rollout / "nodes")
+    (rollout / "inventory").symlink_to("nodes")
+    revisions.commit(rollout)
+
+    assert shown(rollout) == ""
+
+    (rollout / "policies/other.yaml").symlink_to("/etc/hostname")
+    revisions.commit(rollout)
+    (rollout / "policies/other.yaml").unlink()
+
+    assert "policies/other.yaml: error[link-outside]" in shown(rollout)
+
+
+def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: Path) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    revisions.commit(rollout)
+    edit(rollout, ("maxParallel: two", "maxParallel: 2"))
+
+    text = shown(rollout)
+
+    assert "1 error, so nothing is known of the effect" in text
+    assert "policies/tls.yaml:17:20: error[wrong-type]" in text
+
+
+def test_a_change_that_does_not_compile_ends_with_exit_code_1(rollout: Path) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+
+    answer = project.kae(rollout, "diff")
+
+    assert answer.code == 1
+    assert "the working tree: 1 error" in answer.out
+
+
+def test_a_project_file_with_mistakes_is_told_of_either_side(rollout: Path) -> None:
+    (rollout / "kae.yaml").write_text("policies: nowhere\n")
+    revisions.commit(rollout)
+    (rollout / "kae.yaml").unlink()
+
+    assert "kae.yaml:1:11: error[project-settings]" in shown(rollout)
+
+
+@pytest.mark.parametrize("revision", ["nowhere", "--exec=true", "", "HEAD:policies"])
+def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revision: str) -> None:
+    answer = project.kae(rollout, "diff", "--to", "HEAD", "--", revision)
+
+    assert answer.code == 3
+    assert answer.err.startswith(f"kae: git knows no revision '{revision}'.")
+
+
+def test_a_project_outside_of_git_has_nothing_to_compare_with(tmp_path: Path) -> None:
+    answer = project.kae(fleet.small(tmp_path), "diff")
+
+    assert answer.code == 3
+    assert answer.err.startswith("kae: git says: not a git repository")
+
+
+def test_the_exit_code_says_whether_something_differs_if_it_is_asked_for(rollout: Path) -> None:
+    change(rollout, "canary")
+
+    assert project.kae(rollout, "diff", "-q").code == 0
+    assert project.kae(rollout, "diff", "-q", "--exit-code").code == 1
+
+
+def test_one_cluster_alone_is_compared(rollout: Path) -> None:
+    change(rollout, "canary")
+
+    assert data(rollout, "--cluster", "west")["effects"] == []
+    assert data(rollout, "--cluster", "east")["effects"]
