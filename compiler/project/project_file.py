@@ -160,7 +160,7 @@ def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
 
 def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
     """Folders of people's own objects are directly in the folder of outputs."""
-    output = _settings(document.data).output
+    output = settings_of(document.data).output
     for index, folder in enumerate(document.data.get("extra", ())):
         if os.path.dirname(os.path.normpath(folder)) != os.path.normpath(output):  # noqa: PTH120
             message = f"{wording.quoted(folder)} is not directly in {wording.quoted(output)}, the folder of outputs."

@@ -104,7 +104,7 @@ class Tree:
     def _document(self, name: str, path: str, allowed: Iterable[str]) -> File | diagnostics.Diagnostic:
         """Return a file, or the finding for what is none or lies outside of the folders that links may lead to."""
         real = self._resolved(path)
-        if real is None or not any(folder in ("", real[: len(folder)]) for folder in allowed):
+        if real is None or not any(not folder or real.startswith(f"{folder}/") for folder in allowed):
             hint = "Put what it leads to into the project."
             return document_files.refused(name, links.message(name), hint, "link-outside")
         target = self._entries.get(real)
