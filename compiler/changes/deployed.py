@@ -1,12 +1,12 @@
 """The objects of output/<cluster>/, as it stands or as compiled, as far as they decide over nodes.
 
-Output may have been edited by hand, or hold the marks of a merge conflict. Of a conflict, our side is read: it is what
-this branch had compiled. What cannot be read even so is listed, as nobody can tell what it served.
+Output may have been edited by hand, or hold the marks of a merge conflict. What either side of a conflict has may be
+what the engine has applied, so both are read (decision 0018). What cannot be read even so is listed, as nobody can tell
+what it served.
 """
 
 import functools
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,15 +16,12 @@ from compiler.changes.pool_rules import PoolRules
 from compiler.fleet import selectors
 from compiler.formats import yaml_text
 from compiler.model import base
-from compiler.output import diff, index_file, tree
+from compiler.output import conflict, diff, index_file, tree
 
 Object = Mapping[str, Any]
 
 _DECISIVE = ("crds/", "device-plugin/daemonset-", "driver/daemonset-", "namespace/", "node-feature-rule/")
 """The beginnings of the paths of objects that decide over nodes, or that an engine must not delete."""
-
-_OTHER_SIDE = re.compile(r"^<{7} .*\n((?:.*\n)*?)(?:\|{7} .*\n(?:.*\n)*?)?={7}\n(?:.*\n)*?>{7} .*\n", re.MULTILINE)
-"""A conflict as git marks it (gitattributes, conflict-marker-size 7), with our side in the first group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,29 +85,42 @@ class Deployed:
         return frozenset(name for name in found if isinstance(name, str))
 
 
-def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Deployed | None:
-    """Return the output as it stands; None if nothing is recorded.
+def earlier(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> tuple[Deployed, ...]:
+    """Return the output as it stands, or both sides of a merge conflict; nothing if nothing is recorded.
 
     A file that is equal in the `compiled` tree is not parsed: `objects` has its object by path.
     """
-    if seen.recorded is None:
-        return None
-    index = seen.recorded
-    if not index.complete:
-        # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
-        index = replace(index, workloads=tuple(item for item in index.workloads if item.file in seen.files))
-    texts = compiled.contents()
+    if not seen.sides:
+        return ()
+    # What one side alone records, the other has removed by a compile that was accepted, and git has deleted the file.
+    removed = frozenset(seen.sides[0].files) ^ frozenset(seen.sides[-1].files)
+    is_one = len(seen.sides) == 1 and not any(map(conflict.is_marked, seen.files.values()))
+    return tuple(_side(seen, number, removed, compiled.contents(), objects) for number in ((0,) if is_one else (0, -1)))
+
+
+def _side(
+    seen: diff.Observed,
+    number: int,
+    removed: frozenset[str],
+    texts: Mapping[str, bytes],
+    objects: Mapping[str, Object],
+) -> Deployed:
+    """Return the output as our side (0) or their side (-1) of a conflict has it."""
+    index = seen.sides[number]
+    # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
+    gone = removed if index.complete else frozenset(index.files)
+    workloads = tuple(item for item in index.workloads if item.file in seen.files or item.file not in gone)
     found: dict[str, Object] = {}
     unreadable = []
     for path in filter(_is_object_file, index.files):
         content = seen.files.get(path)
         if content is not None and texts.get(path) == content:
             found[path] = objects[path]
-        elif content is not None and (data := _object(content, path)) is not None:
+        elif content is not None and (data := _object(conflict.sides(content)[number], path)) is not None:
             found[path] = data
-        elif index.complete and path.startswith(_DECISIVE):
+        elif index.complete and path.startswith(_DECISIVE) and (content is not None or path not in gone):
             unreadable.append(path)
-    return Deployed(index=index, objects=found, unreadable=tuple(unreadable))
+    return Deployed(index=replace(index, workloads=workloads), objects=found, unreadable=tuple(unreadable))
 
 
 def unrecorded(seen: diff.Observed, compiled: tree.Tree, objects: Mapping[str, Object]) -> Deployed:
@@ -136,7 +146,7 @@ def _is_object_file(path: str) -> bool:
 def _object(content: bytes, path: str) -> Object | None:
     """Return the object of a file, with the shape that the compiler writes; None if it has another."""
     try:
-        data = yaml_text.single(_OTHER_SIDE.sub(r"\1", content.decode()), path)
+        data = yaml_text.single(content.decode(), path)
         if not isinstance(data["metadata"].get("annotations", {}), Mapping):
             return None
         if data["kind"] == "NodeFeatureRule":

@@ -36,7 +36,10 @@ def _unchanged(call: compile_call.Call) -> int | None:
     wanted = sorted(call.arguments.cluster or call.cache.clusters)
     if overall is None or overall.key != call.overall or not all(map(call.is_current, wanted)):
         return None
-    if not call.arguments.cluster and scan.stale_clusters(call.output, wanted):
+    if not call.arguments.cluster and (
+        scan.stale_clusters(call.output, wanted)
+        or (foreign.entries(call.output, wanted, call.settings.extra) and call.unmerged)
+    ):
         return None
     if foreign.engine_files(call.output, call.cache.clusters, call.settings.extra, skipped=wanted):
         return None
@@ -55,7 +58,7 @@ def _compiled(call: compile_call.Call) -> int:
     fleet, on_documents = _read(call, current)
     outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
-    stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared)
+    stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared, call.unmerged)
     removed = [change_checks.removed_cluster(call.settings.output, name) for name in stale]
     on_clusters = pipeline.settle(fleet, {item.name: item.findings for item in outcomes})
     found = diagnostics.merged([*on_documents, *removed, *on_clusters])
@@ -101,7 +104,9 @@ def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definit
     fleet, found = load.fleet_of(changed, call.findings, current, accepted, settings=call.settings)
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     clean = frozenset(current.values())
-    on_output = foreign.engine_files(call.output, load.names_of(fleet), call.settings.extra, skipped=clean)
+    # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
+    known = {*load.names_of(fleet), *(path.partition("/")[0] for path in call.unmerged)}
+    on_output = foreign.engine_files(call.output, known, call.settings.extra, skipped=clean)
     return fleet, (*found, *on_output)
 
 
@@ -165,25 +170,29 @@ def _compared(
     from compiler.checks.output import removals  # noqa: PLC0415
 
     by_path = {item.path: item.data for item in rendered}
-    seen = scan.look(call.output, compiled.cluster, by_path)
-    before = deployed.earlier(seen, compiled, by_path)
+    seen = scan.look(call.output, compiled.cluster, by_path, call.unmerged)
+    sides = deployed.earlier(seen, compiled, by_path)
     after = deployed.Deployed(index=compiled.index(), objects=by_path)
-    stood = before or deployed.unrecorded(seen, compiled, by_path)
+    stood = sides[0] if sides else deployed.unrecorded(seen, compiled, by_path)
     objects = object_changes.changed(compiled.cluster, stood, after, planned.inventory.nodes)
     folder = f"{call.settings.output}/{compiled.cluster}"
-    if before is None:
-        return (removals.lost(folder, compiled.cluster),) if compiled.cluster in call.tracked else (), (), objects
-    taken, found = pipeline.check_changes(
-        comparison.Change(
-            folder=folder,
-            before=before,
-            after=after,
-            planned=planned,
-            policies=fleet.policies,
-            removed_percent=call.settings.limits.removed_percent,
+    if not sides and compiled.cluster in call.tracked:
+        return (removals.lost(folder, compiled.cluster, is_damaged=seen.index is not None),), (), objects
+    found = [
+        pipeline.check_changes(
+            comparison.Change(
+                folder=folder,
+                before=before,
+                after=after,
+                planned=planned,
+                policies=fleet.policies,
+                removed_percent=call.settings.limits.removed_percent,
+            )
         )
-    )
-    return taken, found, objects
+        for before in sides
+    ]
+    taken = dict.fromkeys(removal for removed, _ in found for removal in removed)
+    return tuple(taken), tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
 
 
 def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
@@ -202,7 +211,7 @@ def _removed_objects(call: compile_call.Call, stale: Iterable[str]) -> list["obj
 
     looks = ((name, scan.look(call.output, name, ())) for name in stale)
     found = ((name, deployed.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)
-    return [objects.removed(name, before) for name, before in found if before is not None]
+    return [objects.removed(name, sides[0]) for name, sides in found if sides]
 
 
 def _progress(number: int, total: int, name: str) -> None:
@@ -225,7 +234,7 @@ def _write(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
     from compiler.output import write  # noqa: PLC0415 - a check does not write
 
     trees = [item.tree for item in outcomes if item.tree]
-    written = write.write_trees(call.output, trees, removed=stale)
+    written = write.write_trees(call.output, trees, removed=stale, unmerged=call.unmerged)
     changes = {item.cluster: item for item in written}
     rows = []
     for item in outcomes:
@@ -251,7 +260,7 @@ def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
         if item.tree is None:
             rows.append((item.name, "fine"))
             continue
-        state = scan.state(call.output, item.tree)
+        state = scan.state(call.output, item.tree, call.unmerged)
         folder = call.output / item.name
         strangers.extend(scan.foreign_files(folder, state.foreign))
         diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
@@ -263,6 +272,7 @@ def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
 _STATES = {
     "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
+    "conflict": "a merge left files of the output in conflict",
     "edited": "output was edited by hand",
     "foreign": "output holds files that the compiler did not write",
     "removed": "output exists, but the cluster is no longer declared",

@@ -10,9 +10,10 @@ from typing import Literal
 
 from compiler.output import index_file, tree
 
-Kind = Literal["fine", "old", "incomplete", "edited", "foreign"]
-"""fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. edited: a recorded file is
-missing, or index.json is missing or not as the compiler writes it. foreign: as compiled, beside files of others."""
+Kind = Literal["fine", "old", "incomplete", "conflict", "edited", "foreign"]
+"""fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. conflict: a merge left files
+in conflict. edited: a recorded file is missing, or index.json is missing or not as the compiler writes it. foreign: as
+compiled, beside files of others."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -22,10 +23,13 @@ class Observed:
     """The part of output/<cluster>/ that concerns a compile."""
 
     index: bytes | None = None
-    recorded: index_file.Index | None = None
-    """The parsed index; None where it is absent or damaged."""
+    sides: tuple[index_file.Index, ...] = ()
+    """The parsed index, or both sides of its conflict; nothing where it is absent or damaged."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """Recorded and wanted files that exist."""
+    """Recorded, wanted and conflicting files that exist."""
+    conflicts: Collection[str] = ()
+    """Paths that git has in conflict, and recorded and wanted files with its marks: the compiler's, whoever records
+    them."""
     odd: Collection[str] = ()
     """Recorded and wanted paths that hold a link or a socket."""
     folders: Collection[str] = ()
@@ -34,6 +38,11 @@ class Observed:
     """Temporary files of an interrupted rewrite."""
     foreign: tuple[str, ...] = ()
     """Everything else; a folder ends with a slash."""
+
+    @property
+    def recorded(self) -> index_file.Index | None:
+        """The index, with what either side of a conflict records; None where it is absent or damaged."""
+        return index_file.union(self.sides)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,11 +83,11 @@ class State:
 
 def blocked(wanted: tree.Tree, seen: Observed) -> tuple[str, ...]:
     """Return the wanted paths that hold something else, which the compiler did not write."""
-    recorded = _recorded(seen)
+    own = _own(seen)
     return tuple(
         path
         for path, content in wanted.contents().items()
-        if path not in recorded and (path in seen.odd or seen.files.get(path, content) != content)
+        if path not in own and (path in seen.odd or seen.files.get(path, content) != content)
     )
 
 
@@ -88,9 +97,9 @@ def rewrite(wanted: tree.Tree, seen: Observed) -> Steps:
 
 
 def removal(seen: Observed) -> Steps:
-    """Return the steps that remove every recorded file, the index last; without a readable index, nothing."""
+    """Return the steps that remove every file of the compiler, the index last, unless that is unreadable."""
     steps = _steps({}, index_file.Index(files=()), seen, None)
-    return replace(steps, ends=steps.ends and seen.recorded is not None)
+    return replace(steps, ends=steps.ends and (seen.recorded is not None or steps.interim is not None))
 
 
 def compare(wanted: tree.Tree, seen: Observed) -> State:
@@ -98,7 +107,7 @@ def compare(wanted: tree.Tree, seen: Observed) -> State:
     contents = wanted.contents()
     differences = tuple(
         Difference(path, seen.files.get(path), contents.get(path))
-        for path in sorted({*contents, *_recorded(seen)})
+        for path in sorted({*contents, *_own(seen)})
         if path in seen.odd or seen.files.get(path) != contents.get(path)
     )
     final = wanted.index_content()
@@ -127,7 +136,7 @@ def _steps(contents: Mapping[str, bytes], index: index_file.Index, seen: Observe
     writes = tuple(
         (path, content) for path, content in contents.items() if path in seen.odd or seen.files.get(path) != content
     )
-    gone = [path for path in _recorded(seen) if path not in contents]
+    gone = [path for path in _own(seen) if path not in contents]
     needed = tree.folders_of([*contents, index_file.NAME] if final is not None else [])
     removals = tuple(sorted(path for path in gone if path in seen.files or path in seen.odd))
     old_folders = (tree.folders_of(gone) - needed - {""}) & set(seen.folders)
@@ -146,12 +155,15 @@ def _steps(contents: Mapping[str, bytes], index: index_file.Index, seen: Observe
     )
 
 
-def _recorded(seen: Observed) -> tuple[str, ...]:
-    return seen.recorded.files if seen.recorded else ()
+def _own(seen: Observed) -> frozenset[str]:
+    """Return the paths of the compiler's files in the folder as it is."""
+    return frozenset(seen.recorded.files if seen.recorded else ()) | frozenset(seen.conflicts)
 
 
 def _kind(seen: Observed) -> Kind | None:
     """Return what is wrong with the folder regardless of the wanted tree."""
+    if len(seen.sides) > 1 or any(path in seen.files for path in seen.conflicts):
+        return "conflict"
     if seen.recorded is None:
         return "edited" if seen.index is not None or seen.files else None
     if not seen.recorded.complete:

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
+from compiler.output import conflict
+
 NAME = "index.json"
 """The name of the file; it does not list itself."""
 
@@ -80,6 +82,13 @@ def interim(old: Index | None, new: Index) -> Index:
     )
 
 
+def union(sides: tuple[Index, ...]) -> Index | None:
+    """Return the index of everything that the sides of a merge record; None where there is none."""
+    if len(sides) == 1:
+        return sides[0]
+    return interim(*sides) if sides else None
+
+
 def text(index: Index) -> str:
     """Return the text of index.json: keys sorted, a file or a workload a line."""
     workloads = map(asdict, _sorted(index.workloads))
@@ -96,15 +105,63 @@ def text(index: Index) -> str:
     )
 
 
+def sides(content: bytes) -> tuple[Index, ...]:
+    """Return the index, or the two of a merge conflict; nothing where one of them is damaged.
+
+    A text that is no JSON is read line by line: whoever ends a conflict by hand forgets commas, or keeps lines twice.
+    """
+    found = [parse(side) or _by_line(side) for side in conflict.sides(content)]
+    return tuple(index for index in found if index) if all(found) else ()
+
+
 def parse(content: bytes) -> Index | None:
     """Return the index that a text states, in any layout; None where the text is damaged."""
     try:
-        data = json.loads(content)
+        data = json.loads(content, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return None
     if not isinstance(data, dict) or type(data.get("version")) is not int:  # Python takes true and 1.0 for 1.
         return None
     return _v1(data) if data["version"] == 1 else _v2(data)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object. Raises ValueError for a key that is there twice, of which Python would take the last."""
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise ValueError("a key is there twice")
+    return dict(pairs)
+
+
+def _by_line(content: bytes) -> Index | None:
+    """Return the index of a text in which each line is one that `text` writes, with or without its comma."""
+    lines = [line.strip().removesuffix(b",") for line in content.splitlines()]
+    lines = [line for line in lines if line]
+    if not lines or (lines[0], lines[-1]) != (b"{", b"}"):
+        return None  # The rest of a text that was cut off is not known.
+    data: dict[str, Any] = {}
+    values = outside = list[Any]()
+    try:
+        for line in lines[1:-1]:
+            key, separator, value = line.partition(b'": ')
+            if separator and line.startswith(b'"'):
+                name = json.loads(key + b'"')
+                stated = json.loads(value + (b"]" if value == b"[" else b""))
+                if isinstance(stated, list):
+                    values = data.setdefault(name, [])
+                else:
+                    data[name] = _joined(name, data.get(name), stated)
+            elif line != b"]":
+                values.append(json.loads(line))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    return _v2(data) if data.get("version") == VERSION and not outside else None
+
+
+def _joined(name: str, one: Any, other: Any) -> Any:
+    """Return the value of a line that is there twice: that of the more careful index."""
+    if one is None or one == other:
+        return other
+    return name != "complete"
 
 
 def _v1(data: Mapping[str, Any]) -> Index | None:
@@ -131,11 +188,11 @@ def _v2(data: Mapping[str, Any]) -> Index | None:
     if frozen is not None and not (isinstance(frozen, list) and all(map(_is_frozen, frozen))):
         return None
     return Index(
-        files=tuple(sorted(files)),
-        workloads=_sorted(Workload(**fields) for fields in workloads),
+        files=tuple(sorted(set(files))),
+        workloads=_sorted({Workload(**fields) for fields in workloads}),
         has_nodes=flags[1],
         declared=flags[2],
-        frozen=None if frozen is None else tuple(sorted(Frozen(**fields) for fields in frozen)),
+        frozen=None if frozen is None else tuple(sorted({Frozen(**fields) for fields in frozen})),
         complete=flags[0],
     )
 

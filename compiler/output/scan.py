@@ -9,21 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler import diagnostics, errors, wording
-from compiler.output import index_file, tree
+from compiler.output import conflict, index_file, tree
 
 if TYPE_CHECKING:
     from compiler.output import diff
 
 
-def state(output: Path, wanted: tree.Tree) -> "diff.State":
+def state(output: Path, wanted: tree.Tree, unmerged: Collection[str] = ()) -> "diff.State":
     """Compare output/<cluster>/ with the compiled tree. Raises WorldError."""
     from compiler.output import diff  # noqa: PLC0415 - an unchanged compile compares nothing
 
-    return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files)))
+    return diff.compare(wanted, look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged))
 
 
-def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
-    """Return the clusters that have output of the compiler and are not among `names`. Raises WorldError."""
+def stale_clusters(output: Path, names: Collection[str], unmerged: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the clusters that have output of the compiler and are not among `names`. Raises WorldError.
+
+    Where one branch removes a cluster and the other changes a file of it, a merge leaves that file alone: it is in
+    `unmerged`, the paths below output/ that git has in conflict.
+    """
+    left = {path.partition("/")[0] for path in unmerged}
     with io_errors("read", output):
         try:
             found = entries(output)
@@ -35,7 +40,7 @@ def stale_clusters(output: Path, names: Collection[str]) -> tuple[str, ...]:
             if entry.name not in names
             and tree.is_name(entry.name)
             and entry.is_dir(follow_symlinks=False)
-            and is_ours(Path(entry.path))
+            and (is_ours(Path(entry.path)) or (entry.name in left and _holds_files(Path(entry.path))))
         )
 
 
@@ -56,13 +61,17 @@ def recorded(output: Path, cluster: str) -> index_file.Index | None:
     """Return the index in output/<cluster>/; None where it is absent or damaged. Raises WorldError."""
     folder = output / cluster
     with io_errors("read", output):
-        return _recorded(folder, _index(folder)) if folder.is_dir() else None
+        return index_file.union(_recorded(folder, _index(folder))) if folder.is_dir() else None
 
 
-def look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
-    """Return the content of output/<cluster>/, as far as the `wanted` paths need it. Raises WorldError."""
+def look(output: Path, cluster: str, wanted: Iterable[str], unmerged: Collection[str] = ()) -> "diff.Observed":
+    """Return the content of output/<cluster>/, as far as the `wanted` paths need it. Raises WorldError.
+
+    `unmerged` has the paths below output/ that git has in conflict.
+    """
+    own = {path.removeprefix(f"{cluster}/") for path in unmerged if path.startswith(f"{cluster}/")}
     with io_errors("read", output):
-        return _look(output, cluster, wanted)
+        return _look(output, cluster, wanted, frozenset(filter(tree.is_path, own)))
 
 
 @contextlib.contextmanager
@@ -74,7 +83,7 @@ def io_errors(verb: str, output: Path) -> Iterator[None]:
         raise errors.WorldError(f"'{error.filename or output}' cannot be {verb}: {error.strerror}.") from error
 
 
-def _look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
+def _look(output: Path, cluster: str, wanted: Iterable[str], unmerged: frozenset[str]) -> "diff.Observed":
     from compiler.output import diff  # noqa: PLC0415
 
     folder = output / cluster
@@ -85,13 +94,15 @@ def _look(output: Path, cluster: str, wanted: Iterable[str]) -> "diff.Observed":
     if not stat.S_ISDIR(mode):
         raise errors.WorldError(f"'{folder}' is not a folder.", hint="Delete it, and compile again.")
     index = _index(folder)
-    recorded = _recorded(folder, index)
-    walk = _Scan({*wanted, *(recorded.files if recorded else ())})
+    sides = _recorded(folder, index)
+    recorded = index_file.union(sides)
+    walk = _Scan({*wanted, *unmerged, *(recorded.files if recorded else ())})
     walk.visit(folder, "")
     return diff.Observed(
         index=index,
-        recorded=recorded,
+        sides=sides,
         files=walk.files,
+        conflicts=unmerged | {path for path, content in walk.files.items() if conflict.is_marked(content)},
         odd=frozenset(walk.odd),
         folders=frozenset(walk.seen_folders),
         leftovers=tuple(sorted(walk.leftovers)),
@@ -166,15 +177,16 @@ def _index(folder: Path) -> bytes | None:
     return _content(path)
 
 
-def _recorded(folder: Path, content: bytes | None) -> index_file.Index | None:
-    index = index_file.parse(content) if content is not None else None
-    for path in index.files if index else ():
+def _recorded(folder: Path, content: bytes | None) -> tuple[index_file.Index, ...]:
+    """Return the index, or the two of a merge conflict; nothing where it is absent or damaged."""
+    sides = index_file.sides(content) if content is not None else ()
+    for path in {path for index in sides for path in index.files}:
         if not tree.is_path(path):
             raise errors.WorldError(
                 f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
                 hint="Restore it from git.",
             )
-    return _with_workloads(folder, index) if index and index.version == 1 else index
+    return tuple(_with_workloads(folder, index) if index.version == 1 else index for index in sides)
 
 
 def _with_workloads(folder: Path, index: index_file.Index) -> index_file.Index:
@@ -195,7 +207,7 @@ def _is_file(path: Path) -> bool:
 def is_ours(folder: Path) -> bool:
     """Return whether a folder holds an index of the compiler. Raises OSError and WorldError."""
     index = _index(folder)
-    return index is not None and index_file.parse(index) is not None
+    return index is not None and bool(index_file.sides(index))
 
 
 def _content(path: Path) -> bytes:

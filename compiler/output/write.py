@@ -2,8 +2,9 @@
 
 A rewrite replaces index.json by one that is marked incomplete and names the files of both trees, writes the changed
 files, removes those that only the old index records, and then replaces index.json by the final one. A file that
-index.json does not record is foreign: it is reported and never touched, unless its content is the wanted one. A
-recorded file is overwritten even if a person edited it, as git has the edit. A damaged index records nothing.
+index.json does not record is foreign: it is reported and never touched, unless its content is the wanted one, or git
+has it in conflict. A recorded file is overwritten even if a person edited it, as git has the edit. A damaged index
+records nothing; one in conflict records what either side does (decision 0018).
 
 Files are not synced to the disk. After a power failure a file that index.json names may be lost; `scan.state` compares
 contents and reports it, and git or the next compile restores it.
@@ -13,7 +14,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,9 +65,16 @@ class Written:
 
 
 def write_trees(
-    output: Path, wanted: Iterable[tree.Tree], *, removed: Iterable[str] = (), disk: Disk | None = None
+    output: Path,
+    wanted: Iterable[tree.Tree],
+    *,
+    removed: Iterable[str] = (),
+    unmerged: Collection[str] = (),
+    disk: Disk | None = None,
 ) -> tuple[Written, ...]:
     """Write the trees to the clusters' folders, and remove the recorded files of the `removed` clusters.
+
+    The paths below output/ that git has in conflict, `unmerged`, are the compiler's too.
 
     Nothing is written where nothing differs, and nothing in any cluster if a foreign file is in the way of one. Raises
     WorldError.
@@ -78,8 +86,8 @@ def write_trees(
     with scan.io_errors("written", output):
         output.mkdir(parents=True, exist_ok=True)
         with _locked(output):
-            plans = [_planned(output, one) for one in wanted]
-            plans += [_planned_removal(output, cluster) for cluster in removed]
+            plans = [_planned(output, one, unmerged) for one in wanted]
+            plans += [_planned_removal(output, cluster, unmerged) for cluster in removed]
             return _performed(output, plans, disk)
 
 
@@ -111,8 +119,8 @@ class _Plan:
     foreign: tuple[str, ...]
 
 
-def _planned(output: Path, wanted: tree.Tree) -> _Plan:
-    seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files))
+def _planned(output: Path, wanted: tree.Tree, unmerged: Collection[str]) -> _Plan:
+    seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged)
     blocked = diff.blocked(wanted, seen)
     if blocked:
         folder = output / wanted.cluster
@@ -127,10 +135,10 @@ def _planned(output: Path, wanted: tree.Tree) -> _Plan:
     return _Plan(wanted.cluster, diff.rewrite(wanted, seen), seen.foreign)
 
 
-def _planned_removal(output: Path, cluster: str) -> _Plan:
+def _planned_removal(output: Path, cluster: str, unmerged: Collection[str]) -> _Plan:
     if not tree.is_name(cluster):
         raise ValueError(f"no name of a cluster: {cluster!r}")
-    seen = scan.look(output, cluster, ())
+    seen = scan.look(output, cluster, (), unmerged)
     return _Plan(cluster, diff.removal(seen), seen.foreign)
 
 

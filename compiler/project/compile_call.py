@@ -61,14 +61,15 @@ class Call:
     @functools.cached_property
     def tracked(self) -> frozenset[str]:
         """The clusters whose output git has; none without git or outside of a repository."""
-        import subprocess  # noqa: PLC0415 - needed where a cluster has no output only
+        listed = _git_files("--", f":(glob){self.settings.output}/*/{index_file.NAME}")
+        return frozenset(Path(path).parent.name for path in listed)
 
-        pattern = f":(glob){self.settings.output}/*/{index_file.NAME}"
-        try:
-            listed = subprocess.run(("git", "ls-files", "-z", "--", pattern), capture_output=True, check=False)  # noqa: S603, S607
-        except OSError:
-            return frozenset()
-        return frozenset(Path(os.fsdecode(path)).parent.name for path in listed.stdout.split(b"\0") if path)
+    @functools.cached_property
+    def unmerged(self) -> frozenset[str]:
+        """The paths below output/ that git has in conflict; none without git or outside of a repository."""
+        # Each is there up to three times, after its mode, its digest and its side.
+        listed = _git_files("--unmerged", "--", f":(literal){self.settings.output}")
+        return frozenset(os.path.relpath(line.partition("\t")[2], self.settings.output) for line in listed)
 
     def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
         """Return the key and the data of the project file; what the cache knows is not read again."""
@@ -112,6 +113,17 @@ class Call:
         """Write the cache, unless the call forbids it."""
         if not self.arguments.no_cache:
             cache.save(Path(), state)
+
+
+def _git_files(*arguments: str) -> list[str]:
+    """Return the lines of `git ls-files`; none without git or outside of a repository."""
+    import subprocess  # noqa: PLC0415 - needed only where something has to be compiled
+
+    try:
+        listed = subprocess.run(("git", "ls-files", "-z", *arguments), capture_output=True, check=False)  # noqa: S603, S607
+    except OSError:
+        return []
+    return [os.fsdecode(line) for line in listed.stdout.split(b"\0") if line]
 
 
 def records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, object], ...]:

@@ -328,9 +328,14 @@ def test_a_frozen_group_of_an_earlier_release_thaws_not_without_being_asked(
     assert "error[thaws-nodes]" in compiling(folder).err
 
 
+def in_conflict(text: str) -> str:
+    """Return a file whose image two branches changed."""
+    return re.sub(r"(.*image: .*\n)", r"<<<<<<< ours\n\1=======\n\1>>>>>>> theirs\n", text)
+
+
 def test_marks_of_a_merge_conflict_hide_no_removal(folder: Path, snapshot: SnapshotAssertion) -> None:
     for path in (folder / "output/east/driver").glob("daemonset-*.yaml"):
-        path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+        path.write_text(in_conflict(path.read_text()))
     deleted("tls")(folder)
 
     answer = compiling(folder)
@@ -342,7 +347,7 @@ def test_marks_of_a_merge_conflict_hide_no_removal(folder: Path, snapshot: Snaps
 def test_marks_of_a_merge_conflict_alone_are_repaired(folder: Path) -> None:
     before = project.tree(folder / "output")
     path = next((folder / "output/east/driver").glob("daemonset-*.yaml"))
-    path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    path.write_text(in_conflict(path.read_text()))
 
     assert compiling(folder).code == 0
 
@@ -444,7 +449,7 @@ def _errors(answer: project.Answer) -> set[str]:
 
 def test_marks_in_a_frozen_daemonset_hide_no_thaw(folder: Path) -> None:
     path = folder / "output/east/driver/daemonset-kae-driver-tls--sick.yaml"
-    path.write_text(f"<<<<<<< ours\n{path.read_text()}=======\n>>>>>>> theirs\n")
+    path.write_text(in_conflict(path.read_text()))
     CASES["frozen label lost"][0](folder)
 
     assert "error[thaws-nodes]" in compiling(folder).err

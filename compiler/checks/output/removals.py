@@ -34,19 +34,22 @@ def unreadable(change: Change) -> Iterator[Removal]:
     """A recorded object is as the compiler wrote it, or at least readable."""
     for path in change.before.unreadable:
         file = f"{change.folder}/{path}"
-        yield Removal(
-            cluster=change.cluster,
-            finding=Diagnostic(
-                code="output-unreadable",
-                span=Span(file=file),
-                message=f"'{file}' is missing or damaged, so nobody can tell what this compile takes away.",
-                hint=f"Restore it from git, such as by `git checkout HEAD -- {file}`, and compile again.",
-            ),
-        )
+        yield Removal(cluster=change.cluster, finding=_damaged(file, "missing or damaged"))
 
 
-def lost(folder: str, cluster: str) -> Removal:
-    """An output that git has is on the disk too."""
+def _damaged(file: str, fault: str) -> Diagnostic:
+    return Diagnostic(
+        code="output-unreadable",
+        span=Span(file=file),
+        message=f"'{file}' is {fault}, so nobody can tell what this compile takes away.",
+        hint=f"Restore it from git, such as by `git checkout HEAD -- {file}`, and compile again.",
+    )
+
+
+def lost(folder: str, cluster: str, *, is_damaged: bool) -> Removal:
+    """An output that git has is on the disk too, with its index."""
+    if is_damaged:
+        return Removal(cluster=cluster, finding=_damaged(f"{folder}/{index_file.NAME}", "damaged"))
     return Removal(
         cluster=cluster,
         finding=Diagnostic(

@@ -16,7 +16,7 @@ def on_disk(wanted: tree.Tree, *, complete: bool = True) -> diff.Observed:
     index = dataclasses.replace(wanted.index(), complete=complete)
     return diff.Observed(
         index=index_file.text(index).encode(),
-        recorded=index,
+        sides=(index,),
         files=wanted.contents(),
         folders=tree.folders_of(path for path, _ in wanted.files),
     )
@@ -27,7 +27,7 @@ def with_file(seen: diff.Observed, path: str, content: bytes | None) -> diff.Obs
     files = {name: value for name, value in seen.files.items() if name != path}
     if content is not None:
         files[path] = content
-    return diff.Observed(index=seen.index, recorded=seen.recorded, files=files, folders=seen.folders)
+    return dataclasses.replace(seen, files=files)
 
 
 def test_nothing_is_to_be_done_where_nothing_differs() -> None:
@@ -87,7 +87,7 @@ def test_a_state_has_the_name_of_what_happened(seen: diff.Observed, kind: str) -
 def test_an_index_in_another_layout_is_an_edited_one() -> None:
     seen = on_disk(NEW)
     assert seen.index is not None
-    crlf = diff.Observed(index=seen.index.replace(b"\n", b"\r\n"), recorded=seen.recorded, files=seen.files)
+    crlf = diff.Observed(index=seen.index.replace(b"\n", b"\r\n"), sides=seen.sides, files=seen.files)
 
     found = diff.compare(NEW, crlf)
 
@@ -97,7 +97,7 @@ def test_an_index_in_another_layout_is_an_edited_one() -> None:
 def test_an_index_of_version_1_is_taken_over_and_replaced() -> None:
     digests = {path: tree.digest(content) for path, content in OLD.contents().items()}
     content = json.dumps({"version": 1, "files": digests}, sort_keys=True, indent=2).encode() + b"\n"
-    seen = dataclasses.replace(on_disk(OLD), index=content, recorded=index_file.parse(content))
+    seen = dataclasses.replace(on_disk(OLD), index=content, sides=index_file.sides(content))
 
     assert (diff.compare(OLD, seen).kind, diff.compare(OLD, seen).foreign, diff.blocked(NEW, seen)) == ("old", (), ())
     assert diff.rewrite(OLD, seen).writes == ()

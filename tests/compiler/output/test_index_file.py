@@ -114,6 +114,70 @@ def test_an_index_that_lost_its_end_is_damaged(index: index_file.Index, data: st
     length = data.draw(st.integers(0, len(text) - 1))
 
     assert index_file.parse(text[:length]) is None
+    assert index_file.sides(text[:length]) == ()
+
+
+def with_workloads(**states: str) -> index_file.Index:
+    """Return an index with drivers of these policies and states."""
+    workloads = (
+        index_file.Workload(file=f"{name}.yaml", component="driver", policy=name, pool=name, state=state)  # type: ignore[arg-type]
+        for name, state in states.items()
+    )
+    return index_file.Index(files=tuple(f"{name}.yaml" for name in states), workloads=tuple(workloads), declared=True)
+
+
+OURS, THEIRS = with_workloads(a="Present", b="Present"), with_workloads(a="Absent", c="Present")
+
+
+def in_conflict(*texts: str) -> bytes:
+    """Return a file in which git found nothing in common."""
+    ours, theirs = texts
+    return f"<<<<<<< HEAD\n{ours}=======\n{theirs}>>>>>>> main\n".encode()
+
+
+def test_an_index_in_conflict_has_two_sides_and_records_what_either_does() -> None:
+    sides = index_file.sides(in_conflict(index_file.text(OURS), index_file.text(THEIRS)))
+    joined = index_file.union(sides)
+
+    assert sides == (OURS, THEIRS)
+    assert joined is not None
+    assert (joined.files, joined.complete) == (("a.yaml", "b.yaml", "c.yaml"), False)
+    assert set(joined.workloads) == {*OURS.workloads, *THEIRS.workloads}
+
+
+def test_one_damaged_side_damages_an_index_in_conflict() -> None:
+    assert index_file.sides(in_conflict(index_file.text(OURS), "{\n")) == ()
+
+
+@hypothesis.given(indexes(), indexes(), st.sampled_from(["", ","]))
+def test_an_index_of_which_a_person_kept_both_sides_is_read_by_line(
+    one: index_file.Index, other: index_file.Index, comma: str
+) -> None:
+    bodies = [text.removeprefix("{\n").removesuffix("\n}\n") for text in map(index_file.text, (one, other))]
+    text = f"{{\n{bodies[0]}{comma}\n{bodies[1]}\n}}\n"
+
+    (found,) = index_file.sides(text.encode())
+
+    assert found.files == tuple(sorted({*one.files, *other.files}))
+    assert set(found.workloads) == {*one.workloads, *other.workloads}
+    assert set(found.frozen or ()) == {*(one.frozen or ()), *(other.frozen or ())}
+    assert found.complete == (one.complete and other.complete)
+    assert (found.has_nodes, found.declared) == (one.has_nodes or other.has_nodes, one.declared or other.declared)
+
+
+@pytest.mark.parametrize(("line", "other"), [('    "a.yaml",', '    "a.yaml"'), ("  ],", "  ]")])
+def test_a_missing_comma_damages_no_index(line: str, other: str) -> None:
+    assert index_file.sides(index_file.text(OURS).replace(line, other).encode()) == (OURS,)
+
+
+@pytest.mark.parametrize(
+    "damage", [('"a.yaml",', "a.yaml,"), ('"a.yaml",', "{"), ('  "files": [\n', ""), ("2,", "3,"), ("true,", "1,")]
+)
+def test_a_line_that_the_compiler_does_not_write_damages_an_index(damage: tuple[str, str]) -> None:
+    text = index_file.text(OURS)
+    assert damage[0] in text
+
+    assert index_file.sides(text.replace(*damage, 1).encode()) == ()
 
 
 def test_an_interim_index_keeps_the_old_and_the_new_state_of_a_workload() -> None:
