@@ -82,6 +82,10 @@ fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2
 walk: $(READY) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.walk --count $(or $(COUNT),500) --seed $(SEED)
 
+.PHONY: merges
+merges: $(READY) ## Join pairs of changes of a fleet by git, and compile what conflicts (COUNT=50 SEED=0)
+	$(BIN)/python -m tests.property.merges --count $(or $(COUNT),50) --seed $(SEED)
+
 .PHONY: crashes
 crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
 	$(BIN)/python -m tests.installer.crashes

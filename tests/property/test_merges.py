@@ -9,7 +9,7 @@ from tests.property.merges import pairs
 JOINED = {
     "rebase, one removes a cluster": 11,
     "merge, indexes in conflict": 20,
-    "rebase, images in conflict": 29,
+    "merge, one removes a cluster": 42,
 }
 """Seeds; `make merges` tries more."""
 

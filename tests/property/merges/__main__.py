@@ -35,6 +35,7 @@ def told(results: Iterable[pairs.Result]) -> str:
         place = f"python -m tests.property.merges --seed {result.seed} --count 1 ({result.way}: {first}; {second})"
         counts["pairs"] += 1
         counts["without a conflict in output/"] += not result.conflicts
+        counts["compiled by git alone"] += result.is_current
         counts["compiled without an edit by hand"] += not result.fault
         counts["asked for a removal"] += bool(result.asked)
         for path in result.conflicts:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from compiler.project import package_data
 from tests import project
 from tests.property.merges import fleet
 
@@ -38,6 +39,8 @@ class Result:
     changes: tuple[str, str]
     conflicts: tuple[str, ...]
     """The paths below output/ that git leaves in conflict."""
+    is_current: bool
+    """True when what git makes of output/ is what the joined documents compile to."""
     asked: tuple[str, ...]
     """The removals that the compile of both changes stops at."""
     fault: str = ""
@@ -59,6 +62,7 @@ def tried(seed: int, folder: Path) -> Result:
     clone.mkdir()
     fleet.write(draw, clone)
     assert project.kae(clone, "compile", "--no-cache").code == 0
+    shutil.copy(package_data.folder("templates") / "init/.gitattributes", clone)
     git(clone, "init", "--quiet", "--initial-branch=base")
     git(clone, "config", "merge.conflictStyle", _STYLES[seed % len(_STYLES)])
     git(clone, "config", "core.hooksPath", os.devnull)
@@ -121,11 +125,14 @@ def _joined(seed: int, way: Way, names: tuple[str, str], clone: Path, fresh: Pat
         if conflicts:
             git(clone, way, "--abort")
         return None
+    is_current = not project.kae(clone, "compile", "--check", "--no-cache").code
     said, asked = compiled(clone)
     fault = "" if said.code == 0 else f"compile ends with {said.code}: {said.err}"
     if not fault:
         fault = _ended(clone, way, bool(conflicts)) or _compared(clone, fresh)
-    return Result(seed=seed, way=way, changes=names, conflicts=conflicts, asked=asked, fault=fault)
+    return Result(
+        seed=seed, way=way, changes=names, conflicts=conflicts, is_current=is_current, asked=asked, fault=fault
+    )
 
 
 def _is_sound(clone: Path, fresh: Path) -> bool:
