@@ -91,6 +91,21 @@ def test_the_output_may_be_in_a_folder_of_another_name(world: World) -> None:
     assert world.subjects()[-1].startswith("Compile ")
 
 
+@pytest.mark.parametrize("settings", ['"output": deploy\n', "{output: deploy}\n"])
+def test_a_folder_that_the_job_does_not_find_in_kae_yaml_is_no_success(world: World, settings: str) -> None:
+    clone = world.clone("a")
+    (clone / "kae.yaml").write_text(settings, encoding="utf-8")
+    world.git(clone, "mv", "output", "deploy")
+    restrict_pods(clone)
+    world.commit(clone, "Rename the folder, restrict pods")
+
+    code, said = compiled(world, clone)
+
+    assert code == 1
+    assert "kae compile has written outside of output/" in said
+    assert world.subjects()[-1] == "Rename the folder, restrict pods"
+
+
 def test_the_commands_that_it_shows_let_the_removal_pass(world: World) -> None:
     clone = world.clone("a")
     remove_policy(world, clone, "Remove the policy")

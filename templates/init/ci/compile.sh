@@ -119,6 +119,11 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
     compile "$base"
     mkdir -p "$output"
     git add --all -- "$output"
+    if ! git diff --quiet || [[ -n $(git ls-files --others --exclude-standard -- '*/index.json') ]]; then
+        echo "kae compile has written outside of $output/, the folder that this script reads from kae.yaml." >&2
+        echo "Write it there as 'output: FOLDER', alone on a line." >&2
+        exit 1
+    fi
     if git diff --cached --quiet; then
         echo "$output/ is up to date."
         exit 0
