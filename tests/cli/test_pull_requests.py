@@ -176,6 +176,36 @@ def test_the_check_names_what_changes_it(world: World, name: str, text: str) -> 
     assert said in done.stdout
 
 
+@pytest.mark.parametrize("settings", ["output: elsewhere\n", '{"output": elsewhere}\n'])
+def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world: World, settings: str) -> None:
+    clone = world.clone("a")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    shutil.copytree(clone / "output", clone / "elsewhere")
+    (clone / "kae.yaml").write_text(settings, encoding="utf-8")
+    assert project.kae(clone, "compile").code == 0
+    (clone / DRIVER).write_text((clone / DRIVER).read_text("utf-8").replace("privileged: true", "privileged: false"))
+    world.commit(clone, "Tidy")
+    assert project.kae(clone, "compile", "--check").code == 0
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 4
+    assert f"+++ {DRIVER} (compiled)" in done.stdout
+
+
+def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
+    clone = world.clone("a")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    world.git(clone, "mv", "output", "elsewhere")
+    (clone / "kae.yaml").write_text("output: elsewhere\n", encoding="utf-8")
+    assert project.kae(clone, "compile").code == 0
+    world.commit(clone, "Rename the folder")
+    merged(world, clone)
+
+    assert world.run(clone, "ci/check.sh", **ACTIONS).returncode == 0
+
+
 def test_a_pull_request_that_changes_nothing_of_the_kind_is_told_nothing(world: World) -> None:
     clone = world.clone("a")
     base = world.git(clone, "rev-parse", "HEAD")

@@ -43,8 +43,23 @@ tell_changes() {
 
 [[ -z $base ]] || tell_changes
 
+# The folder of outputs that engines apply, as the base names it, where the pull request changes kae.yaml and keeps it.
+applied() {
+    if [[ -n $base ]] && ! git diff --quiet "$base" HEAD -- kae.yaml 2>/dev/null; then
+        local folder
+        folder=$(git show "$base:kae.yaml" 2>/dev/null \
+            | sed -n "s/^output:[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*/\1/p" || true)
+        git ls-tree -d --name-only HEAD -- "${folder:-output}"
+    fi
+}
+
 code=0
 kae compile --check --format "$format" || code=$?
+folder=$(applied)
+if ((code == 0)) && [[ -n $folder ]]; then
+    # With another folder in kae.yaml, the check above has not looked at this one.
+    kae compile --check --format "$format" --output-dir "$folder" || code=$?
+fi
 if ((code == 4)); then
     if [[ $format == github ]]; then
         echo "::error title=output::output/ is not what policies/ and inventory/ compile to."
