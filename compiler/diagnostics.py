@@ -201,6 +201,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "removes-device-plugins": _removal("A compile takes a device plugin from nodes only if a person accepts it."),
         "moves-namespace": _removal("The objects of a cluster stay in their namespace."),
         "removes-guard": _removal("The evictions of drivers stay confined to their node."),
+        "moves-with-cleanup": _error("A cluster stays in its namespace while its policies have enabledCleanup."),
         "thaws-nodes": _removal("A node leaves a frozen group only when a person edits the group's entry."),
         "drops-protection": _removal("An object that a GitOps engine must not delete stays marked so."),
         "inventory-empty": _removal("An inventory is a file with nodes, at least where output/ was compiled for some."),

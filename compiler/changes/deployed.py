@@ -67,6 +67,12 @@ class Deployed:
         return every if absent else tuple(item for item in every if item.workload.state != "Absent")
 
     @functools.cached_property
+    def cleaning(self) -> frozenset[str]:
+        """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""
+        drivers = (item for item in self.index.workloads if item.component == "driver" and item.file in self.objects)
+        return frozenset(item.policy for item in drivers if _daemon_set(item, self.objects[item.file]).cleans_up)
+
+    @functools.cached_property
     def _daemon_sets(self) -> dict[tuple[str, str], tuple[DaemonSet, ...]]:
         found: dict[tuple[str, str], tuple[DaemonSet, ...]] = {}
         for item in self.index.workloads:

@@ -203,6 +203,50 @@ def test_a_renamed_policy_hands_its_nodes_on(folder: Path, snapshot: SnapshotAss
     assert answer.err == snapshot
 
 
+CLEANING = "version: 2.2.0\n    enabledCleanup: true"
+
+
+def cleaning(folder: Path, *, state: str = "Present") -> str:
+    """Compile a policy without groups whose installers clean up; return its text."""
+    text = removals.REST.replace("enabled: false", f"{CLEANING}\n    state: {state}")
+    edited("rest", text)(folder)
+    assert compiling(folder).code == 0
+    return text
+
+
+def test_a_driver_that_its_installers_remove_is_not_left_behind(folder: Path) -> None:
+    cleaning(folder)
+    deleted("rest")(folder)
+
+    asked = compiling(folder)
+    answer = compiling(folder, "removes-drivers", "removes-device-plugins")
+
+    assert "its installers remove the driver from the hosts" in asked.err
+    assert (answer.code, "driver-left-behind" in answer.err) == (0, False)
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_a_cleanup_refuses_another_namespace_whatever_is_accepted(state: str, folder: Path) -> None:
+    text = cleaning(folder, state=state)
+    edited("east", DEFAULT_NAMESPACE)(folder)
+
+    refused = compiling(folder, "moves-namespace", "moves-with-cleanup")
+    edited("rest", text.replace("Cleanup: true", "Cleanup: false"))(folder)
+    too_soon = compiling(folder, "moves-namespace")
+
+    assert refused.code == 2
+    assert (too_soon.code, "error[moves-with-cleanup]" in too_soon.err) == (1, True)
+
+
+def test_without_a_cleanup_for_a_while_a_namespace_can_change(folder: Path) -> None:
+    text = cleaning(folder)
+    edited("rest", text.replace("Cleanup: true", "Cleanup: false"))(folder)
+    assert compiling(folder).code == 0
+    edited("east", DEFAULT_NAMESPACE)(folder)
+
+    assert compiling(folder, "moves-namespace").code == 0
+
+
 def test_a_driver_that_becomes_absent_is_a_warning(folder: Path, snapshot: SnapshotAssertion) -> None:
     edited("tls", removals.TLS.replace("version: 2.2.0", "version: 2.2.0\n    state: Absent"))(folder)
     assert "error[thaws-nodes]: 2 nodes" in compiling(folder).err  # The frozen entry has no state of its own.

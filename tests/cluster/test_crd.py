@@ -40,7 +40,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),
     ),
     "It is about what an earlier compile wrote, which the API server does not know.": (
-        *("moves-namespace/east.yaml", "thaws-nodes/tls.yaml"),
+        *("moves-namespace/east.yaml", "moves-with-cleanup/east.yaml", "thaws-nodes/tls.yaml"),
     ),
     "A contradiction between terms needs a proof, not a comparison of fields.": ("selector-never-matches/tls.yaml",),
     "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (

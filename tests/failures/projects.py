@@ -136,6 +136,12 @@ def _moves_namespace(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER})
 
 
+def _moves_with_cleanup(folder: Path) -> None:
+    policy = POLICY.replace("2.2.0\n", "2.2.0\n    enabledCleanup: true\n")
+    _east(folder, policy, CLUSTER.replace("spec:", "spec:\n  namespace: kae-prod"))
+    project.write(folder, {"policies/east.yaml": CLUSTER})
+
+
 def _thaws_nodes(folder: Path) -> None:
     frozen = "rollout: {frozen: [{name: sick, inventorySelector: {matchLabels: {rack: r3}}, version: 2.1.0}]}"
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {frozen}\n"))
@@ -234,6 +240,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "removes-drivers": _removes,
         "removes-device-plugins": _removes,
         "moves-namespace": _moves_namespace,
+        "moves-with-cleanup": _moves_with_cleanup,
         "thaws-nodes": _thaws_nodes,
         "drops-protection": _drops_protection,
         "removes-guard": _removes_guard,

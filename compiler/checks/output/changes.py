@@ -23,9 +23,7 @@ def changes(change: Change, found: Sequence[losses.Loss]) -> Iterator[Diagnostic
     yield from disabled_kinds(change)
     yield from removed_nfd(change)
     told = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
-    for policy in change.before.policies("driver"):
-        if any(item.cleans_up for item in change.before.daemon_sets("driver", policy)):
-            told.add(policy)  # Its installers leave no driver behind.
+    told |= change.before.cleaning  # Their installers leave no driver behind.
     before = (item for item in change.before.index.workloads if item.policy not in told)
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
@@ -126,7 +124,7 @@ def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnos
 
 def _handover(change: Change, policy: str) -> Iterator[str]:
     yield "The DaemonSets of the old policy are deleted, those of the new one start on the same nodes."
-    if any(item.cleans_up for item in change.before.daemon_sets("driver", policy)):
+    if policy in change.before.cleaning:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 

@@ -14,6 +14,7 @@ from compiler.output import index_file
 from compiler.planning import supported
 
 _CODES = {"driver": "removes-drivers", "device-plugin": "removes-device-plugins"}
+_CLEANUP = "It has driver.enabledCleanup: its installers remove the driver from the hosts as they end."
 
 
 def removals(change: Change, found: Sequence[losses.Loss]) -> Iterator[Removal]:
@@ -101,19 +102,34 @@ def empty_file(finding: Diagnostic, cluster: str) -> Removal:
 
 
 def moved_namespace(change: Change) -> Iterator[Removal]:
-    """The objects of a cluster stay in their namespace."""
+    """The objects of a cluster stay in their namespace; nobody can accept that a cleanup removes a driver in use."""
     namespace = change.planned.cluster.spec.namespace
     others = sorted(change.before.namespaces() - {namespace})
-    if others:
+    if not others:
+        return
+    span = change.cluster_span("spec", "namespace")
+    hint = f"Set spec.namespace: {others[0]} in its KAECluster."
+    moved = f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} to {namespace}"
+    yield Removal(
+        cluster=change.cluster,
+        finding=Diagnostic(
+            code="moves-namespace",
+            span=span,
+            message=f"{moved}.",
+            notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
+            hint=hint,
+        ),
+    )
+    cleaning = sorted(change.before.cleaning)
+    if cleaning:
         yield Removal(
             cluster=change.cluster,
             finding=Diagnostic(
-                code="moves-namespace",
-                span=change.cluster_span("spec", "namespace"),
-                message=f"The objects of cluster '{change.cluster}' move from namespace {wording.listed(others)} "
-                f"to {namespace}.",
-                notes=("A GitOps engine deletes them in the one and creates them in the other, in any order.",),
-                hint=f"Set spec.namespace: {others[0]} in its KAECluster.",
+                code="moves-with-cleanup",
+                span=span,
+                message=f"{moved} while driver.enabledCleanup is set by {wording.listed(cleaning)}.",
+                notes=("The installers that end would remove the driver under those that start on the same hosts.",),
+                hint=f"{hint} To move it, set enabledCleanup: false first, and wait until the cluster has it.",
             ),
         )
 
@@ -212,10 +228,14 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
             code=code,
             span=change.policy_span(loss.policy, loss.component),
             message=message,
-            notes=(note,),
+            notes=(note, *((_CLEANUP,) if _is_cleaned(change, loss) else ())),
             hint="Undo the change that takes it away.",
         ),
     )
+
+
+def _is_cleaned(change: Change, loss: losses.Loss) -> bool:
+    return loss.component == "driver" and loss.last and loss.policy in change.before.cleaning
 
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:
