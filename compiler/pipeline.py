@@ -63,6 +63,7 @@ def read(
         *(finding for item in judged for finding in item.findings),
         *(finding for policy in policies for finding in policy_checks.findings(policy)),
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster, settings.applied)),
+        *(finding for cluster in clusters for finding in cluster_checks.ignored_labels(policies, cluster)),
         *fleet_checks.findings(fleet, clusters, inventories),
     )
     if not diagnostics.has_errors(settings.with_severities(findings)):

@@ -1,16 +1,19 @@
 """Rules for one KAECluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
-from compiler import names, repeats
+from compiler import names, repeats, wording
 from compiler.checks import images as image_checks
 from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
-from compiler.planning import images, supported
+from compiler.inventory import reduction
+from compiler.planning import deciding_labels, images, supported
 
+_MOST = 5
+"""Labels, and places of selectors, that a finding lists."""
 _FLUX_SCHEMES = ("http://", "https://", "ssh://")
 """The schemes of a GitRepository's URL: https://fluxcd.io/flux/components/source/gitrepositories/#url"""
 
@@ -165,6 +168,36 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
             )
     if images.tag(spec.image) == "latest":
         yield image_checks.mutable_tag(source, ("spec", "watcher", "image"), spec.image, "the watcher's image")
+
+
+def ignored_labels(policies: Iterable[definitions.Policy], cluster: definitions.Cluster) -> Iterator[Diagnostic]:
+    """The watcher ignores no label that decides over nodes."""
+    ignored = cluster.spec.watcher.ignoreLabels
+    if not ignored or cluster.source is None:
+        return
+    deciding = tuple(deciding_labels.of_cluster(policies, cluster.name))
+    for index, pattern in enumerate(ignored):
+        lost = [label for label in deciding if reduction.is_ignored(label.key, pattern)]
+        if lost:
+            keys = sorted({label.key for label in lost})
+            places = [f"A selector uses '{label.key}' at {label.span}." for label in lost if label.span]
+            yield Diagnostic(
+                code="ignored-label",
+                span=cluster.source.span("spec", "watcher", "ignoreLabels", index),
+                message=f"'{pattern}' keeps {wording.counted(len(keys), 'label')} that "
+                f"{'decides' if len(keys) == 1 else 'decide'} over nodes out of the inventory of cluster "
+                f"'{cluster.name}': {wording.listed(keys, most=_MOST)}.",
+                notes=(
+                    *places[:_MOST],
+                    *((f"{len(places) - _MOST} more uses are like these.",) if len(places) > _MOST else ()),
+                    *(
+                        ("Every policy decides by labels of devices and by opt-outs.",)
+                        if len(places) < len(lost)
+                        else ()
+                    ),
+                ),
+                hint="Remove it, or ignore only labels that no selector uses.",
+            )
 
 
 def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compiler import cli, diagnostics, errors, schema, wording
+from compiler.checks import cluster as cluster_checks
 from compiler.checks import inventory
 from compiler.cli import findings, live, piped
 from compiler.fleet import parse
@@ -22,7 +23,11 @@ _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 def run(arguments: argparse.Namespace) -> int:
     """Print or write the inventory of the nodes in the cluster, or in the list on standard input."""
     _require_file_of_cluster(arguments)
-    found = _live(arguments) if _is_live(arguments) else _piped(arguments)
+    spec, faults = _settings(arguments)
+    if faults:
+        findings.report(arguments, faults)
+        return cli.WRONG
+    found = _live(arguments, spec) if _is_live(arguments) else _piped(arguments, spec)
     if found is None:
         return cli.WRONG
     text = canonical_form.text(found)
@@ -54,15 +59,14 @@ def _is_live(arguments: argparse.Namespace) -> bool:
     return arguments.kubeconfig is not None or arguments.context is not None or bool(sys.stdin and sys.stdin.isatty())
 
 
-def _live(arguments: argparse.Namespace) -> snapshot.Inventory:
+def _live(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
-    cluster = live.cluster(arguments)
-    reducer = reduction.Reducer(_spec(arguments).watcher.ignoreLabels)
-    nodes = sorted(cluster.snapshot(reducer.node), key=lambda node: node.name)
+    reducer = reduction.Reducer(spec.watcher.ignoreLabels)
+    nodes = sorted(live.cluster(arguments).snapshot(reducer.node), key=lambda node: node.name)
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 
 
-def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
+def _piped(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snapshot.Inventory | None:
     """Return the inventory of the list on standard input; None where that is wrong, after printing the findings."""
     name = arguments.cluster
     found, unreadable = decode.decode(*piped.content(_HINT))
@@ -79,7 +83,7 @@ def _piped(arguments: argparse.Namespace) -> snapshot.Inventory | None:
     if diagnostics.has_errors(shown) or not nodes:
         return None
     # A list of nodes belongs to the cluster that its file is named after; this one has the name from the call.
-    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), _spec(arguments))
+    read = parse.inventory_of(dataclasses.replace(nodes[0], file=f"{name}.json"), spec)
     if read.cluster != name:
         raise errors.RefusedError(f"standard input holds the inventory of cluster '{read.cluster}', not of '{name}'.")
     return read
@@ -96,9 +100,10 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
             raise errors.RefusedError(f"standard input holds a list of {wording.cut(held)}s, not of Nodes.", hint=_HINT)
 
 
-def _spec(arguments: argparse.Namespace) -> cluster.KAEClusterSpec:
-    """Return the settings of the cluster, which name the labels to leave out; the defaults if it is not declared."""
+def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, diagnostics.Findings]:
+    """Return the settings of the cluster, defaults if it is not declared, and the labels that they must not ignore."""
     name, settings = arguments.cluster, project_file.of(arguments)
     files, _ = document_files.find([settings.policies])
     declared, _ = load.fleet_of(files, settings=settings)
-    return next((item.spec for item in declared.clusters if item.name == name), parse.default_cluster(name).spec)
+    own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
+    return own.spec, tuple(cluster_checks.ignored_labels(declared.policies, own))

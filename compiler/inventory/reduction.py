@@ -41,6 +41,11 @@ def is_opt_out(key: str) -> bool:
     return key in (devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN)
 
 
+def is_ignored(key: str, pattern: str) -> bool:
+    """Return whether a key or glob of ignored labels leaves a label out; the name of the host is never left out."""
+    return key != snapshot.HOSTNAME and fnmatch.fnmatchcase(key, pattern)
+
+
 def of_kubernetes(
     cluster: snapshot.ClusterName, file: str, items: Sequence[Mapping[str, Any]], ignored: Iterable[str] = ()
 ) -> snapshot.Inventory:
@@ -89,7 +94,7 @@ class Reducer:
         if key == snapshot.HOSTNAME:
             return "hostname"
         # NodeFeatureRules of the compiler set the labels of pools: they follow from the policies.
-        if key.startswith(devices.POOL_PREFIX) or any(fnmatch.fnmatchcase(key, pattern) for pattern in self._ignored):
+        if key.startswith(devices.POOL_PREFIX) or any(is_ignored(key, pattern) for pattern in self._ignored):
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 

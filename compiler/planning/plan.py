@@ -11,7 +11,7 @@ from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
-from compiler.planning import pools
+from compiler.planning import deciding_labels, pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def of_cluster(
     cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory
 ) -> Plan:
     """Return the plan of a cluster for its policies and the nodes of its inventory."""
-    shares = assignment.shares(policies, inventory.nodes, relevant_labels())
+    shares = assignment.shares(policies, inventory.nodes, deciding_labels.of_every_policy())
     made: list[Decision] = [_unassigned(alike) for alike in shares.unassigned]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):
@@ -80,14 +80,6 @@ def of_cluster(
         divisions=tuple(divisions),
         decisions=tuple(sorted(made, key=lambda decision: decision.node.name)),
     )
-
-
-def relevant_labels() -> tuple[str, ...]:
-    """Return the labels that decide over a node beside those that policies select by."""
-    labels = {devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}
-    for kind in devices.KINDS:
-        labels.update((kind.present, kind.pf_count, kind.vf_count))
-    return tuple(sorted(labels))
 
 
 def _by_group(division: pools.Division, nodes: assignment.Alike) -> Iterator[assignment.Alike]:

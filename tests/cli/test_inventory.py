@@ -67,6 +67,26 @@ def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch
     assert '"pool"' not in answer.out
 
 
+@pytest.mark.parametrize("live", [False, True])
+def test_no_inventory_is_taken_without_a_label_that_decides(
+    live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ignoring = fleet.CLUSTER.replace("west", "east") + "  watcher:\n    ignoreLabels: [po*]\n"
+    selecting = fleet.REST.replace("default: true", "nodeSelector: {matchLabels: {pool: db}}")
+    project.write(tmp_path, {"policies/east.yaml": ignoring, "policies/rest.yaml": selecting})
+    piped(monkeypatch, fleet.listed())
+
+    with apiserver.serving(tmp_path) as server:
+        server.put(*fleet.NODES)
+        answer = project.kae(
+            tmp_path, "inventory", "--cluster", "east", *(("--kubeconfig", "kubeconfig") if live else ())
+        )
+
+    assert (answer.code, answer.out) == (1, "")
+    assert "policies/east.yaml:8:20: error[ignored-label]: 'po*' keeps 1 label" in answer.err
+    assert "note: A selector uses 'pool' at policies/rest.yaml:6:32." in answer.err
+
+
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [

@@ -1,0 +1,52 @@
+"""The labels that decide over nodes.
+
+An inventory without one of them makes another plan, and other groups of nodes in output/, than the cluster has. So a
+setting that leaves labels out of inventories, or lets few in, is judged by this list.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from compiler import devices, diagnostics, names
+from compiler.fleet import assignment, definitions
+from compiler.formats import documents
+from compiler.model import base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """A label that decides over nodes."""
+
+    key: str
+    span: diagnostics.Span | None = None
+    """The position of the key in a selector; None where every policy decides by the label."""
+
+
+def of_every_policy() -> tuple[str, ...]:
+    """Return the labels that decide over a node under any policy: its devices and its opt-outs."""
+    labels = {devices.PRESENT, devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}
+    for kind in devices.KINDS:
+        labels.update((kind.present, kind.pf_count, kind.vf_count))
+    return tuple(sorted(labels))
+
+
+def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator[Deciding]:
+    """Yield every label that decides over the nodes of a cluster, each place of a selector by itself.
+
+    Kernels, operating systems and architectures are no labels here: the inventory has them from the kubelet. Neither is
+    the name of the host, which no setting leaves out.
+    """
+    for policy in assignment.in_cluster(policies, cluster):
+        if policy.spec.nodeSelector is not None:
+            yield from _of_selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector)
+        for path, group in policy.groups:
+            if group.inventorySelector is not None and names.globs_match(group.clusters, cluster):
+                yield from _of_selector(policy, (*path, "inventorySelector"), group.inventorySelector)
+    yield from (Deciding(key=key) for key in of_every_policy())
+
+
+def _of_selector(policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector) -> Iterator[Deciding]:
+    for key in selector.matchLabels:
+        yield Deciding(key=key, span=policy.source.key_span(*path, "matchLabels", key))
+    for index, expression in enumerate(selector.matchExpressions):
+        yield Deciding(key=expression.key, span=policy.source.span(*path, "matchExpressions", index, "key"))
