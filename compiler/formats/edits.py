@@ -14,9 +14,7 @@ from typing import Any
 import yaml
 
 from compiler import errors, wording
-from compiler.formats import canonical, decode, documents, json_positions, yaml_text
-
-_LOADER = yaml.CSafeLoader  # libyaml, as in yaml_reader: its marks count characters, and CR LF as two.
+from compiler.formats import canonical, decode, documents, json_positions, libyaml, yaml_text
 
 _BREAK = re.compile(r"\r\n|\n|\r")
 _ANCHORED = re.compile(r"&[\w-]+[ \t]+(?=[^\s#])")
@@ -118,7 +116,7 @@ class _Yaml:
         self.document = source.documents[index]
         self.where = where
         try:
-            nodes = [node for node in yaml.compose_all(source.text, Loader=_LOADER) if not _is_empty(node)]
+            nodes = [node for node in yaml.compose_all(source.text, Loader=libyaml.loader()) if not _is_empty(node)]
         except yaml.YAMLError as error:
             # PyYAML's composer refuses a second anchor of the same name, which YAML allows.
             message = f"{where} cannot be changed: an anchor of the file is defined twice."

@@ -9,9 +9,7 @@ from typing import Any, Final
 import yaml
 
 from compiler import diagnostics, wording
-from compiler.formats import canonical, documents, lines, scalars, yaml_positions
-
-_EVENTS = yaml.CSafeLoader  # This fails where PyYAML is built without libyaml, as its pure Python parser differs.
+from compiler.formats import canonical, documents, libyaml, lines, scalars, yaml_positions
 
 DEPTH = 64
 """The largest depth of a document, as in the rule of nesting-too-deep."""
@@ -100,7 +98,7 @@ class Reader:
             yaml.DocumentEndEvent: lambda _: self._document_end(),
             yaml.StreamStartEvent: lambda _: None,
         }
-        parser = _EVENTS(self.lines.text)
+        parser = libyaml.loader()(self.lines.text)
         try:
             while (event := parser.get_event()) and type(event) is not yaml.StreamEndEvent:
                 take[type(event)](event)

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from compiler import diagnostics
-from compiler.formats import lines, yaml_reader
+from compiler.formats import libyaml, lines, yaml_reader
 
 _QUOTE = "Put the value in quotes."
 _SPACES = "Indent with spaces."
@@ -117,7 +117,7 @@ def _open_quotes(text: str, error: yaml.Mark) -> int | None:
     """
     opens = None
     with contextlib.suppress(yaml.YAMLError):
-        for token in yaml.scan(text, Loader=yaml.CSafeLoader):
+        for token in yaml.scan(text, Loader=libyaml.loader()):
             if token.start_mark.index >= error.index:
                 break
             is_open = isinstance(token, yaml.ScalarToken) and token.style in ("'", '"')
