@@ -1,0 +1,157 @@
+"""A hostile tree: a project and what lies beside it, the commands that meet it, and what they must not do."""
+
+import contextlib
+import io
+import json
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+
+from tests import builders, project
+from tests.failures import projects
+from tests.property.hostile import acts
+
+SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command prints
+SECONDS = 20
+"""The time that a command may take; the fleet compiles in a tenth of a second."""
+
+COMMANDS = (("compile", "--check"), ("plan",), ("compile",), ("compile", "--check", "--strict"))
+_FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
+
+
+class _SlowError(Exception):
+    """A command has not ended in its time."""
+
+
+@dataclass(kw_only=True)
+class Result:
+    """The commands' ends in a tree, and what they did that they must not."""
+
+    seed: int
+    acts: tuple[str, ...] = ()
+    ends: Counter[tuple[str, int]] = field(default_factory=Counter)
+    """By command and exit code."""
+    wrongs: list[str] = field(default_factory=list)
+
+
+def visited(seed: int) -> Result:
+    """Make the tree of a seed in a temporary folder, in memory if there is one, and run the commands in it."""
+    memory = Path("/dev/shm")  # noqa: S108 - in it, each tree has a folder of its own
+    top = Path(tempfile.mkdtemp(dir=memory if memory.is_dir() else None))
+    try:
+        return visit(seed, top)
+    finally:
+        # A tree may be deeper than Python removes.
+        subprocess.run(("chmod", "-R", "u+rwX", top), check=False, capture_output=True)
+        subprocess.run(("rm", "-rf", top), check=True)
+
+
+def visit(seed: int, top: Path) -> Result:
+    """Make the tree of a seed in an empty folder, and run the commands in it."""
+    draw = random.Random(seed)  # noqa: S311 - trees are drawn again from their seed
+    prepared(top)
+    names = [draw.choice(sorted(acts.ACTS)) for _ in range(draw.choice((1, 1, 2, 3, 5)))]
+    for name in names:
+        with contextlib.suppress(OSError, IndexError, ValueError, shutil.Error):  # An earlier act is in its way.
+            acts.ACTS[name](draw, top / "project")
+    result = Result(seed=seed, acts=tuple(names))
+    for command in COMMANDS:
+        _run(command, draw.choice(_FORMATS) if command[0] == "compile" else (), top, result)
+    return result
+
+
+def prepared(top: Path) -> None:
+    """Write a small project with its output, and secrets beside it."""
+    texts = {f"outside/{name}": f"token: {SECRET}: {{\n" for name in acts.OUTSIDE if name != "folder"}
+    project.write(top, {**texts, **_compiled(), "project/.git/config": f"token: {SECRET}\n"})
+
+
+@functools.cache
+def _compiled() -> dict[str, str]:
+    """Return the files of the project before anything hostile happens to them."""
+    nodes = json.dumps({"apiVersion": "v1", "kind": "List", "items": [builders.kubernetes_node("kp-1")]})
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("east", "west"):
+            cluster = projects.CLUSTER.replace("east", name)
+            project.write(Path(folder), {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
+        project.write(Path(folder), {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
+        assert project.kae(Path(folder), "compile", "--no-cache").code == 0
+        return {f"project/{name}": text.decode() for name, text in project.tree(Path(folder)).items()}
+
+
+@contextlib.contextmanager
+def _quick_templates() -> Iterator[None]:
+    """Have a template compiled once for all trees, which is half of their time."""
+    known = functools.cache(jinja2.Environment.compile)
+    with mock.patch.object(jinja2.Environment, "compile", lambda _, *given: known(_ENVIRONMENT, *given)):
+        yield
+
+
+def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: Result) -> None:
+    before = surroundings(top, writes=command == ("compile",))
+    answer, fault = _answer(top / "project", (*command, *form))
+    said = answer.out + answer.err
+    result.ends[" ".join(command), answer.code] += 1
+    faults = [fault] if fault else list(_faults(answer, said))
+    if surroundings(top, writes=command == ("compile",)) != before:
+        faults.append("it wrote beside output/ and the cache")
+    place = f"seed {result.seed} ({', '.join(result.acts)}): kae {' '.join((*command, *form))}"
+    result.wrongs += [f"{place}: {fault}" for fault in faults]
+
+
+def _answer(folder: Path, command: tuple[str, ...]) -> tuple[project.Answer, str]:
+    """Return the answer of a command, and how it failed to end; a command that hangs is interrupted."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise _SlowError
+
+    out = io.StringIO()
+    earlier = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(SECONDS)
+    try:
+        return project.kae(folder, *command), ""
+    except _SlowError:
+        return project.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
+    except Exception:
+        traceback.print_exc(limit=-4, file=out)
+        return project.Answer(-1, "", ""), out.getvalue()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, earlier)
+
+
+def _faults(answer: project.Answer, said: str) -> Iterator[str]:
+    """Yield what is wrong with an answer, whatever the tree."""
+    if answer.code not in range(5):
+        yield f"it ends with {answer.code}"
+    if answer.code and not said.strip():
+        yield "it ends without a sentence"
+    if SECRET in said:
+        yield "it prints a secret"
+    if "standard output cannot be written" in said:
+        yield "it takes an error of a file for one of its output"
+    if strange := [line for line in said.split("\n") if not line.isprintable()]:
+        yield f"it prints what no terminal should get: {strange[0]!r}"
+
+
+def surroundings(top: Path, *, writes: bool) -> str:
+    """Return all that a command must not change, by place, size and change time.
+
+    A compile may write anywhere in the project but beside people's files, as kae.yaml names the folder of its output.
+    """
+    folder = top / "project"
+    places = [top / "outside", *(folder / name for name in (".git", "policies", "inventory", "kae.yaml") if writes)]
+    places += [] if writes else [folder]
+    cache = ("-path", f"{folder}/.kae_cache", "-prune", "-o")
+    # Python walks no tree that is as deep as these. A command makes the cache's folder in the project.
+    shown = (*cache, "-path", str(folder), "-printf", "%p %y\\n", "-o", "-printf", "%p %y %m %s %C@ %l\\n")
+    found = subprocess.run(("find", *places, *shown), capture_output=True, check=False)
+    return found.stdout.decode("utf-8", "replace")
