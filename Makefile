@@ -78,6 +78,10 @@ watcher-faults: $(READY) ## Inflict seeded faults on the watcher (COUNT=500 SEED
 fleets: $(READY) ## Compare the plans of random fleets with slow judges (COUNT=2000 SEED=0)
 	$(BIN)/python -m tests.property.fleets --count $(or $(COUNT),2000) --seed $(SEED)
 
+.PHONY: hostile
+hostile: $(READY) ## Compile hostile projects, and look for what is read or written outside of them (COUNT=1000 SEED=0)
+	$(BIN)/python -m tests.property.hostile --count $(or $(COUNT),1000) --seed $(SEED)
+
 .PHONY: walk
 walk: $(READY) ## Edit the example fleet at random, and judge what each compile takes away (COUNT=500 SEED=0)
 	$(BIN)/python -m tests.property.walk --count $(or $(COUNT),500) --seed $(SEED)

@@ -154,6 +154,6 @@ def _brought(
 def _write(file: document_files.Input, text: str) -> None:
     """Replace the text of the file."""
     try:
-        atomic.write(file.path.resolve(strict=True), text)
+        atomic.write(file.path, text)
     except OSError as error:
         raise errors.WorldError(f"'{file.name}' cannot be written: {error.strerror}.") from error

@@ -14,7 +14,7 @@ from compiler.fleet import parse
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster
-from compiler.project import atomic, document_files, load, package_data, project_file
+from compiler.project import atomic, document_files, links, load, package_data, project_file
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
@@ -45,7 +45,7 @@ def _require_file_of_cluster(arguments: argparse.Namespace) -> None:
         return
     target, name = Path(arguments.target), arguments.cluster
     folders = project_file.of(arguments).inventories
-    is_read = any(target.resolve().is_relative_to(Path(folder).resolve()) for folder in folders)
+    is_read = any(links.real(target).is_relative_to(links.real(folder)) for folder in folders)
     if is_read and target.stem != name:
         shown = wording.file_name(arguments.target)
         cli.parser().error(

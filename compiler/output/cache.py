@@ -189,13 +189,16 @@ def _is_settled(stamp: Stamp, now: int) -> bool:
 
 def _files_below(folder: Path) -> Iterator[str]:
     """Yield the paths of all files below a folder. Raises OSError for anything that is neither file nor folder."""
-    for entry in _entries(folder):
-        if entry.is_dir(follow_symlinks=False):
-            yield from (f"{entry.name}/{name}" for name in _files_below(Path(entry.path)))
-        elif entry.is_file(follow_symlinks=False):
-            yield entry.name
-        else:
-            raise OSError(f"neither a file nor a folder: {entry.path}")
+    pending = [("", folder)]
+    while pending:
+        prefix, inner = pending.pop()
+        for entry in _entries(inner):
+            if entry.is_dir(follow_symlinks=False):
+                pending.append((f"{prefix}{entry.name}/", Path(entry.path)))
+            elif entry.is_file(follow_symlinks=False):
+                yield prefix + entry.name
+            else:
+                raise OSError(f"neither a file nor a folder: {entry.path}")
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -107,7 +107,14 @@ def _is_place(entry: os.DirEntry[str], path: str, clusters: Collection[str]) -> 
 
 def _count(entry: os.DirEntry[str]) -> int:
     """Return the number of files below an entry, itself included."""
-    return sum(map(_count, scan.entries(Path(entry.path)))) if entry.is_dir(follow_symlinks=False) else 1
+    pending, count = [entry], 0
+    while pending:
+        inner = pending.pop()
+        if inner.is_dir(follow_symlinks=False):
+            pending += scan.entries(Path(inner.path))
+        else:
+            count += 1
+    return count
 
 
 def _is_harmless(entry: os.DirEntry[str]) -> bool:

@@ -157,7 +157,13 @@ def _holds_files(folder: Path) -> bool:
 
 def is_filled(entry: os.DirEntry[str]) -> bool:
     """Return whether an entry is a file, or a folder that holds one."""
-    return not entry.is_dir(follow_symlinks=False) or _holds_files(Path(entry.path))
+    pending = [entry]  # Folders may be deeper than Python recurses.
+    while pending:
+        inner = pending.pop()
+        if not inner.is_dir(follow_symlinks=False):
+            return True
+        pending += entries(Path(inner.path))
+    return False
 
 
 def entries(folder: Path) -> list[os.DirEntry[str]]:

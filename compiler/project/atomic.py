@@ -16,7 +16,7 @@ def write(path: Path, texts: Iterable[str]) -> None:
 
     The text comes whole or in pieces.
     """
-    target = path.resolve()
+    target = links.real(path)
     # A hidden file is not read as a document.
     handle, temporary = tempfile.mkstemp(prefix=".kae-", dir=target.parent)
     try:

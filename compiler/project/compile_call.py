@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compiler import diagnostic_formats, diagnostics, errors, names
 from compiler.output import cache, index_file, tree
-from compiler.project import document_files, package_data, project_file
+from compiler.project import document_files, links, package_data, project_file
 from compiler.settings import Settings
 
 if TYPE_CHECKING:
@@ -139,8 +139,8 @@ def recorded(record: cache.Record) -> diagnostics.Findings:
 def _output(settings: Settings) -> Path:
     """Return the folder to write to. Raises WorldError for one that holds documents, or is in their folders."""
     folder = project_file.output(settings)
-    inputs = [Path(name).resolve() for name in (settings.policies, *settings.inventories)]
-    target = folder.resolve()
+    inputs = [links.real(name) for name in (settings.policies, *settings.inventories)]
+    target = links.real(folder)
     if not settings.output or any(target.is_relative_to(path) or path.is_relative_to(target) for path in inputs):
         raise errors.WorldError(
             f"output cannot be written to '{settings.output}'.",

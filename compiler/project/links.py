@@ -10,24 +10,32 @@ from pathlib import Path
 from compiler import errors, wording
 
 _HERE = Path()
-_GIT = ".git"
+GIT = ".git"
 """The folder of git in a project is no part of it: CI jobs keep the token of their checkout there."""
+
+
+def real(path: str | Path) -> Path:
+    """Return a path without links; one in a loop stays, where Path.resolve() would raise RuntimeError."""
+    return Path(os.path.realpath(path))
 
 
 def folders(written: Iterable[str | Path], root: Path = _HERE) -> tuple[Path, ...]:
     """Return the real folders that hold all documents: the root, and each written folder that is not below it."""
-    return (root.resolve(), *((root / folder).resolve() for folder in written if not _is_below(folder, root)))
+    return (real(root), *(real(root / folder) for folder in written if not _is_below(folder, root)))
 
 
 def is_inside(path: Path, allowed: Iterable[Path]) -> bool:
     """Return whether a path leads to a place in one of the `allowed` real folders."""
-    real = Path(os.path.realpath(path))
-    return any(real.is_relative_to(top) and _GIT not in real.relative_to(top).parts for top in allowed)
+    try:
+        place = real(path)
+    except OSError:  # A link of /proc that cannot be read, as that of a process which has ended.
+        return False
+    return any(place.is_relative_to(top) and GIT not in place.relative_to(top).parts for top in allowed)
 
 
 def leads_out(path: str | Path, root: Path = _HERE) -> bool:
     """Return whether a path is written as one below the root, and leads out of it."""
-    return _is_below(path, root) and not is_inside(root / path, (root.resolve(),))
+    return _is_below(path, root) and not is_inside(root / path, (real(root),))
 
 
 def require_inside(path: str | Path, root: Path = _HERE, *, hint: str) -> None:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from compiler import diagnostics, errors, names, wording
+from compiler.output import cache
 from compiler.project import document_files, links
 from compiler.settings import Limits, Settings
 
@@ -144,6 +145,7 @@ def _contradictions(
             yield _finding(document.span(*path), "project-settings", message, hint)
     yield from _nested(document)
     yield from _misplaced(document)
+    yield from _hidden(document)
     for code, severity in document.data.get("findings", {}).items():
         if severity != "error" and not diagnostics.CODES[code].can_be_lowered:
             message, hint = f"'{code}' is always an error.", "Remove the line: without the error, output is undefined."
@@ -156,6 +158,13 @@ def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
         message = f"'{field}' and '{other}' are one folder, or one holds the other."
         place = field if field in document.data else other
         yield _finding(document.span(place), "project-settings", message, "Name separate folders.")
+
+
+def _hidden(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
+    """Output is not in the folder of git, nor in that of the cache, which git ignores."""
+    if inside := {links.GIT, cache.FOLDER} & set(Path(_settings(document.data).output).parts):
+        message = f"'output' is in {inside.pop()}, whose files git does not keep."
+        yield _finding(document.span("output"), "project-settings", message, "Name another folder.")
 
 
 def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
@@ -185,8 +194,8 @@ def of_clusters(settings: Settings, clusters: Collection[str]) -> Iterator[diagn
 
 
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:
-    policies, output = Path(settings.policies).resolve(), Path(settings.output).resolve()
-    for inventory in (Path(folder).resolve() for folder in settings.inventories):
+    policies, output = links.real(settings.policies), links.real(settings.output)
+    for inventory in map(links.real, settings.inventories):
         if policies.is_relative_to(inventory) or inventory.is_relative_to(policies):
             yield "inventory", "policies"
         if output.is_relative_to(inventory) or inventory.is_relative_to(output):

@@ -9,6 +9,7 @@ import pytest
 
 from tests import project
 from tests.failures import projects
+from tests.property.hostile import acts
 
 SECRET = "token: hunter2: {\n"  # noqa: S105 - it is the one that must not appear
 
@@ -128,3 +129,26 @@ def test_a_folder_that_kae_yaml_names_in_the_project_is_no_link_out_of_it(folder
 
     assert (answer.code, "hunter2" in answer.err) == (3, False)
     assert answer.err.startswith("kae: 'shared' is a link that leads out of the project.\n")
+
+
+def test_an_output_that_leads_in_circles_is_a_failure(folder: Path) -> None:
+    (folder / "output").symlink_to("output")
+    project.write(folder, {"kae.yaml": "output: output\n"})
+
+    answer = project.kae(folder, "compile")
+
+    assert (answer.code, answer.err.partition(",")[0]) == (3, "kae: 'output' is a link")
+
+
+@pytest.mark.parametrize("place", ["output/east", "output", "output/new"])
+def test_folders_deeper_than_python_recurses_are_looked_through(folder: Path, place: str) -> None:
+    assert project.kae(folder, "compile", "--no-cache").code == 0
+    (folder / place).mkdir(exist_ok=True)
+    acts.deep(folder / place, 1200, "a.yaml")
+
+    try:
+        answer = project.kae(folder, "compile", "--check")
+    finally:
+        subprocess.run(("rm", "-rf", folder / "output"), check=True)  # They are deeper than pytest removes.
+
+    assert (answer.code, "was not written by the compiler" in answer.err) == (4, True)

@@ -113,6 +113,8 @@ def test_a_file_that_says_nothing_changes_nothing(text: str, tmp_path: Path) -> 
         ("limits: {removedPercent: 101}\n", "1:26", "error[invalid-value]: 101 is not a whole number from 0 to 100."),
         ("inventory: []\n", "1:12", "error[invalid-value]: 'inventory' is empty."),
         ("inventory: [nowhere]\n", "1:13", "error[project-settings]: There is no folder 'nowhere'."),
+        ("output: .git\n", "1:9", "error[project-settings]: 'output' is in .git, whose files git does not keep."),
+        ("output: .kae_cache/x\n", "1:9", "error[project-settings]: 'output' is in .kae_cache, whose files git"),
         ("output: inventory\n", "1:9", "error[project-settings]: 'output' and 'inventory' are one folder, or one"),
         ("- policies\n", "1:1", "error[not-an-object]: Expected a mapping with the settings of the project."),
         ("{}\n---\n{}\n", "3:1", "error[project-settings]: A project file holds one document."),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from compiler import diagnostics, errors
-from compiler.project import document_files
+from compiler.project import document_files, links
 
 
 def write(root: Path, *names: str) -> None:
@@ -127,6 +127,18 @@ def test_a_linked_folder_outside_of_the_project_is_never_entered(tmp_path: Path,
 
     assert [each.name for each in found] == ["policies/x.yaml"]
     assert (finding.code, finding.span.file) == ("link-outside", "policies/root")
+
+
+def test_a_link_that_cannot_be_read_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(path: Path) -> str:
+        raise FileNotFoundError(path)
+
+    write(tmp_path, "policies/x.yaml")
+    (tmp_path / "policies/a.yaml").symlink_to("x.yaml")
+    walk = links.folders(("policies",), tmp_path)
+    monkeypatch.setattr(os.path, "realpath", gone)
+
+    assert not links.is_inside(tmp_path / "policies/a.yaml", walk)
 
 
 def test_a_link_in_a_named_folder_leads_anywhere_in_that_folder(tmp_path: Path) -> None:

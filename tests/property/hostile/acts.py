@@ -141,11 +141,16 @@ def deepen(draw: random.Random, folder: Path) -> None:
     """Make folders inside of each other, deeper than Python recurses, or than a path is long."""
     top = folder / draw.choice(TOPS)
     top.mkdir(parents=True, exist_ok=True)
+    deep(top, draw.choice((30, 1200, 2500)), draw.choice(("a.yaml", "b")))
+
+
+def deep(top: Path, depth: int, name: str) -> None:
+    """Make a file so many folders below another; only `rm` removes them if there are many."""
     with contextlib.chdir(top):
-        for _ in range(draw.choice((30, 1200, 2500))):
+        for _ in range(depth):
             Path(_DEEP).mkdir()
             os.chdir(_DEEP)
-        Path(draw.choice(("a.yaml", "b"))).write_text("a: b\n")
+        Path(name).write_text("a: b\n")
 
 
 def damage_index(draw: random.Random, folder: Path) -> None:

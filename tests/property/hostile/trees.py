@@ -1,6 +1,7 @@
 """A hostile tree: a project and what lies beside it, the commands that meet it, and what they must not do."""
 
 import contextlib
+import functools
 import io
 import json
 import random
@@ -17,6 +18,7 @@ from types import FrameType
 
 from tests import builders, project
 from tests.failures import projects
+from tests.fuzz import warmth
 from tests.property.hostile import acts
 
 SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command prints
@@ -24,6 +26,7 @@ SECONDS = 20
 """The time that a command may take; the fleet compiles in a tenth of a second."""
 
 COMMANDS = (("compile", "--check"), ("plan",), ("compile",), ("compile", "--check", "--strict"))
+_WARMTH = warmth.Warmth()
 _FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
 
 
@@ -87,14 +90,6 @@ def _compiled() -> dict[str, str]:
         return {f"project/{name}": text.decode() for name, text in project.tree(Path(folder)).items()}
 
 
-@contextlib.contextmanager
-def _quick_templates() -> Iterator[None]:
-    """Have a template compiled once for all trees, which is half of their time."""
-    known = functools.cache(jinja2.Environment.compile)
-    with mock.patch.object(jinja2.Environment, "compile", lambda _, *given: known(_ENVIRONMENT, *given)):
-        yield
-
-
 def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: Result) -> None:
     before = surroundings(top, writes=command == ("compile",))
     answer, fault = _answer(top / "project", (*command, *form))
@@ -117,7 +112,8 @@ def _answer(folder: Path, command: tuple[str, ...]) -> tuple[project.Answer, str
     earlier = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
     try:
-        return project.kae(folder, *command), ""
+        with _WARMTH.kept():
+            return project.kae(folder, *command), ""
     except _SlowError:
         return project.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
     except Exception:
@@ -138,7 +134,9 @@ def _faults(answer: project.Answer, said: str) -> Iterator[str]:
         yield "it prints a secret"
     if "standard output cannot be written" in said:
         yield "it takes an error of a file for one of its output"
-    if strange := [line for line in said.split("\n") if not line.isprintable()]:
+    # A patch holds the lines of files as they are, for `git apply`.
+    lines = [line for line in said.split("\n") if not line.startswith(("+", "-", " "))]
+    if strange := [line for line in lines if not line.isprintable()]:
         yield f"it prints what no terminal should get: {strange[0]!r}"
 
 
