@@ -162,7 +162,7 @@ def _nested(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
 
 def _hidden(document: "documents.Document") -> Iterator[diagnostics.Diagnostic]:
     """Output is not in the folder of git, nor in that of the cache, which git ignores."""
-    if inside := {links.GIT, cache.FOLDER} & set(Path(_settings(document.data).output).parts):
+    if inside := {links.GIT, cache.FOLDER} & set(Path(settings_of(document.data).output).parts):
         message = f"'output' is in {inside.pop()}, whose files git does not keep."
         yield _finding(document.span("output"), "project-settings", message, "Name another folder.")
 

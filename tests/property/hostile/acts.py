@@ -34,14 +34,14 @@ _HOSTILE = (
 
 
 def entries(folder: Path) -> list[Path]:
-    """Return what lies below a folder, without following links, or going down into what `deepen` made."""
+    """Return what lies below a folder, without .git, which no commit holds, and without what `deepen` made."""
     found, pending = [], [folder]
     while pending:
         with contextlib.suppress(OSError), os.scandir(pending.pop()) as inside:
             for entry in inside:
-                found.append(Path(entry.path))
-                if entry.is_dir(follow_symlinks=False) and entry.name != _DEEP:
-                    pending.append(found[-1])
+                if entry.name not in (".git", _DEEP):
+                    found.append(Path(entry.path))
+                    pending += [found[-1]] if entry.is_dir(follow_symlinks=False) else []
     return sorted(found)
 
 

@@ -1,5 +1,6 @@
 """A hostile tree: a project and what lies beside it, the commands that meet it, and what they must not do."""
 
+import atexit
 import contextlib
 import functools
 import io
@@ -25,7 +26,7 @@ SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command pri
 SECONDS = 20
 """The time that a command may take; the fleet compiles in a tenth of a second."""
 
-COMMANDS = (("compile", "--check"), ("plan",), ("compile",), ("compile", "--check", "--strict"))
+COMMANDS = (("compile", "--check"), ("plan",), ("diff",), ("compile",), ("compile", "--check", "--strict"))
 _WARMTH = warmth.Warmth()
 _FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
 
@@ -72,22 +73,29 @@ def visit(seed: int, top: Path) -> Result:
 
 
 def prepared(top: Path) -> None:
-    """Write a small project with its output, and secrets beside it."""
-    texts = {f"outside/{name}": f"token: {SECRET}: {{\n" for name in acts.OUTSIDE if name != "folder"}
-    project.write(top, {**texts, **_compiled(), "project/.git/config": f"token: {SECRET}\n"})
+    """Write a small project with its output, as a repository of git, and secrets beside it."""
+    project.write(top, {f"outside/{name}": f"token: {SECRET}: {{\n" for name in acts.OUTSIDE if name != "folder"})
+    shutil.copytree(_compiled(), top / "project")
 
 
 @functools.cache
-def _compiled() -> dict[str, str]:
-    """Return the files of the project before anything hostile happens to them."""
+def _compiled() -> Path:
+    """Return the project before anything hostile happens to it; it lasts as long as this process."""
+    folder = Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder)
     nodes = json.dumps({"apiVersion": "v1", "kind": "List", "items": [builders.kubernetes_node("kp-1")]})
-    with tempfile.TemporaryDirectory() as folder:
-        for name in ("east", "west"):
-            cluster = projects.CLUSTER.replace("east", name)
-            project.write(Path(folder), {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
-        project.write(Path(folder), {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
-        assert project.kae(Path(folder), "compile", "--no-cache").code == 0
-        return {f"project/{name}": text.decode() for name, text in project.tree(Path(folder)).items()}
+    for name in ("east", "west"):
+        cluster = projects.CLUSTER.replace("east", name)
+        project.write(folder, {f"policies/{name}.yaml": cluster, f"inventory/{name}.json": nodes})
+    project.write(folder, {"policies/tls.yaml": projects.POLICY, "kae.yaml": "output: output\n"})
+    assert project.kae(folder, "compile", "--no-cache").code == 0
+    identity = ("-c", "user.name=kae", "-c", "user.email=kae@example.com")
+    for command in (("init", "-q"), ("add", "-A"), (*identity, "commit", "-qm", "first")):
+        subprocess.run(("git", "-C", folder, *command), check=True)
+    # CI jobs keep the token of their checkout here: a link in the project may lead to it.
+    with (folder / ".git/config").open("a") as config:
+        config.write(f"[http]\n\textraheader = token: {SECRET}\n")
+    return folder
 
 
 def _run(command: tuple[str, ...], form: tuple[str, ...], top: Path, result: Result) -> None:
