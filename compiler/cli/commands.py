@@ -130,7 +130,14 @@ def _report(commands: options.Commands) -> None:
         "report",
         "write the state of the fleet as a page: one HTML file that opens from disk",
         "kae report --html fleet.html",
+        "kae report --html change.html HEAD    with what the edits since HEAD do to each node",
         "kae report --html east.html --cluster east",
+    )
+    command.add_argument(
+        "revision",
+        nargs="?",
+        metavar="REV",
+        help="show the change since this commit, branch or tag of git too",
     )
     command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
     options.sources(command)

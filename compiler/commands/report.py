@@ -5,12 +5,12 @@ from pathlib import Path
 
 from compiler import diagnostics, pipeline, wording
 from compiler.cli import findings
-from compiler.project import atomic, load, package_data, project_file
-from compiler.views import report_page, report_tables
+from compiler.project import atomic, comparison, load, package_data, project_file
+from compiler.views import report_changes, report_page, report_tables
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the page of the selected clusters."""
+    """Write the page of the selected clusters, with the change since a revision if the call names one."""
     fleet, on_documents = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
@@ -21,7 +21,16 @@ def run(arguments: argparse.Namespace) -> int:
         return findings.exit_code(arguments, found)
     views = [view for view, _ in planned]
     shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, found))
-    atomic.write_file(Path(arguments.target), report_page.text(views, shown, package_data.report()))
+    texts = report_page.text(views, shown, package_data.report(), _changes(arguments))
+    atomic.write_file(Path(arguments.target), texts)
     size = f"{wording.counted(report_tables.count(views), 'node')} in {wording.counted(len(views), 'cluster')}"
     findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")
     return findings.exit_code(arguments, found)
+
+
+def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:
+    """Return what the change since a revision does; None if the call names no revision."""
+    if arguments.revision is None:
+        return None
+    settings = project_file.of(arguments)
+    return report_changes.Changes(comparison.of_revisions(arguments.revision, None, settings, arguments.cluster))

@@ -26,17 +26,18 @@ def lines(difference: Difference) -> Iterator[str]:
         return
     yield f"from {difference.before.text} to {difference.after.text}"
     for title, part in (
-        ("does not compile", _faults(difference)),
-        ("intent", _intent(difference.intent)),
+        ("does not compile", faults(difference)),
+        ("intent", intent(difference.intent)),
         ("effect", _effects(difference)),
-        ("pods", _pods(difference)),
+        ("pods", pods(difference)),
     ):
         shown = list(part)
         if shown:
             yield from ("", f"{title}:", *(f"  {line}" for line in shown))
 
 
-def _faults(difference: Difference) -> Iterator[str]:
+def faults(difference: Difference) -> Iterator[str]:
+    """Yield the lines on what does not compile."""
     for fault in difference.faults:
         revision = difference.before if fault.side == "from" else difference.after
         where = f", cluster {fault.cluster}" if fault.cluster else ""
@@ -52,7 +53,8 @@ def _findings(fault: Fault) -> Iterator[str]:
         yield f"  and {wording.counted(len(fault.findings) - _FINDINGS, 'more error')}"
 
 
-def _intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
+def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
+    """Yield the lines on the fields of documents that differ."""
     for change in changes:
         what = f"{change.kind} {wording.cut(change.name)}".rstrip()
         if change.action == "changed":
@@ -96,7 +98,8 @@ def _effects(difference: Difference) -> Iterator[str]:
         yield "No node is affected."
 
 
-def _pods(difference: Difference) -> Iterator[str]:
+def pods(difference: Difference) -> Iterator[str]:
+    """Yield the lines on the pods that are created, replaced and deleted."""
     several = len(difference.clusters) > 1
     for change in (change for cluster in difference.clusters for change in cluster.pods):
         where = f" in {change.cluster}" if several else ""

@@ -11,6 +11,7 @@ from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, rollout_groups
 from compiler.views import gaps
+from compiler.views.report_changes import Changes
 
 STATES: Mapping[str, str] = {
     "problem": "problem",
@@ -19,24 +20,44 @@ STATES: Mapping[str, str] = {
     "driver": "driver only",
     "removed": "driver removed",
     "none": "nothing, as intended",
+    "gone": "left the inventory",
 }
 """The states of a node by their keys, in the order of the legend."""
+
+_GONE: Mapping[str, Any] = {
+    **dict.fromkeys(("policy", "pool", "group", "driver", "plugin")),
+    **dict.fromkeys(("kernel", "os", "architecture", "kubelet"), ""),
+    **dict.fromkeys(("resources", "devices", "taints"), ()),
+    "state": "gone",
+    "why": (("node", "the inventory has it no more"),),
+}
+"""The facts of a node that is not there."""
 
 _POSITION = "{position}"
 """Stands for the position of a node's name, in the reasons that nodes of a wave share."""
 
 
-def of_plan(view: plan.Plan) -> dict[str, Any]:
-    """Return the data of a cluster; its nodes are columns of equal length, sorted by name."""
+def of_cluster(name: str, view: plan.Plan | None, changes: Changes | None = None) -> dict[str, Any]:
+    """Return the data of a cluster; its nodes are columns of equal length, sorted by name.
+
+    With changes they hold the nodes that leave, too; a cluster without a plan has only those.
+    """
     shared = _Shared()
-    rows = sorted(shared.row(decision, node) for decision in view.decisions for node in decision.nodes)
-    names, alike, labels, positions = zip(*rows, strict=True) if rows else ((), (), (), ())
+    decisions = view.decisions if view else ()
+    effects = changes.clusters.get(name, ()) if changes else ()
+    rows = [shared.row(decision, node) for decision in decisions for node in decision.nodes]
+    rows.extend(shared.gone(node) for effect in effects if effect.after is None for node in effect.nodes)
+    names, alike, labels, positions = zip(*sorted(rows), strict=True) if rows else ((), (), (), ())
+    # 0 stands for no effect.
+    numbers = {node: number for number, effect in enumerate(effects, start=1) for node in effect.nodes}
     return {
-        "name": view.cluster.name,
+        "name": name,
         "names": names,
         "alike": alike,
         "labels": labels,
         "positions": positions if any(positions) else [],
+        "effectOf": [numbers.get(node, 0) for node in names] if numbers else [],
+        "effects": [changes.data(effect) for effect in effects] if changes else [],
         "facts": shared.facts,
         "labelTexts": list(shared.texts),
         "labelSets": list(shared.sets),
@@ -61,6 +82,13 @@ class _Shared:
             machine = self.labels(decision.node.profile.labels)
             self.facts.append({**_facts(decision), "machine": machine, "why": [*_why(decision, reason)]})
         return node.name, number, self.labels(node.labels), position
+
+    def gone(self, name: str) -> tuple[str, int, int, str]:
+        """Return the row of a node that the inventory has no more."""
+        number = _number(self._alike, None)
+        if number == len(self.facts):
+            self.facts.append({**_GONE, "machine": self.labels({})})
+        return name, number, self.labels({}), ""
 
     def labels(self, labels: Mapping[str, str]) -> int:
         """Return the number of a set of labels."""

@@ -14,7 +14,7 @@ from jinja2 import utils
 
 from compiler import diagnostics, wording
 from compiler.planning import plan
-from compiler.views import gaps, report_data, report_tables
+from compiler.views import gaps, report_changes, report_data, report_tables
 
 _SCRIPTS = ("fleet.js", "picture.js", "nodes.js", "page.js")
 """The parts of the page's script, in their order."""
@@ -34,7 +34,10 @@ class Figure:
 
 
 def text(
-    views: Sequence[plan.Plan], found: Iterable[diagnostics.Diagnostic], files: Mapping[str, str]
+    views: Sequence[plan.Plan],
+    found: Iterable[diagnostics.Diagnostic],
+    files: Mapping[str, str],
+    changes: report_changes.Changes | None = None,
 ) -> Iterator[str]:
     """Yield the text of the page, piece by piece; `files` holds its template, style and scripts by name."""
     script, style = "".join(files[name] for name in _SCRIPTS), files["page.css"]
@@ -54,7 +57,9 @@ def text(
         problems=report_tables.problems(views),
         findings=tuple(found),
         tables=report_tables.of(views),
-        data=map(markupsafe.Markup, _data(views)),
+        changes=changes,
+        counts=changes.counts(report_tables.count(views)) if changes else (),
+        data=map(markupsafe.Markup, _data(views, changes)),
     )
 
 
@@ -63,11 +68,20 @@ def _hash(element: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(element.encode()).digest()).decode()}"
 
 
-def _data(views: Iterable[plan.Plan]) -> Iterator[str]:
+def _data(views: Iterable[plan.Plan], changes: report_changes.Changes | None) -> Iterator[str]:
     """Yield the page's data as JSON, a cluster a line, without a character that could end their element."""
-    yield f'{{"version":1,"states":{_json(report_data.STATES)},"clusters":['
-    for index, view in enumerate(views):
-        yield f"{',' if index else ''}\n{_json(report_data.of_plan(view))}"
+    head = {
+        "version": 1,
+        "states": report_data.STATES,
+        "changes": report_changes.CHANGES if changes else {},
+        "sentences": [sentence.text for sentence in changes.sentences] if changes else [],
+    }
+    plans = {view.cluster.name: view for view in views}
+    # Clusters that are gone have no plan.
+    names = sorted({*plans, *(changes.clusters if changes else ())})
+    yield f'{{"head":{_json(head)},"clusters":['
+    for index, name in enumerate(names):
+        yield f"{',' if index else ''}\n{_json(report_data.of_cluster(name, plans.get(name), changes))}"
     yield "\n]}"
 
 

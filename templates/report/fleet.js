@@ -3,7 +3,9 @@
 
 const byId = (id) => document.getElementById(id);
 const data = JSON.parse(byId("data").textContent);
-const states = new Map(Object.entries(data.states));
+const states = new Map(Object.entries(data.head.states));
+const changes = new Map(Object.entries(data.head.changes)); // empty without a change
+const unchanged = { change: "same", sentences: [] };
 const many = new Intl.NumberFormat("en");
 const counted = (number, noun) => `${many.format(number)} ${noun}${number === 1 ? "" : "s"}`;
 const short = (image) => {
@@ -11,10 +13,11 @@ const short = (image) => {
   return digest ? `${name}@${digest.slice(0, 12)}` : name;
 };
 
-const fleet = { facts: [], labelSets: [], names: [], factOf: [], labelsOf: [], positionOf: [] };
+const fleet = { facts: [], labelSets: [], names: [], factOf: [], labelsOf: [], positionOf: [], effects: [unchanged], effectOf: [] };
 
 for (const cluster of data.clusters) {
-  const [facts, sets] = [fleet.facts.length, fleet.labelSets.length];
+  const [facts, sets, effects] = [fleet.facts.length, fleet.labelSets.length, fleet.effects.length - 1];
+  fleet.effects.push(...cluster.effects);
   for (const fact of cluster.facts) {
     fleet.facts.push({ ...fact, cluster: cluster.name, machine: fact.machine + sets });
   }
@@ -24,10 +27,12 @@ for (const cluster of data.clusters) {
     fleet.factOf.push(cluster.alike[node] + facts);
     fleet.labelsOf.push(cluster.labels[node] + sets);
     fleet.positionOf.push(cluster.positions[node] ?? "");
+    fleet.effectOf.push(cluster.effectOf[node] ? cluster.effectOf[node] + effects : 0);
   }
 }
 
-// Each way to tell nodes apart: its title, the value of a fact, and the text of a value.
+// Each way to tell nodes apart: its title, the value of a fact (and effect), and the text of a value. Facets with
+// `keys` have fixed values, in the order of the legend.
 const facets = {
   cluster: { title: "Cluster", of: (fact) => fact.cluster, text: (value) => value },
   policy: { title: "Policy", of: (fact) => fact.policy ?? "", text: (value) => value || "(none)" },
@@ -35,12 +40,17 @@ const facets = {
   kernel: { title: "Kernel", of: (fact) => fact.kernel, text: (value) => value || "(unknown)" },
   driver: { title: "Driver", of: (fact) => fact.driver ?? "", text: (value) => (value ? short(value) : "(none)") },
   plugin: { title: "Device plugin", of: (fact) => fact.plugin ?? "", text: (value) => (value ? short(value) : "(none)") },
-  state: { title: "State", of: (fact) => fact.state, text: (value) => states.get(value) },
+  state: { title: "State", of: (fact) => fact.state, text: (value) => states.get(value), keys: states },
 };
+const ofEffect = { title: "Change", of: (_, effect) => effect.change, text: (value) => changes.get(value), keys: changes };
+if (changes.size) facets.change = ofEffect;
+
+const factOf = (node) => fleet.facts[fleet.factOf[node]];
+const effectOf = (node) => fleet.effects[fleet.effectOf[node]];
 
 const sought = (texts) => texts.join("\n").toLowerCase();
 for (const fact of fleet.facts) {
-  const shown = Object.values(facets).map((facet) => facet.text(facet.of(fact)));
+  const shown = Object.values(facets).map((facet) => (facet === ofEffect ? "" : facet.text(facet.of(fact))));
   fact.words = sought([...shown, fact.group ?? "", fact.driver ?? "", fact.plugin ?? "", fact.os, fact.architecture,
     ...fact.resources, ...fact.devices, ...fact.taints, ...fleet.labelSets[fact.machine]]);
 }
@@ -50,18 +60,21 @@ fleet.nameWords = fleet.names.map((name) => name.toLowerCase());
 /** Return 1 for each node that meets the filter, which URLSearchParams hold, and 0 for any other. */
 function matching(filter) {
   const words = (filter.get("q") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const wanted = Object.entries(facets).filter(([key]) => filter.has(key));
-  const why = filter.get("why");
+  const wanted = Object.entries(facets).filter(([key, facet]) => filter.has(key) && facet !== ofEffect);
+  const [why, effect] = [filter.get("why"), filter.get("effect")];
   // What many nodes share is judged once: bit n says that it holds word n.
   const held = (text) => words.reduce((bits, word, n) => (text.includes(word) ? bits | (1 << n % 31) : bits), 0);
   const all = words.reduce((bits, _, n) => bits | (1 << n % 31), 0);
   const isWanted = fleet.facts.map((fact) =>
     wanted.every(([key, facet]) => facet.of(fact) === filter.get(key)) &&
     (why === null || fact.why.some(([, reason]) => reason === why)));
+  const isEffect = fleet.effects.map((one) =>
+    (effect === null || one.sentences.includes(Number(effect))) &&
+    (!filter.has("change") || one.change === filter.get("change")));
   const inFact = fleet.facts.map((fact) => held(fact.words));
   const inLabels = fleet.labelWords.map(held);
   return Uint8Array.from(fleet.names, (_, node) => {
-    if (!isWanted[fleet.factOf[node]]) return 0;
+    if (!isWanted[fleet.factOf[node]] || !isEffect[fleet.effectOf[node]]) return 0;
     if (!all) return 1;
     const bits = inFact[fleet.factOf[node]] | inLabels[fleet.labelsOf[node]];
     return Number(bits === all || (bits | held(fleet.nameWords[node])) === all);

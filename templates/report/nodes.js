@@ -4,14 +4,22 @@ const list = (() => {
   const chunk = 60;
   const page = 300;
   const single = data.clusters.length === 1;
+  const or = (text) => text || "-";
+  /** Return a text, or both texts of what differs before and after a change. */
+  const both = (key, text) => (fact, effect) => {
+    const [was, now] = [effect.before?.[key], fact[key]];
+    return effect.before && was !== now ? `${text(was)} → ${text(now)}` : text(now);
+  };
+  const image = (value) => (value ? short(value) : "-");
   const columns = [
-    ["state", (fact) => states.get(fact.state)],
+    ...(changes.size ? [["change", (_, effect) => changes.get(effect.change)]] : []),
+    ["state", (fact) => states.get(fact.state), changes.size ? "minor" : ""],
     ...(single ? [] : [["cluster", (fact) => fact.cluster]]),
-    ["policy", (fact) => facets.policy.text(fact.policy)],
-    ["pool", (fact) => fact.pool ?? "-", "minor"],
-    ["driver", (fact) => (fact.driver ? short(fact.driver) : "-")],
-    ["plugin", (fact) => (fact.plugin ? short(fact.plugin) : "-"), "minor"],
-    ["resources", (fact) => fact.resources.join(", ") || "-", "minor"],
+    ["policy", both("policy", facets.policy.text)],
+    ["pool", both("pool", or), "minor"],
+    ["driver", both("driver", image)],
+    ["plugin", both("plugin", image), "minor"],
+    ["resources", (fact) => or(fact.resources.join(", ")), "minor"],
     ["kernel", (fact) => fact.kernel || "(unknown)", "minor long"],
   ];
   const titles = { resources: "Resources" };
@@ -21,33 +29,39 @@ const list = (() => {
   let nodes = new Uint8Array();
   let open = () => {};
 
-  // The facts that look alike in every column share a row.
+  // Nodes that look alike in every column share a row; the pairs of facts and effects are few.
   const numbers = new Map();
-  const rowOf = fleet.facts.map((fact) => {
-    const key = JSON.stringify(columns.map(([, text]) => text(fact)));
-    if (!numbers.has(key)) numbers.set(key, numbers.size);
-    return numbers.get(key);
-  });
+  const pairs = new Map();
+  function rowOf(node) {
+    const pair = fleet.factOf[node] * fleet.effects.length + fleet.effectOf[node];
+    if (!pairs.has(pair)) {
+      const key = JSON.stringify(columns.map(([, text]) => text(factOf(node), effectOf(node))));
+      if (!numbers.has(key)) numbers.set(key, numbers.size);
+      pairs.set(pair, numbers.get(key));
+    }
+    return pairs.get(pair);
+  }
 
   function gathered() {
     const together = byId("together").checked;
     const members = new Map();
     for (let node = 0; node < nodes.length; node++) {
       if (!nodes[node]) continue;
-      const key = together ? rowOf[fleet.factOf[node]] : node;
+      const key = together ? rowOf(node) : node;
       if (members.has(key)) members.get(key).push(node);
       else members.set(key, [node]);
     }
-    return [...members.values()].map((own) => ({ nodes: own, fact: fleet.facts[fleet.factOf[own[0]]] }));
+    return [...members.values()].map((own) => ({ nodes: own, fact: factOf(own[0]), effect: effectOf(own[0]) }));
   }
 
-  const rank = new Map([...states.keys()].map((key, index) => [key, index]));
+  const ranks = new Map([...changes.keys(), ...states.keys()].map((key, index) => [key, index]));
+  const rank = (row) => ranks.get(row.effect.change) ?? ranks.get(row.fact.state === "problem" ? "problem" : "none");
   function sorted(found) {
-    const usual = (a, b) => (b.fact.state === "problem") - (a.fact.state === "problem") || b.nodes.length - a.nodes.length || a.nodes[0] - b.nodes[0];
+    const usual = (a, b) => rank(a) - rank(b) || b.nodes.length - a.nodes.length || a.nodes[0] - b.nodes[0];
     if (!sort) return found.sort(usual);
     const [key, way] = sort;
     const text = columns.find(([name]) => name === key)?.[1];
-    const compared = (row) => (key === "state" ? rank.get(row.fact.state) : text ? text(row.fact) : byId("together").checked ? row.nodes.length : row.nodes[0]);
+    const compared = (row) => (key === "state" ? ranks.get(row.fact.state) : key === "change" ? rank(row) : text ? text(row.fact, row.effect) : byId("together").checked ? row.nodes.length : row.nodes[0]);
     return found.map((row) => [compared(row), row]).sort(([a], [b]) => (a < b ? -way : a > b ? way : 0)).map(([, row]) => row);
   }
 
@@ -107,9 +121,11 @@ const list = (() => {
     for (const row of rows.slice(done, until)) {
       const line = element("tr", "", {}, element("td", "", { className: "names" }, ...first(row)));
       for (const [key, text, minor] of columns) {
-        const cell = element("td", text(row.fact), { className: minor ?? "" });
-        if (key === "state") { cell.className = "state"; cell.dataset.state = row.fact.state; }
-        if (row.fact[key] && key !== "state" && key !== "resources") cell.title = row.fact[key];
+        const cell = element("td", text(row.fact, row.effect), { className: minor ?? "" });
+        if (key === "state" || key === "change") {
+          cell.classList.add("mark");
+          cell.dataset.mark = key === "state" ? row.fact.state : row.effect.change;
+        } else if (row.fact[key] && key !== "resources") cell.title = row.fact[key];
         line.append(cell);
       }
       made.append(line);
@@ -133,7 +149,7 @@ const list = (() => {
     byId("together").addEventListener("change", fill);
     byId("more").addEventListener("click", () => extend());
     new IntersectionObserver(([entry]) => { if (entry.isIntersecting) extend(); }, { rootMargin: "300px" }).observe(byId("more"));
-    addEventListener("beforeprint", () => extend(Math.max(done, 400)));
+    addEventListener("beforeprint", () => extend(Math.max(done, 200)));
   }
 
   return { begin, show: (found) => { nodes = found; fill(); } };
@@ -153,14 +169,45 @@ const detail = (() => {
     return shown;
   }
 
+  function mark(key, text) {
+    const made = element("p", text, { className: "mark" });
+    made.dataset.mark = key;
+    return made;
+  }
+
+  const rows = [
+    ["Policy", (side) => side.policy ?? "none"], ["Pool", (side) => side.pool ?? "none"], ["Group", (side) => side.group ?? "none"],
+    ["Driver", (side) => side.driver ?? "none"], ["Version", (side) => side.version ?? "none"],
+    ["Device plugin", (side) => side.plugin ?? "none"], ["Resources", (side) => side.resources.join(", ") || "none"],
+  ];
+
+  /** Return what changes for a node: the sentences, and a table of before and after. */
+  function change({ change: key, sentences, before, after, cause }) {
+    if (key === "same") return [mark(key, changes.get(key))];
+    const body = element("tbody");
+    for (const [title, text] of rows) {
+      const [was, now] = [before, after].map((side) => (side ? text(side) : "not there"));
+      const line = element("tr", "", { className: was === now ? "" : "differs" }, element("th", title, { scope: "row" }));
+      line.append(element("td", was), was === now ? element("td", "the same", { className: "help" }) : element("td", now));
+      body.append(line);
+    }
+    const head = element("tr", "", {}, ...["", "Before", "After"].map((title) => element(title ? "th" : "td", title, title ? { scope: "col" } : {})));
+    return [
+      mark(key, changes.get(key)),
+      ...sentences.map((number) => element("p", data.head.sentences[number])),
+      element("table", "", { className: "sides" }, element("thead", "", {}, head), body),
+      element("p", "", { className: "help" }, "Caused by ", element("code", cause)),
+      element("h3", "After the change"),
+    ];
+  }
+
   function show(node) {
-    const fact = fleet.facts[fleet.factOf[node]];
-    const state = element("p", states.get(fact.state), { className: "state" });
-    state.dataset.state = fact.state;
+    const fact = factOf(node);
     byId("detail-name").textContent = fleet.names[node];
     const why = fact.why.map(([about, reason]) => [about, reason.replaceAll("{position}", fleet.positionOf[node])]);
     byId("detail-body").replaceChildren(
-      state,
+      ...(changes.size ? change(effectOf(node)) : []),
+      mark(fact.state, states.get(fact.state)),
       facts([
         ["Cluster", fact.cluster], ["Policy", facets.policy.text(fact.policy)], ["Pool", fact.pool], ["Group", fact.group],
         ["Driver", fact.driver ?? "none"], ["Device plugin", fact.plugin ?? "none"], ["Resources", fact.resources.join(", ")],

@@ -4,9 +4,9 @@ const form = byId("filters");
 const any = "*";
 
 function fillSelects() {
-  for (const [key, { text, of }] of Object.entries(facets)) {
-    const values = [...new Set(fleet.facts.map(of))];
-    if (key === "state") values.sort((a, b) => [...states.keys()].indexOf(a) - [...states.keys()].indexOf(b));
+  for (const [key, { text, of, keys }] of Object.entries(facets)) {
+    const values = [...new Set(fleet.names.map((_, node) => of(factOf(node), effectOf(node))))];
+    if (keys) values.sort((a, b) => [...keys.keys()].indexOf(a) - [...keys.keys()].indexOf(b));
     else values.sort((a, b) => (a === "") - (b === "") || text(a).localeCompare(text(b), "en", { numeric: true }));
     const alike = new Set(values.map(text)).size < values.length;
     const options = values.map((value) => new Option(alike && value ? value : text(value), value));
@@ -27,8 +27,19 @@ function filterOfForm() {
   for (const key of Object.keys(facets)) {
     if (form.elements[key].value !== any) filter.set(key, form.elements[key].value);
   }
-  if (!byId("why").hidden) filter.set("why", byId("why").dataset.why);
+  const { key, value } = byId("because").dataset;
+  if (key) filter.set(key, value);
   return filter;
+}
+
+/** Show the reason or the sentence by which nodes are filtered, which a press removes. */
+function because(filter) {
+  const button = byId("because");
+  const key = ["why", "effect"].find((name) => filter.has(name)) ?? "";
+  button.hidden = !key;
+  button.dataset.key = key;
+  button.dataset.value = filter.get(key) ?? "";
+  button.textContent = `${key === "why" ? filter.get(key) : data.head.sentences[filter.get(key)]} ✕`;
 }
 
 function apply(filter, { write }) {
@@ -44,10 +55,7 @@ function apply(filter, { write }) {
     form.elements.q.value = filter.get("q") ?? "";
     for (const key of Object.keys(facets)) form.elements[key].value = filter.get(key) ?? any;
   }
-  const why = filter.get("why");
-  byId("why").hidden = why === null;
-  byId("why").dataset.why = why ?? "";
-  byId("why").textContent = `Because ${why} ✕`;
+  because(filter);
   if (write) history.replaceState(null, "", filtered ? `#${filter}` : location.pathname + location.search);
   picture.show(nodes, filter);
   list.show(nodes);
@@ -66,8 +74,8 @@ form.addEventListener("reset", (event) => {
   apply(nothing, { write: false });
   history.replaceState(null, "", location.pathname + location.search);
 });
-byId("why").addEventListener("click", () => {
-  byId("why").hidden = true;
+byId("because").addEventListener("click", () => {
+  byId("because").dataset.key = "";
   apply(filterOfForm(), { write: true });
 });
 byId("legend").addEventListener("click", (event) => {

@@ -9,58 +9,77 @@ const picture = (() => {
   const home = new Map(); // the block and the place in it of each node
   let shown = new Uint8Array(total).fill(1);
   let colours = new Map();
-  let facet = "state";
+  let facet = changes.size ? "change" : "state";
   let cursor = -1;
   let ink = {};
   let open = () => {};
 
-  const colourNames = ["paper", "ink", "accent", "other", ...states.keys(), ...Array.from({ length: palette }, (_, n) => `c${n}`)];
+  const colourNames = ["paper", "ink", "accent", "other", ...states.keys(), ...changes.keys(), ...Array.from({ length: palette }, (_, n) => `c${n}`)];
   function readInk() {
     const style = getComputedStyle(document.documentElement);
     ink = Object.fromEntries(colourNames.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
   }
 
-  /** Draw a cell; its form says the state to those who do not see its colour. */
-  function cell(context, x, y, side, colour, form) {
-    context.fillStyle = context.strokeStyle = colour;
-    const half = Math.ceil(side / 2);
-    if (form === "none" || form === "removed" || form === "plugin" || form === "driver") {
-      context.lineWidth = 1;
-      context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
-      if (form === "removed") context.fillRect(x + 2, y + half - 1, side - 4, Math.max(1, side / 6));
-      if (form === "plugin") context.fillRect(x, y + side - half, side, half);
-      if (form === "driver") context.fillRect(x, y, side, half);
-      return;
-    }
-    context.fillRect(x, y, side, side);
-    if (form !== "problem" || side < 7) return;
-    context.strokeStyle = ink.paper;
+  // The form of a cell says its state, or its change, to those who do not see its colour.
+  const forms = {
+    problem: "full cross", complete: "full", plugin: "outline lower", driver: "outline upper", removed: "outline minus",
+    none: "outline", gone: "outline cross", loses: "full minus", swaps: "full", gets: "full plus", restarts: "outline lower",
+    moves: "outline dot", joins: "outline plus", same: "faint",
+  };
+
+  function stroke(context, x, y, side, lines) {
     context.lineWidth = Math.max(1.3, side / 8);
-    const edge = side * 0.25;
     context.beginPath();
-    context.moveTo(x + edge, y + edge);
-    context.lineTo(x + side - edge, y + side - edge);
-    context.moveTo(x + side - edge, y + edge);
-    context.lineTo(x + edge, y + side - edge);
+    for (const [left, top, right, bottom] of lines) {
+      context.moveTo(x + left * side, y + top * side);
+      context.lineTo(x + right * side, y + bottom * side);
+    }
     context.stroke();
   }
 
-  function look(fact) {
-    const value = facets[facet].of(fact);
-    return { colour: ink[colours.get(value) ?? "other"], form: fact.state === "problem" || facet === "state" ? fact.state : "full" };
+  const signs = {
+    cross: [[0.25, 0.25, 0.75, 0.75], [0.75, 0.25, 0.25, 0.75]],
+    minus: [[0.22, 0.5, 0.78, 0.5]],
+    plus: [[0.2, 0.5, 0.8, 0.5], [0.5, 0.2, 0.5, 0.8]],
+  };
+
+  function cell(context, x, y, side, colour, form) {
+    const [body, sign] = form.split(" ");
+    const half = Math.ceil(side / 2);
+    context.fillStyle = context.strokeStyle = colour;
+    if (body === "full") context.fillRect(x, y, side, side);
+    else {
+      context.globalAlpha *= body === "faint" ? 0.45 : 1;
+      context.lineWidth = 1;
+      context.strokeRect(x + 0.5, y + 0.5, side - 1, side - 1);
+    }
+    if (sign === "lower") context.fillRect(x, y + side - half, side, half);
+    if (sign === "upper") context.fillRect(x, y, side, half);
+    if (sign === "dot") context.fillRect(x + side * 0.35, y + side * 0.35, side * 0.3, side * 0.3);
+    if (!signs[sign] || side < 7) return;
+    if (body === "full") context.strokeStyle = ink.paper;
+    stroke(context, x, y, side, signs[sign]);
+  }
+
+  function look(node) {
+    const fact = factOf(node);
+    const value = facets[facet].of(fact, effectOf(node));
+    const form = facets[facet].keys ? forms[value] : fact.state === "problem" ? "full cross" : "full";
+    return { colour: ink[colours.get(value) ?? "other"], form };
   }
 
   function draw(block) {
     const { canvas, nodes, columns } = block;
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [columns * step, Math.ceil(nodes.length / columns) * step];
-    canvas.width = Math.ceil(width * ratio);
-    canvas.height = Math.ceil(height * ratio);
     const context = canvas.getContext("2d");
-    context.scale(ratio, ratio);
+    const [wide, high] = [Math.ceil(width * ratio), Math.ceil(height * ratio)];
+    if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
     nodes.forEach((node, place) => {
       const [x, y] = [(place % columns) * step, Math.floor(place / columns) * step];
-      const { colour, form } = look(fleet.facts[fleet.factOf[node]]);
+      const { colour, form } = look(node);
       context.globalAlpha = shown[node] ? 1 : 0.13;
       cell(context, x, y, size, colour, form);
       context.globalAlpha = 1;
@@ -100,21 +119,25 @@ const picture = (() => {
   function build() {
     const clusters = new Map();
     for (let node = 0; node < total; node++) {
-      const fact = fleet.facts[fleet.factOf[node]];
+      const fact = factOf(node);
       if (!clusters.has(fact.cluster)) clusters.set(fact.cluster, new Map());
       const policies = clusters.get(fact.cluster);
-      const policy = fact.policy ?? "";
+      // A node that leaves is shown where it was.
+      const policy = (fact.state === "gone" ? effectOf(node).before.policy : fact.policy) ?? "";
       if (!policies.has(policy)) policies.set(policy, []);
       policies.get(policy).push(node);
     }
-    const order = (node) => fleet.facts[fleet.factOf[node]].pool ?? "";
+    const ranks = new Map([...changes.keys()].map((key, index) => [key, index]));
+    const rank = (node) => ranks.get(effectOf(node).change) ?? 0;
+    const pool = (node) => factOf(node).pool ?? "";
+    const order = (a, b) => rank(a) - rank(b) || (pool(a) === pool(b) ? a - b : pool(a) < pool(b) ? -1 : 1);
     for (const [cluster, policies] of clusters) {
       const section = element("div", "", { className: "cluster" });
       const number = [...policies.values()].reduce((sum, nodes) => sum + nodes.length, 0);
       section.append(element("h3", cluster, {}, element("small", counted(number, "node"))));
       const row = section.appendChild(element("div"));
       for (const policy of [...policies.keys()].sort((a, b) => (a === "") - (b === "") || (a < b ? -1 : 1))) {
-        const nodes = policies.get(policy).sort((a, b) => order(a) === order(b) ? a - b : order(a) < order(b) ? -1 : 1);
+        const nodes = policies.get(policy).sort(order);
         row.append(figure(cluster, policy, nodes));
       }
       byId("blocks").append(section);
@@ -122,7 +145,7 @@ const picture = (() => {
   }
 
   function figure(cluster, policy, nodes) {
-    const problems = nodes.filter((node) => fleet.facts[fleet.factOf[node]].state === "problem").length;
+    const problems = nodes.filter((node) => factOf(node).state === "problem").length;
     const name = policy || "(no policy)";
     const canvas = element("canvas", "", { role: "application", tabIndex: blocks.length ? -1 : 0 });
     canvas.setAttribute("aria-roledescription", "map of nodes");
@@ -151,8 +174,8 @@ const picture = (() => {
   }
 
   function said(node) {
-    const fact = fleet.facts[fleet.factOf[node]];
-    const value = facet === "state" ? "" : `, ${facets[facet].text(facets[facet].of(fact))}`;
+    const fact = factOf(node);
+    const value = facet === "state" ? "" : `, ${facets[facet].text(facets[facet].of(fact, effectOf(node)))}`;
     return `${fleet.names[node]}: ${facets.policy.text(fact.policy)}${fact.pool && fact.pool !== fact.policy ? `, pool ${fact.pool}` : ""}, ${states.get(fact.state)}${value}`;
   }
 
@@ -199,11 +222,11 @@ const picture = (() => {
   function colourBy(key) {
     facet = key;
     const counts = new Map();
-    for (const number of fleet.factOf) {
-      const value = facets[key].of(fleet.facts[number]);
+    for (let node = 0; node < total; node++) {
+      const value = facets[key].of(factOf(node), effectOf(node));
       counts.set(value, (counts.get(value) ?? 0) + 1);
     }
-    const named = key === "state" ? states : null;
+    const named = facets[key].keys;
     const ranked = named ? [...named.keys()].filter((value) => counts.has(value)) : [...counts.keys()].sort((a, b) => counts.get(b) - counts.get(a));
     colours = new Map(ranked.map((value, n) => [value, named ? value : value === "" || n >= palette ? "other" : `c${n}`]));
     legend(ranked, counts);
@@ -213,13 +236,13 @@ const picture = (() => {
   function legend(ranked, counts) {
     const list = byId("legend");
     list.replaceChildren();
-    const most = facet === "state" ? ranked.length : palette;
+    const most = facets[facet].keys ? ranked.length : palette;
     for (const value of ranked.slice(0, most)) {
       const swatch = element("canvas", "", { width: 28, height: 28, "aria-hidden": "true" });
       swatch.style.width = swatch.style.height = "14px";
       const context = swatch.getContext("2d");
       context.scale(2, 2);
-      cell(context, 0, 0, 14, ink[colours.get(value)], facet === "state" ? value : "full");
+      cell(context, 0, 0, 14, ink[colours.get(value)], facets[facet].keys ? forms[value] : "full");
       const button = element("button", "", { type: "button" }, swatch, facets[facet].text(value), element("small", many.format(counts.get(value))));
       button.dataset.value = value;
       list.append(element("li", "", {}, button));

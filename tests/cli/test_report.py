@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import shutil
 from collections import Counter
 from html import parser
 from pathlib import Path
@@ -16,10 +17,11 @@ from compiler import diagnostics
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
-from compiler.views import report_data, report_page
-from tests import builders, project
+from compiler.views import report_changes, report_data, report_page
+from tests import builders, project, revisions
 from tests.cli import fleet
 
+EVIL = "</script><script>alert(1)</script><img src=x>"
 HOSTILE = "</script><script>alert(1)</script><!--\u2028\u2029&amp;\"'`${1}{{ 7 }}"
 
 
@@ -123,7 +125,7 @@ def test_each_node_has_the_state_that_its_components_give_it(page: Page) -> None
         "new-01": "problem",
         "x86-01": "none",
     }
-    assert set(states.values()) <= set(page.data["states"])
+    assert set(states.values()) <= set(page.data["head"]["states"])
 
 
 def test_the_page_begins_with_the_number_of_problems_and_a_link_to_them(page: Page) -> None:
@@ -178,6 +180,14 @@ def test_no_value_of_a_document_or_a_node_becomes_a_part_of_the_page(page: Page,
     assert HOSTILE in hostile.text("a")
 
 
+def test_each_state_and_change_has_a_form_beside_its_colour() -> None:
+    script = package_data.report()["picture.js"]
+    forms = dict(re.findall(r"(\w+): \"([a-z ]+)\"", script))
+
+    for keys in (report_data.STATES, report_changes.CHANGES):
+        assert len({forms[key] for key in keys}) == len(keys)
+
+
 @pytest.mark.parametrize("is_dark", [False, True])
 def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool) -> None:
     light, dark = package_data.report()["page.css"].split("@media (prefers-color-scheme: dark)")
@@ -187,7 +197,7 @@ def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool
     papers, texts = ("paper", "raised"), ("ink", "soft", "accent", "alarm")
     cells = set(colours) - {*papers, *texts, "line", "alarm-paper"}
 
-    assert len(cells) == len(report_data.STATES) + 9
+    assert cells == {*report_data.STATES, *report_changes.CHANGES, "other", *(f"c{number}" for number in range(8))}
     for paper in papers:
         assert [text for text in texts if contrast(colours[text], colours[paper]) < 4.5] == []
     assert contrast(colours["alarm"], colours["alarm-paper"]) >= 4.5
@@ -250,3 +260,138 @@ def test_the_file_is_named_from_where_the_command_runs(folder: Path) -> None:
 
     assert answer.code == 0
     assert (folder / "below.html").is_file()
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Path:
+    """The example of docs/rollouts.md, committed: 24 nodes of one policy, two waves."""
+    folder = tmp_path / "fleet"
+    shutil.copytree(Path(__file__).parents[2] / "docs/examples/rollout", folder)
+    revisions.commit(folder)
+    return folder
+
+
+def edit(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") -> None:
+    """Replace a text in a document."""
+    text = (folder / file).read_text("utf-8")
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+
+CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half")
+
+
+def changed(folder: Path, revision: str = "HEAD") -> Page:
+    """The page with the change since a revision."""
+    answer = project.kae(folder, "report", "-q", "--html", "page.html", revision)
+    assert answer.code == 0, answer.err
+    return Page((folder / "page.html").read_text("utf-8"))
+
+
+def effects(page: Page, cluster: str = "east") -> dict[str, Any]:
+    """What happens to each node of a cluster to which something does."""
+    (found,) = (one for one in page.data["clusters"] if one["name"] == cluster)
+    return {
+        name: found["effects"][number - 1]
+        for name, number in zip(found["names"], found["effectOf"] or [0] * len(found["names"]), strict=True)
+        if number
+    }
+
+
+def test_the_page_says_of_each_node_before_and_after_what_the_difference_says(rollout: Path) -> None:
+    edit(rollout, *CANARY)
+    edit(rollout, "version: 1.4.1", "version: 1.5.0")
+    found = json.loads(project.kae(rollout, "diff", "-o", "json").out)
+
+    page = changed(rollout)
+
+    told = {name: effect for effect in found["effects"] for name in effect["nodes"]}
+    shown = effects(page)
+    assert shown.keys() == told.keys()
+    for name, effect in told.items():
+        for side in ("before", "after"):
+            was, now = effect[side], shown[name][side]
+            assert [now[key] for key in ("policy", "pool", "group", "driver", "version", "plugin")] == [
+                was[key] for key in ("policy", "pool", "group", "driver", "version", "devicePlugin")
+            ]
+
+
+def test_what_takes_most_away_is_the_first_on_the_page(rollout: Path) -> None:
+    edit(rollout, *CANARY)
+    edit(rollout, "version: 1.4.1", "version: 1.5.0")
+    inventory = json.loads((rollout / "inventory/east.json").read_text())
+    inventory["spec"]["nodes"][5]["labels"] = {}
+    left = inventory["spec"]["nodes"].pop(3)["name"]
+    (rollout / "inventory/east.json").write_text(json.dumps(inventory))
+
+    page = changed(rollout)
+
+    marks = [one["data-mark"] for one in page.named("li") if "data-mark" in one]
+    assert marks == sorted(marks, key=list(report_changes.CHANGES).index)
+    assert {"loses", "gone", "swaps", "restarts"} == set(marks)
+    assert effects(page)[left]["after"] is None
+    assert nodes_of(page, "east")[left]["state"] == "gone"
+    assert page.text("b")[:4] == ["1", "1", "1", "21"]
+
+
+def test_nodes_to_which_nothing_happens_are_counted(rollout: Path) -> None:
+    edit(rollout, *CANARY)
+
+    page = changed(rollout)
+
+    assert [one["href"] for one in page.named("a") if "change=" in one["href"]] == ["#change=swaps", "#change=same"]
+    assert page.text("b")[:2] == ["1", "23"]
+    assert len(effects(page)) == 1
+
+
+def test_a_cluster_that_is_gone_is_in_the_picture(rollout: Path) -> None:
+    for file in [*(rollout / "policies").rglob("*.yaml"), rollout / "inventory/east.json"]:
+        file.write_text(file.read_text("utf-8").replace("east", "west"), encoding="utf-8")
+    (rollout / "inventory/east.json").rename(rollout / "inventory/west.json")
+
+    page = changed(rollout)
+
+    assert [cluster["name"] for cluster in page.data["clusters"]] == ["east", "west"]
+    assert {effect["change"] for effect in effects(page, "east").values()} == {"gone"}
+    assert {effect["change"] for effect in effects(page, "west").values()} == {"joins"}
+
+
+def test_a_page_without_a_change_says_so(rollout: Path) -> None:
+    page = changed(rollout)
+
+    assert "Nothing differs." in page.text("p")
+    assert effects(page) == {}
+
+
+def test_a_revision_that_does_not_compile_is_said_and_not_fatal(rollout: Path) -> None:
+    good = (rollout / "policies/tls.yaml").read_text("utf-8")
+    project.write(rollout, {"policies/tls.yaml": "kind: KAEPolicy\n"})
+    revisions.commit(rollout)
+    project.write(rollout, {"policies/tls.yaml": good})
+
+    page = changed(rollout)
+
+    assert "error" in " ".join(page.text("p"))
+    assert "What does not compile has no effect that could be shown." in page.text("p")
+    assert len(nodes_of(page, "east")) == 24
+
+
+def test_an_unknown_revision_makes_no_page(rollout: Path) -> None:
+    answer = project.kae(rollout, "report", "--html", "page.html", "nowhere")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "nowhere" in answer.err
+    assert not (rollout / "page.html").exists()
+
+
+def test_a_value_of_a_field_that_differs_is_a_text(rollout: Path) -> None:
+    edit(
+        rollout,
+        "    version: 2.2.0\n    source",
+        f"    version: 2.2.0\n    env: [{{name: X, value: '{EVIL}'}}]\n    source",
+    )
+
+    page = changed(rollout)
+
+    assert EVIL in " ".join(page.text("li"))
+    assert [len(page.named(tag)) for tag in ("script", "img")] == [2, 0]

@@ -1,0 +1,132 @@
+"""The part of the report's page on a change: what happens to each node, and the sentences on it."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from compiler.changes.difference import Difference
+from compiler.changes.effects import DISTURBING, Effect, Placement
+from compiler.views import diff_text, effect_sentences
+
+CHANGES: Mapping[str, str] = {
+    "loses": "losing a component",
+    "gone": "leaving the inventory",
+    "swaps": "driver taken out of use",
+    "gets": "getting a component",
+    "restarts": "pods restarting",
+    "moves": "changed without a restart",
+    "joins": "joining the inventory",
+    "same": "unchanged",
+}
+"""What happens to a node by its key, in the order of the legend: what takes most away comes first."""
+
+_RANKS = {key: rank for rank, key in enumerate(CHANGES)}
+
+
+def change(effect: Effect) -> str:
+    """Return the key in CHANGES of an effect."""
+    fates = (effect.driver_pod, effect.device_plugin_pod)
+    if effect.after is None:
+        return "gone"
+    if effect.before is None:
+        return "joins"
+    if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
+        return "loses"
+    if effect.work in DISTURBING:
+        return "swaps"
+    if "created" in fates:
+        return "gets"
+    return "restarts" if "replaced" in fates else "moves"
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence on what happens to nodes, with its number on the page."""
+
+    number: int
+    text: str
+    change: str
+
+
+class Changes:
+    """What a difference does, for the page."""
+
+    def __init__(self, difference: Difference) -> None:
+        self._difference = difference
+        self._numbers: defaultdict[Effect, list[int]] = defaultdict(list)
+        found = effect_sentences.sentences(difference.effects)
+        # What all nodes of a sentence have in common is the least that happens to any of them.
+        keyed = [(max(map(change, item.effects), key=_RANKS.__getitem__), item) for item in found]
+        keyed.sort(key=lambda pair: (_RANKS[pair[0]], -len(pair[1].nodes)))
+        for number, (_, item) in enumerate(keyed):
+            for effect in item.effects:
+                self._numbers[effect].append(number)
+        self.sentences: Sequence[Sentence] = [Sentence(n, item.text, key) for n, (key, item) in enumerate(keyed)]
+        """The sentences, those on what takes most away first."""
+
+    @property
+    def title(self) -> str:
+        """The two revisions."""
+        return f"from {self._difference.before.text} to {self._difference.after.text}"
+
+    @property
+    def summary(self) -> str:
+        """The sentence on what nodes lose, or on why there is nothing to say."""
+        if self._difference.faults:
+            return "What does not compile has no effect that could be shown."
+        if self._difference.effects:
+            return effect_sentences.loss(self._difference.effects)
+        return "No node is affected." if not self._difference.is_empty else "Nothing differs."
+
+    def counts(self, nodes: int) -> Sequence[tuple[str, str, int]]:
+        """Return what happens to how many of the fleet's nodes: keys with their texts and numbers, but no zeros."""
+        found = Counter[str]()
+        for effect in self._difference.effects:
+            found[change(effect)] += len(effect.nodes)
+        found["same"] = nodes - (found.total() - found["gone"])
+        return [(key, text, found[key]) for key, text in CHANGES.items() if found[key]]
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """What does not compile."""
+        return tuple(diff_text.faults(self._difference))
+
+    @property
+    def intent(self) -> Sequence[str]:
+        """The lines on what people changed in the documents."""
+        return tuple(diff_text.intent(self._difference.intent))
+
+    @property
+    def pods(self) -> Sequence[str]:
+        """The lines on pods that are created, replaced and deleted."""
+        return tuple(diff_text.pods(self._difference))
+
+    @property
+    def clusters(self) -> Mapping[str, Sequence[Effect]]:
+        """The effects by cluster."""
+        return {item.cluster: item.effects for item in self._difference.clusters}
+
+    def data(self, effect: Effect) -> dict[str, Any]:
+        """Return an effect for the page's script."""
+        return {
+            "change": change(effect),
+            "sentences": self._numbers[effect],
+            "before": _placement(effect.before),
+            "after": _placement(effect.after),
+            "cause": str(effect.cause),
+        }
+
+
+def _placement(placement: Placement | None) -> dict[str, Any] | None:
+    if placement is None:
+        return None
+    return {
+        "policy": placement.policy,
+        "pool": placement.pool,
+        "group": placement.group,
+        "driver": placement.driver,
+        "version": placement.version,
+        "plugin": placement.device_plugin,
+        "resources": [f"{name.partition('/')[2]}={count}" for name, count in placement.resources],
+    }
