@@ -52,7 +52,7 @@ test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-ge
 cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
-GITOPS := $(addprefix tests/cluster/test_gitops,.py _cleanup.py _foreign.py)
+GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _foreign.py)
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
 
 .PHONY: test-cluster
@@ -63,7 +63,7 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 		$(addprefix --ignore ,$(GITOPS) $(ALONE))
 
 .PHONY: test-gitops
-test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, and remove a driver (seven minutes, after cluster-tools)
+test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
 	$(BIN)/python -m pytest $(GITOPS)
 
 .PHONY: faults

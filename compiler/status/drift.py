@@ -1,10 +1,15 @@
-"""The differences between a rendered and a live object, in the rendered fields only."""
+"""The differences between a rendered and a live object.
+
+The objects that grant, confine or run something are compared in every field, apart from what the API server fills in;
+the others, and all metadata, in the rendered fields only, as others may add theirs.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from compiler.model import quantities
+from compiler.status import defaults
 
 _KEYS = ("name", "mountPath", "path", "key")
 """The keys of list items; the first that every item has, with no value twice, identifies the items."""
@@ -20,42 +25,73 @@ class Change:
     path: str
     """From the top, as in spec.containers[worker].image."""
     wanted: Any
-    """None for an item of a list that is not rendered."""
+    """None for a field, or an item of a list, that is not rendered."""
     live: Any
     """None where the live object lacks the field."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where a value is."""
+
+    path: str = ""
+    """From the top, with the names of list items."""
+    place: str = ""
+    """The same without them, as `defaults` writes it."""
+    filled_in: defaults.Fields | None
+    """What the API server fills in; None where only rendered fields are compared."""
+
+    def field(self, key: str) -> "_Place":
+        """Return the place of a field."""
+        path = f"{self.path}.{key}" if self.path and _is_plain(key) else f"{self.path}[{key}]" if self.path else key
+        # Metadata is everybody's: labels and annotations of others, and what the API server records.
+        filled_in = self.filled_in if self.path or key != "metadata" else None
+        return _Place(path=path, place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in)
+
+    def item(self, name: str) -> "_Place":
+        """Return the place of an item of a list."""
+        return _Place(path=f"{self.path}[{name}]", place=f"{self.place}.*", filled_in=self.filled_in)
+
+
 def changes(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[Change, ...]:
-    """Return every field of `wanted` that `live` lacks or has otherwise, and every extra item in a rendered list."""
-    return tuple(_in_mapping(wanted, live, ""))
+    """Return every field of `wanted` that `live` lacks or has otherwise, and what others added to it.
+
+    That is every extra item in a rendered list, and of the kinds that `defaults` names every extra field.
+    """
+    return tuple(_in_mapping(wanted, live, _Place(filled_in=defaults.of_kind(wanted.get("kind")))))
 
 
-def _compared(wanted: Any, live: Any, path: str) -> Iterator[Change]:
+def _compared(wanted: Any, live: Any, at: _Place) -> Iterator[Change]:
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
-        yield from _in_mapping(wanted, live, path)
+        yield from _in_mapping(wanted, live, at)
     elif isinstance(wanted, list) and isinstance(live, list):
-        yield from _in_list(wanted, live, path)
+        yield from _in_list(wanted, live, at)
     elif isinstance(wanted, bool) is not isinstance(live, bool) or wanted != live:
-        yield Change(path=path, wanted=wanted, live=live)
+        yield Change(path=at.path, wanted=wanted, live=live)
 
 
-def _in_mapping(wanted: Mapping[str, Any], live: Mapping[str, Any], path: str) -> Iterator[Change]:
-    is_amounts = path.rpartition(".")[2] in _AMOUNTS
+def _in_mapping(wanted: Mapping[str, Any], live: Mapping[str, Any], at: _Place) -> Iterator[Change]:
+    is_amounts = at.path.rpartition(".")[2] in _AMOUNTS
     for key in sorted(wanted):
-        place = f"{path}.{key}" if path and _is_plain(key) else f"{path}[{key}]" if path else key
         if not (is_amounts and _is_same_amount(wanted[key], live.get(key))):
-            yield from _compared(wanted[key], live.get(key), place)
+            yield from _compared(wanted[key], live.get(key), at.field(key))
+    for key in sorted(live.keys() - wanted.keys()):
+        below = at.field(key)
+        if below.filled_in is None or below.path == "status":
+            continue
+        if not defaults.is_filled_in(below.filled_in, below.place, live[key], live):
+            yield Change(path=below.path, wanted=None, live=live[key])
 
 
-def _in_list(wanted: Sequence[Any], live: Sequence[Any], path: str) -> Iterator[Change]:
+def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:
     key = next((key for key in _KEYS if _tells_apart(key, wanted) and _tells_apart(key, live)), None)
     ours = {str(item[key]) if key else str(index): item for index, item in enumerate(wanted)}
     theirs = {str(item[key]) if key else str(index): item for index, item in enumerate(live)}
     for name, wanted_item in ours.items():
-        yield from _compared(wanted_item, theirs.get(name), f"{path}[{name}]")
+        yield from _compared(wanted_item, theirs.get(name), at.item(name))
     for name, live_item in theirs.items():
         if name not in ours:
-            yield Change(path=f"{path}[{name}]", wanted=None, live=live_item)
+            yield Change(path=at.item(name).path, wanted=None, live=live_item)
 
 
 def _tells_apart(key: str, items: Sequence[Any]) -> bool:

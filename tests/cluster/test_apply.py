@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from compiler.status import drift
 from tests import project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
@@ -93,6 +94,7 @@ def test_what_is_applied_is_taken_as_it_is_and_a_second_time_changes_nothing(
         assert after["metadata"].get("generation") == before["metadata"].get("generation"), str(item)
         assert owned(after) == owned(before), str(item)
         assert list(manifests.differences(item.data, objects.get(item.data))) == [], str(item)
+        assert drift.changes(item.data, objects.get(item.data)) == (), str(item)
 
 
 def compiled(folder: Path) -> Iterator[manifests.Manifest]:
