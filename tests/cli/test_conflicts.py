@@ -1,0 +1,220 @@
+"""`kae compile` ends a merge conflict in output/, and what either branch had deployed goes only where it is accepted."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import project
+from tests.property.merges import pairs
+
+HEAD = "apiVersion: device.openfuyao.com/v1alpha1\n"
+EAST = f'{HEAD}kind: KAECluster\nmetadata:\n  name: east\nspec:\n  kubernetesVersion: "1.31"\n'
+INDEX = "output/east/index.json"
+KUSTOMIZATION = "output/east/kustomization.yaml"
+
+
+def policy(name: str) -> str:
+    """Return a policy for the nodes of a pool."""
+    return f"""\
+{HEAD}kind: KAEPolicy
+metadata:
+  name: {name}
+spec:
+  nodeSelector:
+    matchLabels:
+      pool: {name}
+  driver:
+    version: 2.2.0
+  devicePlugin:
+    version: 1.4.1
+"""
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A repository with a compiled cluster and the policies tls and vm, on the branch main; topic is as far."""
+    texts = {"policies/east.yaml": EAST, **{f"policies/{name}.yaml": policy(name) for name in ("tls", "vm")}}
+    texts[".gitignore"] = ".kae_cache/\n"
+    project.write(tmp_path, texts)
+    assert project.kae(tmp_path, "compile").code == 0
+    pairs.git(tmp_path, "init", "--quiet", "--initial-branch=main")
+    commit(tmp_path)
+    pairs.git(tmp_path, "branch", "topic")
+    return tmp_path
+
+
+def commit(clone: Path) -> None:
+    """Commit everything."""
+    pairs.git(clone, "add", "--all")
+    pairs.git(clone, "commit", "--quiet", "--message", "Change")
+
+
+def change(clone: Path, branch: str, edit: Callable[[Path], object], *accepted: str) -> None:
+    """Edit the documents on a branch, compile and commit."""
+    pairs.git(clone, "switch", "--quiet", branch)
+    edit(clone / "policies")
+    answer = project.kae(clone, "compile", *(f"--accept={scope}" for scope in accepted))
+    assert answer.code == 0, answer.err
+    commit(clone)
+
+
+def adding(name: str) -> Callable[[Path], object]:
+    """Return an edit that adds a policy."""
+    return lambda policies: (policies / f"{name}.yaml").write_text(policy(name))
+
+
+def removing(name: str) -> Callable[[Path], object]:
+    """Return an edit that removes a policy."""
+    return lambda policies: (policies / f"{name}.yaml").unlink()
+
+
+def label(policies: Path) -> None:
+    """Change every DaemonSet."""
+    cluster = policies / "east.yaml"
+    mirror = "{from: cr.openfuyao.cn, to: mirror.example.com}"
+    cluster.write_text(f"{cluster.read_text()}  images:\n    mirrors: [{mirror}]\n")
+
+
+def join(clone: Path, *command: str) -> str:
+    """Merge or rebase on the branch topic, and return the paths in conflict."""
+    pairs.git(clone, "switch", "--quiet", "topic")
+    pairs.git(clone, *command, check=False)
+    return pairs.git(clone, "diff", "--name-only", "--diff-filter=U")
+
+
+def ended(clone: Path) -> None:
+    """Compile and end the merge; the check is clean, and the output as from scratch."""
+    answer = project.kae(clone, "compile")
+    assert answer.code == 0, answer.err
+    pairs.git(clone, "add", "--all")
+    pairs.git(clone, "commit", "--quiet", "--no-edit")
+    assert project.kae(clone, "compile", "--check").code == 0
+    assert project.kae(clone, "compile", "--no-cache", "--output-dir", "fresh").code == 0
+    assert project.tree(clone / "fresh") == project.tree(clone / "output")
+
+
+@pytest.fixture
+def conflicting(clone: Path) -> Path:
+    """A merge of two branches that each add a policy, with conflicts in index.json and kustomization.yaml."""
+    change(clone, "main", adding("mail"))
+    change(clone, "topic", adding("queue"))
+    assert INDEX in join(clone, "merge", "main")
+    return clone
+
+
+def test_a_check_names_the_conflict_and_a_compile_ends_it(conflicting: Path) -> None:
+    checked = project.kae(conflicting, "compile", "--check")
+
+    assert checked.code == 4
+    assert "east: a merge left files of the output in conflict\n" in checked.out
+    ended(conflicting)
+
+
+def test_the_cache_answers_for_no_file_in_conflict(clone: Path) -> None:
+    path = clone / KUSTOMIZATION
+    text = path.read_text()
+    assert project.kae(clone, "compile").out.startswith("east: unchanged\n")
+    path.write_text(text.replace("resources:\n", "<<<<<<< HEAD\nresources:\n=======\nresources:\n>>>>>>> main\n"))
+
+    checked = project.kae(clone, "compile", "--check")
+    project.kae(clone, "compile")
+
+    assert "east: a merge left files of the output in conflict\n" in checked.out
+    assert path.read_text() == text
+
+
+def test_marks_that_were_committed_end_as_well(conflicting: Path) -> None:
+    commit(conflicting)
+
+    answer = project.kae(conflicting, "compile")
+    commit(conflicting)
+
+    assert answer.code == 0, answer.err
+    assert project.kae(conflicting, "compile", "--check").code == 0
+
+
+def test_lines_that_a_person_kept_of_both_branches_end_as_well(conflicting: Path) -> None:
+    for name in (INDEX, KUSTOMIZATION, "output/east/images.txt"):
+        path = conflicting / name
+        path.write_text(re.sub(r"^(<<<<<<<|\|\|\|\|\|\|\||=======|>>>>>>>).*\n", "", path.read_text(), flags=re.M))
+
+    ended(conflicting)
+
+
+@pytest.mark.parametrize("command", [("merge", "main"), ("rebase", "main")])
+@pytest.mark.parametrize("lost", ["mail", "queue"])
+def test_a_driver_of_either_branch_that_the_joined_documents_lack_is_asked_for(
+    command: tuple[str, ...], lost: str, clone: Path
+) -> None:
+    change(clone, "main", adding("mail"))
+    change(clone, "topic", adding("queue"))
+    assert INDEX in join(clone, *command)
+    (clone / f"policies/{lost}.yaml").unlink()
+    before = project.tree(clone / "output")
+
+    answer = project.kae(clone, "compile")
+
+    assert answer.code == 1
+    assert f"--accept removes-drivers:east/{lost}`" in answer.err
+    assert project.tree(clone / "output") == before
+
+
+@pytest.mark.parametrize("branches", [("main", "topic"), ("topic", "main")])
+def test_a_removal_that_one_branch_has_accepted_is_not_asked_for_again(branches: tuple[str, str], clone: Path) -> None:
+    change(clone, branches[0], removing("vm"), "removes-drivers", "removes-device-plugins")
+    change(clone, branches[1], adding("web"))
+    assert INDEX in join(clone, "merge", "main")
+
+    ended(clone)
+
+
+@pytest.mark.parametrize("branches", [("main", "topic"), ("topic", "main")])
+def test_a_file_that_one_branch_removed_and_the_other_changed_goes(branches: tuple[str, str], clone: Path) -> None:
+    change(clone, branches[0], removing("vm"), "removes-drivers", "removes-device-plugins")
+    change(clone, branches[1], label)
+    assert "output/east/driver/daemonset-kae-driver-vm.yaml\n" in join(clone, "merge", "main")
+
+    ended(clone)
+
+    assert not (clone / "output/east/driver/daemonset-kae-driver-vm.yaml").exists()
+
+
+def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
+    (conflicting / "output/east/driver/own.yaml").write_text("own\n")
+
+    answer = project.kae(conflicting, "compile")
+
+    assert "output/east/driver/own.yaml: warning[foreign-file]" in answer.err
+    assert (conflicting / "output/east/driver/own.yaml").read_text() == "own\n"
+
+
+def test_a_daemon_set_that_both_branches_record_and_nobody_has_is_missed(conflicting: Path) -> None:
+    (conflicting / "output/east/driver/daemonset-kae-driver-vm.yaml").unlink()
+    (conflicting / "policies/vm.yaml").unlink()
+
+    assert "error[output-unreadable]: 'output/east/driver/daemonset-kae-driver-vm.yaml'" in (
+        project.kae(conflicting, "compile").err
+    )
+
+
+def test_an_index_that_was_cut_off_is_restored_by_the_command_that_the_compile_shows(clone: Path) -> None:
+    path = clone / INDEX
+    path.write_text(path.read_text()[:-40])
+    (clone / "policies/vm.yaml").unlink()
+
+    answer = project.kae(clone, "compile")
+    shown = re.search(r"by `git (.*?)`", answer.err)
+
+    assert answer.code == 1
+    assert "'output/east/index.json' is damaged, so nobody can tell what this compile takes away." in answer.err
+    assert shown
+    pairs.git(clone, *shown[1].split())
+    assert "error[removes-drivers]" in project.kae(clone, "compile").err
+
+
+def test_output_outside_of_a_repository_has_no_conflict(tmp_path: Path) -> None:
+    project.write(tmp_path, {"policies/east.yaml": EAST, "policies/tls.yaml": policy("tls")})
+
+    assert [project.kae(tmp_path, "compile", "--no-cache").code for _ in range(2)] == [0, 0]
