@@ -273,6 +273,7 @@ _STATES = {
     "old": "output is not what the documents compile to",
     "incomplete": "a compile was interrupted and left output incomplete",
     "conflict": "a merge left files of the output in conflict",
+    "line-ends": "the output has the line ends of Windows, as git writes with core.autocrlf",
     "edited": "output was edited by hand",
     "foreign": "output holds files that the compiler did not write",
     "removed": "output exists, but the cluster is no longer declared",

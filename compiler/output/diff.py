@@ -10,10 +10,10 @@ from typing import Literal
 
 from compiler.output import index_file, tree
 
-Kind = Literal["fine", "old", "incomplete", "conflict", "edited", "foreign"]
+Kind = Literal["fine", "old", "incomplete", "conflict", "line-ends", "edited", "foreign"]
 """fine: as compiled. old: complete, but different. incomplete: a rewrite was interrupted. conflict: a merge left files
-in conflict. edited: a recorded file is missing, or index.json is missing or not as the compiler writes it. foreign: as
-compiled, beside files of others."""
+in conflict. line-ends: as compiled, but with CRLF. edited: a recorded file is missing, or index.json is missing or not
+as the compiler writes it. foreign: as compiled, beside files of others."""
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -114,6 +114,8 @@ def compare(wanted: tree.Tree, seen: Observed) -> State:
     if not differences and seen.index != final:
         differences = (Difference(index_file.NAME, seen.index, final),)
     foreign = tuple(sorted({*seen.foreign, *blocked(wanted, seen)}))
+    if seen.index == _crlf(final) and all(seen.files.get(path) == _crlf(text) for path, text in contents.items()):
+        return State("line-ends", (), foreign)
     kind: Kind = "old" if differences else "foreign" if foreign else "fine"
     return State(_kind(seen) or kind, differences, foreign)
 
@@ -153,6 +155,11 @@ def _steps(contents: Mapping[str, bytes], index: index_file.Index, seen: Observe
         final=final,
         ends=interim is not None or seen.index != final,
     )
+
+
+def _crlf(content: bytes) -> bytes:
+    """Return a text as git writes it to the work tree with core.autocrlf."""
+    return content.replace(b"\n", b"\r\n")
 
 
 def _own(seen: Observed) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""`kae compile` ends a merge conflict in output/, and what either branch had deployed goes only where it is accepted."""
+"""`kae compile` ends a merge conflict in output/; what either branch had deployed goes only where it is accepted."""
 
 import re
 from collections.abc import Callable
@@ -212,6 +212,24 @@ def test_an_index_that_was_cut_off_is_restored_by_the_command_that_the_compile_s
     assert shown
     pairs.git(clone, *shown[1].split())
     assert "error[removes-drivers]" in project.kae(clone, "compile").err
+
+
+def test_a_check_names_line_ends_that_git_has_changed(clone: Path) -> None:
+    wanted = project.tree(clone / "output")
+    pairs.git(clone, "config", "core.autocrlf", "true")
+    pairs.git(clone, "rm", "--quiet", "-r", "--cached", "output")
+    pairs.git(clone, "reset", "--quiet", "--hard")
+    for path in (clone / "output").rglob("*.*"):
+        path.unlink()
+    pairs.git(clone, "checkout", "--quiet", "--", "output")
+
+    checked = project.kae(clone, "compile", "--check")
+    compiled = project.kae(clone, "compile")
+
+    assert checked.code == 4
+    assert checked.out.startswith("east: the output has the line ends of Windows, as git writes with core.autocrlf\n")
+    assert compiled.code == 0
+    assert project.tree(clone / "output") == wanted
 
 
 def test_output_outside_of_a_repository_has_no_conflict(tmp_path: Path) -> None:
