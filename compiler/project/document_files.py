@@ -18,6 +18,9 @@ ENDINGS = (".yaml", ".yml", ".json")
 _NEARLY = re.compile(r"\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\.?~[0-9]*~?|#)*", re.IGNORECASE)
 """The end of a name that an editor, a merge or the shift key made of a document's: policy.YAML, policy.yaml~."""
 
+MOST_FOLDERS = 5_000
+"""Folders that are read: far more than a fleet needs, and an end where kae.yaml names /proc or /usr."""
+
 _HERE = Path()
 _SORTS = (
     (stat.S_ISDIR, "a folder"),
@@ -131,6 +134,11 @@ class _Walk:
             if (status.st_dev, status.st_ino) in self._read:
                 return []
             self._read.add((status.st_dev, status.st_ino))
+            if len(self._read) > MOST_FOLDERS:
+                raise errors.WorldError(
+                    f"there are more than {MOST_FOLDERS} folders in those of the documents.",
+                    hint="Name folders of documents in kae.yaml and by --inventory.",
+                )
             with os.scandir(path) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
         except FileNotFoundError:
@@ -146,7 +154,7 @@ class _Walk:
         path, is_link = Path(entry.path), entry.is_symlink()
         if is_link and not links.is_inside(path, self._allowed):
             # A file of another name is not read, wherever it is.
-            if name.endswith(ENDINGS) or path.is_dir():
+            if name.endswith(ENDINGS) or os.path.isdir(path):  # noqa: PTH112 - it raises nothing
                 self._refuse(name, links.message(name), "Put what it leads to into the project.", "link-outside")
             return []
         try:

@@ -217,6 +217,33 @@ def test_a_folder_that_is_a_file_is_a_failure(tmp_path: Path) -> None:
         names(tmp_path)
 
 
+def test_more_folders_than_any_fleet_has_are_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(document_files, "MOST_FOLDERS", 3)
+    write(tmp_path, "policies/a/x.yaml", "policies/b/x.yaml")
+    assert names(tmp_path) == ["policies/a/x.yaml", "policies/b/x.yaml"]
+    write(tmp_path, "policies/c/x.yaml")
+
+    with pytest.raises(errors.WorldError, match="there are more than 3 folders in those of the documents"):
+        names(tmp_path)
+
+
+def test_a_linked_folder_that_may_not_be_looked_at_is_not_entered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, "policies/x.yaml")
+    (tmp_path / "policies/cwd").symlink_to("/nowhere")
+    stat = Path.stat
+
+    def forbidden(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+        if path.name == "cwd" and follow_symlinks:
+            raise PermissionError(path)  # as for /proc/1/cwd
+        return stat(path, follow_symlinks=follow_symlinks)
+
+    monkeypatch.setattr(Path, "stat", forbidden)
+
+    assert names(tmp_path) == ["policies/x.yaml"]
+
+
 def test_a_folder_that_is_a_broken_link_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "policies").symlink_to("nowhere")
 
