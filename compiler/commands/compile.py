@@ -7,10 +7,11 @@ unchanged. Heavy modules are imported only when something has to be compiled.
 import argparse
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 from compiler import cli, diagnostics, names, wording
 from compiler.cli import findings
+from compiler.commands import compile_answer
 from compiler.output import cache, foreign, scan, tree
 from compiler.project import compile_call, package_data
 
@@ -46,7 +47,7 @@ def _unchanged(call: compile_call.Call) -> int | None:
     if call.cache.digests.changed:
         call.save(call.cache)
     rows = [(name, "fine" if call.arguments.check else "unchanged") for name in wanted]
-    return _end(call, compile_call.recorded(overall), _Done(rows, ()))
+    return compile_answer.end(call, compile_call.recorded(overall), compile_answer.Done(rows, ()))
 
 
 def _compiled(call: compile_call.Call) -> int:
@@ -83,7 +84,7 @@ def _compiled(call: compile_call.Call) -> int:
     )
     if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(outcomes, found)
-    return _end(call, diagnostics.merged([*shown, *done.foreign]), done)
+    return compile_answer.end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
 
 def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal"]) -> None:
@@ -221,16 +222,9 @@ def _progress(number: int, total: int, name: str) -> None:
         sys.stderr.flush()
 
 
-class _Done(NamedTuple):
-    """The result for output/: states of clusters, findings on foreign files, the diff of a check, changed objects."""
-
-    rows: list[tuple[str, str]]
-    foreign: diagnostics.Findings
-    diff: str = ""
-    changes: list["object_changes.Objects"] = []  # noqa: RUF012 - nobody adds to it
-
-
-def _write(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]) -> _Done:
+def _write(
+    call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]
+) -> compile_answer.Done:
     from compiler.output import write  # noqa: PLC0415 - a check does not write
 
     trees = [item.tree for item in outcomes if item.tree]
@@ -241,7 +235,7 @@ def _write(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
         change = changes.get(item.name)
         rows.append((item.name, _written(change) if change else "unchanged"))
     rows.extend((name, "removed") for name in stale)
-    return _Done(rows, tuple(finding for item in written for finding in item.foreign))
+    return compile_answer.Done(rows, tuple(finding for item in written for finding in item.foreign))
 
 
 def _written(change: "write.Written") -> str:
@@ -250,7 +244,9 @@ def _written(change: "write.Written") -> str:
     return "index.json rewritten" if change.new_index else "unchanged"
 
 
-def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]) -> _Done:
+def _check(
+    call: compile_call.Call, outcomes: list[compile_call.Outcome], stale: tuple[str, ...]
+) -> compile_answer.Done:
     from compiler.output import diff as output_diff  # noqa: PLC0415 - only a check compares
 
     rows: list[tuple[str, str]] = []
@@ -266,63 +262,4 @@ def _check(call: compile_call.Call, outcomes: list[compile_call.Outcome], stale:
         diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
     rows.extend((name, "removed") for name in stale)
-    return _Done(rows, tuple(strangers), "".join(diffs))
-
-
-_STATES = {
-    "old": "output is not what the documents compile to",
-    "incomplete": "a compile was interrupted and left output incomplete",
-    "conflict": "a merge left files of the output in conflict",
-    "line-ends": "the output has the line ends of Windows, as git writes with core.autocrlf",
-    "edited": "output was edited by hand",
-    "foreign": "output holds files that the compiler did not write",
-    "removed": "output exists, but the cluster is no longer declared",
-}
-
-
-def _end(call: compile_call.Call, found: diagnostics.Findings, done: _Done) -> int:
-    """Print the result and return the exit code."""
-    names_of_clusters = [name for name, _ in done.rows]
-    others = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
-    extra = foreign.extra_folders(call.output, call.settings.extra)
-    found = diagnostics.merged([*found, *others])
-    findings.show(
-        call.arguments,
-        found,
-        _text(call, done, others, extra),
-        clusters=[{"name": name, "state": state} for name, state in done.rows],
-        changes=_changes(done),
-        foreign=[finding.span.file for finding in (*done.foreign, *others)],
-        extra=[{"folder": item.folder, "files": item.files} for item in extra],
-    )
-    if findings.concluded(call.arguments, found):
-        return cli.WRONG
-    differs = others or any(state != "fine" for _, state in done.rows)
-    return cli.DIFFERS if call.arguments.check and differs else cli.FINE
-
-
-def _text(call: compile_call.Call, done: _Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]) -> str:
-    """Return the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
-    check = call.arguments.check
-    lines = [f"{name}: {_STATES.get(state, state) if check else state}" for name, state in done.rows]
-    if others and check:
-        files = wording.listed((finding.span.file for finding in others), most=5)
-        lines.append(f"{files}: not written by the compiler")
-    lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
-    return _summary(done) + done.diff + "".join(f"{line}\n" for line in lines)
-
-
-def _summary(done: _Done) -> str:
-    if not done.changes:
-        return ""
-    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
-
-    return "".join(f"{line}\n" for line in view.lines(done.changes))
-
-
-def _changes(done: _Done) -> list[dict[str, Any]]:
-    if not done.changes:
-        return []
-    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
-
-    return view.data(done.changes)
+    return compile_answer.Done(rows, tuple(strangers), "".join(diffs))

@@ -47,11 +47,12 @@ def engine_files(
 
     `clusters` are declared, folders of `extra` are people's own, and those `skipped` are known to hold none.
     """
+    left_out = {_GIT, *skipped}
     with scan.io_errors("read", output):
         paths = [
             path
             for entry in _entries(output)
-            if entry.name not in (_GIT, *skipped) and not _is_extra(entry, extra)
+            if entry.name not in left_out and not _is_extra(entry, extra)
             for path in _engine_files(entry, entry.name, clusters)
         ]
     return tuple(_engine_file(f"{output}/{wording.file_name(path)}") for path in paths)
@@ -59,11 +60,12 @@ def engine_files(
 
 def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> diagnostics.Findings:
     """Return a finding for each entry of output/ that belongs to no cluster and is no `extra`. Raises WorldError."""
+    known = frozenset(clusters)
     with scan.io_errors("read", output):
         names = [
             f"{entry.name}/" if entry.is_dir(follow_symlinks=False) else entry.name
             for entry in _entries(output)
-            if entry.name not in clusters and not _is_harmless(entry) and not _is_extra(entry, extra)
+            if entry.name not in known and not _is_harmless(entry) and not _is_extra(entry, extra)
             if scan.is_filled(entry)
         ]
     return scan.foreign_files(output, map(wording.file_name, names))

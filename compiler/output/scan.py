@@ -51,7 +51,7 @@ def foreign_files(folder: Path, paths: Iterable[str]) -> diagnostics.Findings:
             code="foreign-file",
             span=diagnostics.Span(file=f"{folder}/{path}"),
             message=f"'{folder}/{path}' was not written by the compiler.",
-            hint="Move it out of the folder; the compiler leaves it alone.",
+            hint="Move it out. Objects of your own go to a folder that kae.yaml names under extra.",
         )
         for path in paths
     )

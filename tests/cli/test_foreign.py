@@ -175,6 +175,26 @@ def test_a_folder_that_cannot_be_peoples_own_is_an_error_at_its_place(folder: st
         assert f"kae.yaml:3:5: error[project-settings]: {said}" in answer.err
 
 
+def test_a_folder_of_peoples_own_is_declared_for_every_folder_of_outputs(small: Path) -> None:
+    project.write(small, {"kae.yaml": "extra: [output/site]\n", "elsewhere/site/a.yaml": "a: b\n"})
+    project.kae(small, "compile", "--output-dir", "elsewhere")
+
+    answer = project.kae(small, "compile", "--check", "--output-dir", "elsewhere")
+
+    assert (answer.code, answer.out.splitlines()[-1]) == (0, "elsewhere/site: 1 file of your own, not compiled")
+
+
+def test_output_of_a_cluster_is_not_kept_by_declaring_it_peoples_own(small: Path) -> None:
+    (small / "policies/west.yaml").unlink()
+    project.write(small, {"kae.yaml": "extra: [output/west]\n"})
+
+    checked, compiled = project.kae(small, "compile", "--check"), project.kae(small, "compile")
+
+    assert "west: output exists, but the cluster is no longer declared\n" in checked.out
+    assert (checked.code, compiled.code) == (4, 1)
+    assert "error[removes-device-plugins]" in compiled.err
+
+
 def test_a_link_is_no_folder_of_peoples_own(small: Path) -> None:
     (small / "output/site").symlink_to(small / "policies")
     project.write(small, {"kae.yaml": "extra: [output/site]\n"})

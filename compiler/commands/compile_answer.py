@@ -1,0 +1,79 @@
+"""The answer of `kae compile`: what changes by object, the difference of a check, the clusters, and what is others'."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from compiler import cli, diagnostics, wording
+from compiler.cli import findings
+from compiler.output import foreign
+from compiler.project import compile_call
+
+if TYPE_CHECKING:
+    from compiler.changes import objects
+
+_STATES = {
+    "old": "output is not what the documents compile to",
+    "incomplete": "a compile was interrupted and left output incomplete",
+    "conflict": "a merge left files of the output in conflict",
+    "line-ends": "the output has the line ends of Windows, as git writes with core.autocrlf",
+    "edited": "output was edited by hand",
+    "foreign": "output holds files that the compiler did not write",
+    "removed": "output exists, but the cluster is no longer declared",
+}
+
+
+class Done(NamedTuple):
+    """The result for output/: states of clusters, findings on foreign files, the diff of a check, changed objects."""
+
+    rows: list[tuple[str, str]]
+    foreign: diagnostics.Findings
+    diff: str = ""
+    changes: list["objects.Objects"] = []  # noqa: RUF012 - nobody adds to it
+
+
+def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int:
+    """Print the result and return the exit code."""
+    names_of_clusters = [name for name, _ in done.rows]
+    others = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
+    extra = foreign.extra_folders(call.output, call.settings.extra)
+    found = diagnostics.merged([*found, *others])
+    findings.show(
+        call.arguments,
+        found,
+        _text(call, done, others, extra),
+        clusters=[{"name": name, "state": state} for name, state in done.rows],
+        changes=_changes(done),
+        foreign=[finding.span.file for finding in (*done.foreign, *others)],
+        extra=[{"folder": item.folder, "files": item.files} for item in extra],
+    )
+    if findings.concluded(call.arguments, found):
+        return cli.WRONG
+    differs = others or any(state != "fine" for _, state in done.rows)
+    return cli.DIFFERS if call.arguments.check and differs else cli.FINE
+
+
+def _text(call: compile_call.Call, done: Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]) -> str:
+    """Return the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
+    check = call.arguments.check
+    lines = [f"{name}: {_STATES.get(state, state) if check else state}" for name, state in done.rows]
+    if others and check:
+        files = wording.listed((finding.span.file for finding in others), most=5)
+        lines.append(f"{files}: not written by the compiler")
+    lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
+    return _summary(done) + done.diff + "".join(f"{line}\n" for line in lines)
+
+
+def _summary(done: Done) -> str:
+    if not done.changes:
+        return ""
+    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
+
+    return "".join(f"{line}\n" for line in view.lines(done.changes))
+
+
+def _changes(done: Done) -> list[dict[str, Any]]:
+    if not done.changes:
+        return []
+    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
+
+    return view.data(done.changes)
