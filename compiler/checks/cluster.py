@@ -1,7 +1,6 @@
 """Rules for one KAECluster."""
 
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 
 from compiler import names, repeats, wording
 from compiler.checks import images as image_checks
@@ -134,11 +133,10 @@ def engine_path(cluster: definitions.Cluster, source: documents.Document, output
     # What a pipeline packs into an artifact may have any path there.
     if gitops.engine == "none" or path is None or artifact:
         return
-    folder = PurePosixPath(output)
-    parts = [part for part in folder.parts if part != ".."]
-    wanted = [*(parts[-1:] if folder.is_absolute() else parts), cluster.name]
+    parts = [part for part in output.split("/") if part not in ("", ".", "..")]
+    wanted = [*(parts[-1:] if output.startswith("/") else parts), cluster.name]
     # The project may be in a folder of its repository, so only the end has to agree.
-    if list(PurePosixPath(path).parts)[-len(wanted) :] != wanted:
+    if [part for part in path.split("/") if part not in ("", ".")][-len(wanted) :] != wanted:
         yield Diagnostic(
             code="engine-path",
             span=source.span("spec", "gitops", "repository", "path"),
