@@ -14,8 +14,25 @@ from typing import Any
 from compiler import devices
 from compiler.inventory import snapshot
 
-_LIFECYCLE_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that follow a node's state; pods of DaemonSets tolerate nearly all of them."""
+_TOLERATED_TAINTS = frozenset(
+    {
+        ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+        ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+        ("node.kubernetes.io/not-ready", "NoExecute"),
+        ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+        ("node.kubernetes.io/unreachable", "NoExecute"),
+        ("node.kubernetes.io/unschedulable", "NoSchedule"),
+    }
+)
+"""Taints that every pod of a DaemonSet tolerates (`AddOrUpdateDaemonPodTolerations` in pkg/controller/daemon/util).
+
+network-unavailable is one of them for pods with hostNetwork, which none of these pods has.
+"""
+
+_PASSING_TAINTS = frozenset(
+    {("node.kubernetes.io/not-ready", "NoSchedule"), ("node.kubernetes.io/unreachable", "NoSchedule")}
+)
+"""Taints that come and go with every reboot; they end no pod, and the pods of a new node wait for the node anyway."""
 
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
@@ -123,5 +140,5 @@ class Reducer:
 
 def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:
     for taint in taints:
-        if not taint["key"].startswith(_LIFECYCLE_TAINTS):
+        if (taint["key"], taint["effect"]) not in _TOLERATED_TAINTS | _PASSING_TAINTS:
             yield taint["key"], taint.get("value", ""), taint["effect"]

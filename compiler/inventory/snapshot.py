@@ -12,7 +12,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taint:
-    """A taint of a node that does not follow from the node's state."""
+    """A taint of a node that the pods of DaemonSets do not tolerate by themselves."""
 
     key: str
     value: str

@@ -5,8 +5,11 @@ from typing import Any
 
 Raw = Mapping[str, Any]
 
-_LIFECYCLE = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints of a node's state; every DaemonSet's pod bears those that last."""
+_LIFECYCLE = tuple(
+    f"node.kubernetes.io/{state}"
+    for state in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+)
+"""Taints of a node's state that every DaemonSet's pod bears."""
 
 
 def selects(selector: Raw | None, labels: Mapping[str, str]) -> bool:
@@ -44,7 +47,7 @@ def witness(one: Raw | None, other: Raw | None) -> bool:
 
 def bears(tolerations: Sequence[Raw], node: Raw) -> bool:
     """Return whether a DaemonSet's pod with these tolerations comes to a node in spite of its taints."""
-    lasting = [taint for taint in node["spec"].get("taints", ()) if not taint["key"].startswith(_LIFECYCLE)]
+    lasting = [taint for taint in node["spec"].get("taints", ()) if taint["key"] not in _LIFECYCLE]
     return all(
         taint["effect"] == "PreferNoSchedule" or any(_tolerates(item, taint) for item in tolerations)
         for taint in lasting

@@ -19,7 +19,14 @@ KEYS = ("pool", "gen", "zone")
 VALUES = ("a", "b", "", "1", "5", "05")
 KIND = "openfuyao.com/kae"
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-TAINT_KEYS = ("dedicated", "gpu", "node.kubernetes.io/unschedulable")
+TAINT_KEYS = (
+    "dedicated",
+    "node.kubernetes.io/network-unavailable",
+    "node.kubernetes.io/out-of-service",
+    "node.cloudprovider.kubernetes.io/uninitialized",
+    "node.cloudprovider.kubernetes.io/shutdown",
+    "node.kubernetes.io/unschedulable",
+)
 
 REQUIREMENTS = st.one_of(
     st.builds(
@@ -55,11 +62,11 @@ TOLERATIONS = st.one_of(
 )
 TAINTS = st.builds(
     lambda key, value, effect: {"key": key, "value": value, "effect": effect},
-    st.sampled_from(TAINT_KEYS[:2]),
+    st.sampled_from(TAINT_KEYS[:-1]),
     st.sampled_from(("", "x")),
     st.sampled_from(EFFECTS),
 )
-CORDONED = {"key": TAINT_KEYS[2], "effect": "NoSchedule"}
+CORDONED = {"key": TAINT_KEYS[-1], "effect": "NoSchedule"}
 
 
 @st.composite

@@ -119,16 +119,35 @@ def test_what_comes_and_goes_leaves_nothing_behind_in_the_reducer() -> None:
     assert len(reducer._profiles) == 0
 
 
-def test_taints_of_the_lifecycle_never_enter() -> None:
-    keys = (
-        "node.kubernetes.io/unschedulable",
-        "node.kubernetes.io/not-ready",
-        "node.cloudprovider.kubernetes.io/uninitialized",
-    )
-
-    found = only(taints=[*({"key": key, "effect": "NoSchedule"} for key in keys), LASTING])
+@pytest.mark.parametrize(
+    ("state", "effect"),
+    [
+        *((state, effect) for state in ("not-ready", "unreachable") for effect in ("NoSchedule", "NoExecute")),
+        *((state, "NoSchedule") for state in ("disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")),
+    ],
+)
+def test_taints_that_every_daemonset_tolerates_never_enter(state: str, effect: str) -> None:
+    found = only(taints=[{"key": f"node.kubernetes.io/{state}", "effect": effect}, LASTING])
 
     assert found.profile.taints == (builders.taint("dedicated=tls:NoSchedule"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "node.kubernetes.io/network-unavailable:NoSchedule",
+        "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute",
+        "node.kubernetes.io/unschedulable:NoExecute",
+        "node.cloudprovider.kubernetes.io/uninitialized=true:NoSchedule",
+        "node.cloudprovider.kubernetes.io/shutdown:NoSchedule",
+    ],
+)
+def test_taints_of_a_nodes_state_that_keep_pods_away_enter(text: str) -> None:
+    taint = builders.taint(text)
+
+    found = only(taints=[{"key": taint.key, "value": taint.value, "effect": taint.effect}])
+
+    assert found.profile.taints == (taint,)
 
 
 def test_the_order_of_taints_makes_no_other_profile() -> None:
