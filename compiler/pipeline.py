@@ -15,6 +15,7 @@ from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks import targets as target_checks
 from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
@@ -65,6 +66,7 @@ def read(
         *(finding for cluster in clusters for finding in cluster_checks.findings(cluster, settings.applied)),
         *(finding for cluster in clusters for finding in cluster_checks.ignored_labels(policies, cluster)),
         *fleet_checks.findings(fleet, clusters, inventories),
+        *target_checks.findings(fleet.clusters, settings.applied),
     )
     if not diagnostics.has_errors(settings.with_severities(findings)):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))

@@ -75,22 +75,31 @@ def duplicate_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diag
 def shared_projects(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
     """Each cluster of an Argo CD has an AppProject of its own, as a project allows one destination."""
     path = ("spec", "gitops", "argocd", "project")
-    named = (
-        cluster for cluster in clusters if cluster.spec.gitops.engine == "argocd" and cluster.spec.gitops.argocd.project
-    )
-    for earlier, cluster in repeats.of(named, key=_project):
+    own = (cluster for cluster in clusters if cluster.spec.gitops.engine == "argocd" and cluster.source)
+    # A project that is named goes last, so that the finding is at the setting.
+    for earlier, cluster in repeats.of(sorted(own, key=_names_project), key=_project):
         yield Diagnostic(
             code="conflicting-settings",
             span=cluster.span(*path),
             message=f"Clusters '{earlier.name}' and '{cluster.name}' both create the AppProject "
             f"'{_project(cluster)[1]}'.",
-            notes=(f"The other setting is at {earlier.span(*path)}.",),
+            notes=(f"The other one is at {_project_span(earlier)}.",),
             hint="Leave argocd.project out: each cluster then has an AppProject of its own.",
         )
 
 
-def _project(cluster: definitions.Cluster) -> tuple[str, str | None]:
-    return cluster.spec.gitops.argocd.namespace, cluster.spec.gitops.argocd.project
+def _names_project(cluster: definitions.Cluster) -> bool:
+    return cluster.spec.gitops.argocd.project is not None
+
+
+def _project(cluster: definitions.Cluster) -> tuple[str, str]:
+    argocd = cluster.spec.gitops.argocd
+    return argocd.namespace, argocd.project or f"kae-{cluster.name}"
+
+
+def _project_span(cluster: definitions.Cluster) -> Span:
+    path = ("spec", "gitops", "argocd", "project") if _names_project(cluster) else ("metadata", "name")
+    return cluster.span(*path)
 
 
 def duplicate_inventories(inventories: Iterable[tuple[str, str]]) -> Iterator[Diagnostic]:

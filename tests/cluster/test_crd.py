@@ -30,7 +30,13 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "Its other half is another document, which the API server does not look at.": (
         *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
         *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
-        *("cluster-unknown/tls.yaml", "ignored-label/east.yaml", "pool-rules-too-large/tls.yaml"),
+        *(
+            "cluster-unknown/tls.yaml",
+            "ignored-label/east.yaml",
+            "shared-target/lab.yaml",
+            "shared-target/west.yaml",
+            "pool-rules-too-large/tls.yaml",
+        ),
     ),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (
         *("module-parameter/kernel.yaml", "module-parameter/tls.yaml"),

@@ -1,0 +1,105 @@
+"""Rules for the Kubernetes clusters and the folders that KAEClusters stand for: each has its own."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
+
+from compiler import names
+from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import definitions
+from compiler.formats import documents
+
+_SPEC: documents.Path = ("spec", "gitops")
+_OWN = ("https://kubernetes.default.svc", "in-cluster")
+"""The cluster that an Argo CD runs in, which is another one for each Argo CD."""
+
+
+def findings(clusters: Iterable[definitions.Cluster], output: str = names.OUTPUT) -> Iterator[Diagnostic]:
+    """Yield every two KAEClusters for one Kubernetes cluster or one folder; `output` is the folder of outputs."""
+    declared = [cluster for cluster in clusters if cluster.source]
+    yield from shared_clusters(declared)
+    yield from shared_folders(declared, output)
+
+
+def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
+    """Two KAEClusters are for two Kubernetes clusters, also if their namespaces differ."""
+    first: dict[tuple[object, ...], tuple[definitions.Cluster, documents.Path]] = {}
+    for cluster in clusters:
+        for identity, path in _identities(cluster):
+            earlier, where = first.setdefault(identity, (cluster, path))
+            if earlier is not cluster:
+                yield Diagnostic(
+                    code="shared-target",
+                    span=_span(cluster, path),
+                    message=f"Clusters '{earlier.name}' and '{cluster.name}' are one Kubernetes cluster.",
+                    notes=(
+                        f"The other destination is at {_span(earlier, where)}.",
+                        "ClusterRoles, the admission policy, NodeFeatureRules and the labels of nodes have one name in "
+                        "a cluster, so two namespaces of it overwrite each other's.",
+                    ),
+                    hint="Correct one destination, or make them one KAECluster and one namespace.",
+                )
+
+
+def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ...], documents.Path]]:
+    """Yield what tells a Kubernetes cluster from others, with the path of the setting."""
+    gitops = cluster.spec.gitops
+    destination, flux = gitops.argocd.destination, gitops.flux
+    path = (*_SPEC, "argocd", "destination")
+    if gitops.engine == "argocd":
+        server = destination.server and destination.server.rstrip("/").lower()
+        if server and server not in _OWN:
+            yield ("server", server), (*path, "server")
+        if destination.name and destination.name not in _OWN:
+            yield ("name", destination.name), (*path, "name")
+    if gitops.engine == "flux" and flux.kubeConfig is not None:
+        identity = ("flux", flux.namespace, flux.kubeConfig.secretRef, _source(cluster))
+        yield identity, (*_SPEC, "flux", "kubeConfig", "secretRef", "name")
+
+
+def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
+    """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
+    for earlier, cluster in itertools.combinations(clusters, 2):
+        one, other = _folder(earlier, output), _folder(cluster, output)
+        is_same_source = _is_applied_by_hand(earlier, cluster) or _source(earlier) == _source(cluster)
+        is_same_source = is_same_source and not (_is_artifact(earlier) or _is_artifact(cluster))
+        if is_same_source and (one.is_relative_to(other) or other.is_relative_to(one)):
+            yield Diagnostic(
+                code="shared-target",
+                span=_span(cluster, (*_SPEC, "repository", "path")),
+                message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
+                f"'{one}' of the same repository.",
+                notes=(f"The other setting is at {_span(earlier, (*_SPEC, 'repository', 'path'))}.",),
+                hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
+            )
+
+
+def _is_applied_by_hand(*clusters: definitions.Cluster) -> bool:
+    """Return whether one of the clusters has no engine: its folder is in the repository of the documents."""
+    return any(cluster.spec.gitops.engine == "none" for cluster in clusters)
+
+
+def _source(cluster: definitions.Cluster) -> tuple[object, ...]:
+    """Return what the engine reads: a source of Flux, or a branch of a repository."""
+    gitops = cluster.spec.gitops
+    if gitops.engine == "flux" and gitops.flux.sourceRef is not None:
+        reference = gitops.flux.sourceRef
+        return reference.kind, reference.namespace or gitops.flux.namespace, reference.name
+    if gitops.repository is None:
+        return ("none", cluster.name)
+    return gitops.repository.url.rstrip("/").removesuffix(".git"), gitops.repository.revision
+
+
+def _is_artifact(cluster: definitions.Cluster) -> bool:
+    """Return whether the engine reads what a pipeline packs, which may have any path there."""
+    reference = cluster.spec.gitops.flux.sourceRef
+    return cluster.spec.gitops.engine == "flux" and reference is not None and reference.kind != "GitRepository"
+
+
+def _folder(cluster: definitions.Cluster, output: str) -> PurePosixPath:
+    repository = cluster.spec.gitops.repository if cluster.spec.gitops.engine != "none" else None
+    return PurePosixPath((repository and repository.path) or f"{output}/{cluster.name}")
+
+
+def _span(cluster: definitions.Cluster, path: documents.Path) -> Span:
+    return cluster.source.setting_span(*path) if cluster.source else cluster.span()

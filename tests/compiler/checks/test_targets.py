@@ -1,0 +1,71 @@
+"""Each KAECluster is for a Kubernetes cluster and a folder of its own."""
+
+from typing import Any
+
+import pytest
+
+from compiler.checks import fleet, targets
+from tests import builders
+
+URL = "https://git.example.com/fleet.git"
+
+
+def argocd(path: str | None = None, url: str = URL, **destination: str) -> dict[str, Any]:
+    repository = {"url": url} | ({"path": path} if path else {})
+    return {"engine": "argocd", "repository": repository, "argocd": {"destination": destination}}
+
+
+def flux(secret: str, namespace: str = "flux-system", source: str = "fleet") -> dict[str, Any]:
+    settings = {"namespace": namespace, "sourceRef": {"name": source}, "kubeConfig": {"secretRef": {"name": secret}}}
+    return {"engine": "flux", "flux": settings}
+
+
+def messages(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
+    clusters = [builders.cluster("east", gitops=one), builders.cluster("west", namespace="kae-two", gitops=other)]
+    return [finding.message for finding in targets.findings(clusters)]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (argocd(server="https://10.0.0.1:6443"), argocd(server="https://10.0.0.1:6443/")),
+        (argocd(name="prod"), argocd(name="prod")),
+        (flux("remote"), flux("remote")),
+    ],
+)
+def test_one_destination_of_two_clusters_is_one_kubernetes_cluster(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert messages(one, other) == ["Clusters 'east' and 'west' are one Kubernetes cluster."]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (argocd(), argocd()),
+        (argocd(name="in-cluster"), argocd(name="in-cluster")),
+        (argocd(server="https://kubernetes.default.svc"), argocd(server="https://kubernetes.default.svc")),
+        (argocd(server="https://10.0.0.1:6443"), argocd(server="https://10.0.0.2:6443")),
+        (flux("remote"), flux("remote", namespace="other")),
+        (flux("remote"), flux("remote", source="other")),
+        (argocd(path="fleet/output/east"), argocd(path="fleet/output/west")),
+        (argocd(path="output"), argocd(url="https://git.example.com/other.git")),
+    ],
+)
+def test_what_may_be_two_clusters_and_two_folders_is_fine(one: dict[str, Any], other: dict[str, Any]) -> None:
+    assert messages(one, other) == []
+
+
+@pytest.mark.parametrize("path", ["output/west", ".", "output", "output/west/driver"])
+@pytest.mark.parametrize("other", [argocd(), {"engine": "none"}])
+def test_the_folder_of_another_cluster_is_an_error(path: str, other: dict[str, Any]) -> None:
+    (message,) = messages(argocd(path=path), other)
+
+    assert message.startswith("Cluster 'west' has the folder 'output/west' applied")
+
+
+def test_a_named_project_is_not_that_of_another_cluster_by_default() -> None:
+    named = argocd() | {"argocd": {"project": "kae-west"}}
+    clusters = [builders.cluster("east", gitops=named), builders.cluster("west", gitops=argocd())]
+
+    (finding,) = fleet.shared_projects(clusters)
+
+    assert finding.message == "Clusters 'west' and 'east' both create the AppProject 'kae-west'."
