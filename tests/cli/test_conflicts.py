@@ -181,6 +181,27 @@ def test_a_file_that_one_branch_removed_and_the_other_changed_goes(branches: tup
     assert not (clone / "output/east/driver/daemonset-kae-driver-vm.yaml").exists()
 
 
+def test_a_kustomization_of_a_cluster_that_one_branch_removed_goes(clone: Path) -> None:
+    (clone / "policies/west.yaml").write_text(EAST.replace("east", "west"))
+    assert project.kae(clone, "compile").code == 0
+    commit(clone)
+    pairs.git(clone, "branch", "--quiet", "--force", "topic", "main")
+    change(clone, "topic", adding("mail"))
+    gone = ("removes-drivers:west", "removes-device-plugins:west")
+    change(clone, "main", removing("west"), *gone)
+    assert "output/west/kustomization.yaml\n" in join(clone, "merge", "main")
+
+    asked = project.kae(clone, "compile")
+    answer = project.kae(clone, "compile", *(f"--accept={scope}" for scope in gone))
+    commit(clone)
+
+    # The index of topic has them all, and nothing tells them from a policy that topic has added.
+    assert "removes-drivers:west/mail" in asked.err
+    assert answer.code == 0, answer.err
+    assert not (clone / "output/west").exists()
+    assert project.kae(clone, "compile", "--check").code == 0
+
+
 def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
     (conflicting / "output/east/driver/own.yaml").write_text("own\n")
 
