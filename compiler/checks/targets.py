@@ -59,7 +59,8 @@ def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ..
 
 def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
     """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
-    for earlier, cluster in itertools.combinations(clusters, 2):
+    for pair in itertools.combinations(clusters, 2):
+        earlier, cluster = sorted(pair, key=_states_path)  # The finding is at a stated path.
         one, other = _folder(earlier, output), _folder(cluster, output)
         is_same_source = _is_applied_by_hand(earlier, cluster) or _source(earlier) == _source(cluster)
         is_same_source = is_same_source and not (_is_artifact(earlier) or _is_artifact(cluster))
@@ -72,6 +73,11 @@ def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iter
                 notes=(f"The other setting is at {_span(earlier, (*_SPEC, 'repository', 'path'))}.",),
                 hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
             )
+
+
+def _states_path(cluster: definitions.Cluster) -> bool:
+    repository = cluster.spec.gitops.repository
+    return repository is not None and repository.path is not None
 
 
 def _is_applied_by_hand(*clusters: definitions.Cluster) -> bool:

@@ -33,7 +33,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         *(
             "cluster-unknown/tls.yaml",
             "ignored-label/east.yaml",
-            "shared-target/lab.yaml",
+            "shared-target/edge.yaml",
             "shared-target/west.yaml",
             "pool-rules-too-large/tls.yaml",
         ),

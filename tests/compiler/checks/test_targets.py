@@ -59,7 +59,7 @@ def test_what_may_be_two_clusters_and_two_folders_is_fine(one: dict[str, Any], o
 def test_the_folder_of_another_cluster_is_an_error(path: str, other: dict[str, Any]) -> None:
     (message,) = messages(argocd(path=path), other)
 
-    assert message.startswith("Cluster 'west' has the folder 'output/west' applied")
+    assert message.startswith(f"Cluster 'east' has the folder '{path}' applied, and cluster 'west' 'output/west'")
 
 
 def test_a_named_project_is_not_that_of_another_cluster_by_default() -> None:
