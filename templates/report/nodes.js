@@ -1,7 +1,7 @@
 // The list of nodes: a row for nodes alike, or one for each; and the detail of a node.
 
 const list = (() => {
-  const chunk = 60;
+  const chunk = 40;
   const page = 300;
   const single = data.clusters.length === 1;
   const or = (text) => text || "-";

@@ -211,7 +211,7 @@ def test_a_sentence_leads_to_the_nodes_that_it_is_about(browser: chromium.Page, 
 def test_ten_thousand_nodes_load_and_filter_at_once(
     browser: chromium.Page, url: str, request: pytest.FixtureRequest
 ) -> None:
-    loaded = []
+    loaded = []  # The best of several: other programs may be at work.
     for _ in range(3):
         opened(browser, request.getfixturevalue(url))
         loaded.append(int(browser.value("document.documentElement.dataset.ready")))
@@ -219,7 +219,7 @@ def test_ten_thousand_nodes_load_and_filter_at_once(
         """(() => {
           const search = document.querySelector('[name=q]');
           return ['c', 'c00-00', 'rack0042', '2.2.0', 'p07 rack00', 'nowhere', ''].map((words) => {
-            const times = [1, 2, 3].map(() => {
+            const times = [1, 2, 3, 4, 5].map(() => {
               const begin = performance.now();
               search.value = words;
               search.dispatchEvent(new Event('input', {bubbles: true}));

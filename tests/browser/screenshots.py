@@ -1,0 +1,46 @@
+"""Take the screenshots of docs/images anew: python -m tests.browser.screenshots."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+from tests import project, revisions
+from tests.browser import chromium
+
+ROOT = Path(__file__).resolve().parents[2]
+CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half")
+
+
+def main() -> None:
+    """Write the page of the example fleet, and that of the canary of the example rollout."""
+    with tempfile.TemporaryDirectory() as folder, chromium.page() as page:
+        for name, found in (("report-fleet", _fleet(Path(folder))), ("report-change", _change(Path(folder)))):
+            page.resize(1200, 980 if name == "report-change" else 860)
+            page.open(found.as_uri())
+            page.screenshot(ROOT / f"docs/images/{name}.png")
+
+
+def _fleet(folder: Path) -> Path:
+    place = folder / "fleet"
+    for name in ("policies", "inventory"):
+        shutil.copytree(ROOT / name, place / name)
+    return _report(place)
+
+
+def _change(folder: Path) -> Path:
+    place = folder / "rollout"
+    shutil.copytree(ROOT / "docs/examples/rollout", place)
+    revisions.commit(place)
+    policy = place / "policies/tls.yaml"
+    policy.write_text(policy.read_text("utf-8").replace(*CANARY), encoding="utf-8")
+    return _report(place, "HEAD")
+
+
+def _report(folder: Path, *revision: str) -> Path:
+    answer = project.kae(folder, "report", "-q", "--html", "page.html", *revision)
+    assert answer.code == 0, answer.err
+    return folder / "page.html"
+
+
+if __name__ == "__main__":
+    main()
