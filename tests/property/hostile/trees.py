@@ -64,7 +64,7 @@ def visit(seed: int, top: Path) -> Result:
     prepared(top)
     names = [draw.choice(sorted(acts.ACTS)) for _ in range(draw.choice((1, 1, 2, 3, 5)))]
     for name in names:
-        with contextlib.suppress(OSError, IndexError, ValueError, shutil.Error):  # An earlier act is in its way.
+        with contextlib.suppress(OSError, IndexError, ValueError, RecursionError):  # An earlier act is in its way.
             acts.ACTS[name](draw, top / "project")
     result = Result(seed=seed, acts=tuple(names))
     for command in COMMANDS:
