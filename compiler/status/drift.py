@@ -17,6 +17,9 @@ _KEYS = ("name", "mountPath", "path", "key")
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
 
+_AGGREGATION = "rbac.authorization.k8s.io/aggregate-to-"
+"""The beginning of a label by which a ClusterRole gives its rules to another one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
@@ -77,10 +80,15 @@ def _in_mapping(wanted: Mapping[str, Any], live: Mapping[str, Any], at: _Place) 
             yield from _compared(wanted[key], live.get(key), at.field(key))
     for key in sorted(live.keys() - wanted.keys()):
         below = at.field(key)
-        if below.filled_in is None or below.path == "status":
-            continue
-        if not defaults.is_filled_in(below.filled_in, below.place, live[key], live):
+        if _is_added(below, key, live):
             yield Change(path=below.path, wanted=None, live=live[key])
+
+
+def _is_added(at: _Place, key: str, live: Mapping[str, Any]) -> bool:
+    """Return whether somebody has added a field that is not rendered, and that has to be as rendered."""
+    if at.filled_in is None:
+        return at.place == f"metadata.labels.{key}" and key.startswith(_AGGREGATION)
+    return at.path != "status" and not defaults.is_filled_in(at.filled_in, at.place, live[key], live)
 
 
 def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:

@@ -66,6 +66,7 @@ def added(path: str, where: Path, value: Any) -> tuple[Mapping[str, Any], Mappin
         (CLUSTER_ROLE, ("rules", 1), {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}),
         (CLUSTER_ROLE, ("rules", 0, "nonResourceURLs"), ["/metrics"]),
         (CLUSTER_ROLE, ("aggregationRule",), {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}),
+        (CLUSTER_ROLE, ("metadata", "labels", "rbac.authorization.k8s.io/aggregate-to-view"), "true"),
         (ROLE_BINDING, ("subjects", 1), {"kind": "User", "name": "eve", "apiGroup": "rbac.authorization.k8s.io"}),
         (CLUSTER_ROLE_BINDING, ("subjects", 1), {"kind": "Group", "name": "system:authenticated"}),
         (WATCHER, (*SPEC, "hostPID"), True),
