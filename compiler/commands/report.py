@@ -20,8 +20,8 @@ def run(arguments: argparse.Namespace) -> int:
         findings.show(arguments, found)
         return findings.exit_code(arguments, found)
     views = [view for view, _ in planned]
-    shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, found))
-    texts = report_page.text(views, shown, package_data.report(), _changes(arguments))
+    judged = findings.with_severities(arguments, found)
+    texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
     atomic.write_file(Path(arguments.target), texts)
     size = f"{wording.counted(report_tables.count(views), 'node')} in {wording.counted(len(views), 'cluster')}"
     findings.show(arguments, found, f"{wording.file_name(arguments.target)}: {size}\n")

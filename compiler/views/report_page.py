@@ -12,7 +12,7 @@ import jinja2
 import markupsafe
 from jinja2 import utils
 
-from compiler import diagnostics, wording
+from compiler import diagnostic_formats, diagnostics, wording
 from compiler.planning import plan
 from compiler.views import gaps, report_changes, report_data, report_tables
 
@@ -40,6 +40,7 @@ def text(
     changes: report_changes.Changes | None = None,
 ) -> Iterator[str]:
     """Yield the text of the page, piece by piece; `files` holds its template, style and scripts by name."""
+    shown, ignored = diagnostics.split_ignored(found)
     script, style = "".join(files[name] for name in _SCRIPTS), files["page.css"]
     environment = jinja2.Environment(
         loader=jinja2.DictLoader({"page.html": files["page.html"]}),
@@ -55,7 +56,8 @@ def text(
         hashes={"script": _hash(script), "style": _hash(style)},
         figures=tuple(_figures(views)),
         problems=report_tables.problems(views),
-        findings=tuple(found),
+        findings=shown,
+        ignored=diagnostic_formats.ignored_text(ignored) if ignored else "",
         tables=report_tables.of(views),
         changes=changes,
         counts=changes.counts(report_tables.count(views)) if changes else (),

@@ -62,6 +62,7 @@ function apply(filter, { write }) {
   document.documentElement.dataset.took = (performance.now() - began).toFixed(1);
 }
 
+document.querySelector(".explorer").hidden = false; // Without this script there is nothing to explore.
 fillSelects();
 picture.begin(detail.show);
 list.begin(detail.show);

@@ -141,6 +141,16 @@ def test_a_finding_is_on_the_page_with_its_code_and_its_place(page: Page) -> Non
     assert "inventory/east.json" in page.text("small")
 
 
+def test_findings_that_the_project_ignores_are_counted(tmp_path: Path) -> None:
+    place = project.write(fleet.full(tmp_path), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
+
+    assert project.kae(place, "report", "-q", "--html", "page.html").code == 0
+
+    page = Page((place / "page.html").read_text("utf-8"))
+    assert "node-unknown" not in page.text("code")
+    assert any("ignored" in text and "node-unknown" in text for text in page.text("p"))
+
+
 def test_the_page_loads_nothing_and_runs_only_its_own_script(page: Page) -> None:
     (policy,) = (one["content"] for one in page.named("meta") if one.get("http-equiv") == "Content-Security-Policy")
     style, script = page.text("style"), page.text("script")[1:]
