@@ -1,8 +1,6 @@
 """Rules for the Kubernetes clusters and the folders that KAEClusters stand for: each has its own."""
 
-import itertools
 from collections.abc import Iterable, Iterator
-from pathlib import PurePosixPath
 
 from compiler import names
 from compiler.diagnostics import Diagnostic, Span
@@ -10,6 +8,9 @@ from compiler.fleet import definitions
 from compiler.formats import documents
 
 _SPEC: documents.Path = ("spec", "gitops")
+_Folder = tuple[str, ...]
+"""The parts of a path below the top of a repository."""
+
 _OWN = ("https://kubernetes.default.svc", "in-cluster")
 """The cluster that an Argo CD runs in, which is another one for each Argo CD."""
 
@@ -59,20 +60,36 @@ def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ..
 
 def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
     """An engine applies a folder to one cluster, and no folder with that of another cluster in it."""
-    for pair in itertools.combinations(clusters, 2):
-        earlier, cluster = sorted(pair, key=_states_path)  # The finding is at a stated path.
-        one, other = _folder(earlier, output), _folder(cluster, output)
-        is_same_source = _is_applied_by_hand(earlier, cluster) or _source(earlier) == _source(cluster)
-        is_same_source = is_same_source and not (_is_artifact(earlier) or _is_artifact(cluster))
-        if is_same_source and (one.is_relative_to(other) or other.is_relative_to(one)):
-            yield Diagnostic(
-                code="shared-target",
-                span=_span(cluster, (*_SPEC, "repository", "path")),
-                message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
-                f"'{one}' of the same repository.",
-                notes=(f"The other setting is at {_span(earlier, (*_SPEC, 'repository', 'path'))}.",),
-                hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
-            )
+    clusters = tuple(clusters)
+    owners: dict[_Folder, list[definitions.Cluster]] = {}
+    for cluster in clusters:
+        owners.setdefault(_folder(cluster, output), []).append(cluster)
+    for inner in clusters:
+        folder = _folder(inner, output)
+        for outer in (owner for length in range(len(folder) + 1) for owner in owners.get(folder[:length], ())):
+            is_told_from_the_other_side = _folder(outer, output) == folder and outer.name >= inner.name
+            if outer is not inner and not is_told_from_the_other_side and _is_same_source(outer, inner):
+                yield _shared_folder(*sorted((outer, inner), key=_states_path), output)
+
+
+def _shared_folder(earlier: definitions.Cluster, cluster: definitions.Cluster, output: str) -> Diagnostic:
+    """Return the finding on two clusters, at the second one, which states a path if one of them does."""
+    one, other = ("/".join(_folder(each, output)) or "." for each in (earlier, cluster))
+    return Diagnostic(
+        code="shared-target",
+        span=_span(cluster, (*_SPEC, "repository", "path")),
+        message=f"Cluster '{cluster.name}' has the folder '{other}' applied, and cluster '{earlier.name}' "
+        f"'{one}' of the same repository.",
+        notes=(f"The other setting is at {_span(earlier, (*_SPEC, 'repository', 'path'))}.",),
+        hint="Remove gitops.repository.path: each cluster then has the folder of its own output applied.",
+    )
+
+
+def _is_same_source(*clusters: definitions.Cluster) -> bool:
+    """Return whether the engines of two clusters read one repository, or one folder on somebody's disk."""
+    if any(map(_is_artifact, clusters)):
+        return False
+    return _is_applied_by_hand(*clusters) or len(set(map(_source, clusters))) == 1
 
 
 def _states_path(cluster: definitions.Cluster) -> bool:
@@ -102,9 +119,11 @@ def _is_artifact(cluster: definitions.Cluster) -> bool:
     return cluster.spec.gitops.engine == "flux" and reference is not None and reference.kind != "GitRepository"
 
 
-def _folder(cluster: definitions.Cluster, output: str) -> PurePosixPath:
+def _folder(cluster: definitions.Cluster, output: str) -> _Folder:
+    """Return the folder that the engine of a cluster applies; the whole repository has no parts."""
     repository = cluster.spec.gitops.repository if cluster.spec.gitops.engine != "none" else None
-    return PurePosixPath((repository and repository.path) or f"{output}/{cluster.name}")
+    path = (repository and repository.path) or f"{output}/{cluster.name}"
+    return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
 def _span(cluster: definitions.Cluster, path: documents.Path) -> Span:

@@ -172,8 +172,8 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
 @pytest.mark.parametrize(
     ("repository", "said"),
     [
-        ({"url": "https://git.example.com/x.git", "branch": "a..b"}, "'a..b' is no name for a branch."),
-        ({"url": "https://git.example.com/x.git", "path": "../x"}, "'../x/east.json' is no path in a repository."),
+        ({"url": "https://git.example.com/x.git", "branch": "a.lock"}, "'a.lock' is no name for a branch."),
+        ({"url": "https://git.example.com/x.git", "path": "x/.git"}, "'x/.git/east.json' is no path in a repository."),
     ],
 )
 def test_a_name_that_git_does_not_take_ends_with_1(
