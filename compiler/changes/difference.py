@@ -1,7 +1,7 @@
 """The difference between two revisions of the documents: what people wrote, and what becomes of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.changes import effects, pods
@@ -9,6 +9,7 @@ from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
 from compiler.changes.pods import ObjectPair, PodChange
 from compiler.diagnostics import Findings
+from compiler.fleet.examples import Examples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,14 @@ class ClusterDifference:
     pods: tuple[PodChange, ...]
     objects: tuple[ObjectPair, ...]
 
+    def expanded(self, known: Examples) -> "ClusterDifference":
+        """Return the difference for all nodes, where it was found for examples."""
+        return replace(
+            self,
+            effects=tuple(sorted((_of_all(effect, known) for effect in self.effects), key=lambda item: item.nodes)),
+            pods=tuple(_of_all_pods(change, known) for change in self.pods),
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
@@ -74,6 +83,19 @@ class Difference:
     def is_empty(self) -> bool:
         """True where nothing differs."""
         return not (self.intent or self.clusters or self.faults)
+
+
+def _of_all(effect: Effect, known: Examples) -> Effect:
+    return replace(effect, nodes=known.expanded(effect.nodes))
+
+
+def _of_all_pods(change: PodChange, known: Examples) -> PodChange:
+    return replace(
+        change,
+        created=known.expanded(change.created),
+        replaced=known.expanded(change.replaced),
+        deleted=known.expanded(change.deleted),
+    )
 
 
 def of_cluster(

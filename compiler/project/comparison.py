@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from compiler import diagnostics, pipeline, schema
 from compiler.changes import difference, intent, pods
-from compiler.fleet import definitions
+from compiler.fleet import definitions, examples
+from compiler.formats import decode
 from compiler.inventory import snapshot
 from compiler.project import package_data, project_file, revisions, sides
 from compiler.rendering import ir, templates
@@ -76,17 +77,43 @@ class _Comparison:
 
     def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
-        is_same = self._has_one_inventory(name)
-        if old and new and is_same and self._before.inputs(old) == self._after.inputs(new):
+        if old is None or new is None or not self._has_one_inventory(name):
+            return self._compared(name, self._made(self._before, old), self._made(self._after, new))
+        if self._before.inputs(old) == self._after.inputs(new):
             return None, []
-        was = self._made(self._before, old, None)
-        # The inventory depends on the labels that the watcher ignores, where it is a list of Nodes.
-        shared = old and new and is_same and old.spec.watcher.ignoreLabels == new.spec.watcher.ignoreLabels
-        now = self._made(self._after, new, was.side.planned.inventory if shared and was.side else None)
+        known = self._by_examples(old, new)
+        if known is None:
+            was = self._made(self._before, old)
+            # The inventory depends on the labels that the watcher ignores, where it is a list of Nodes.
+            is_shared = old.spec.watcher.ignoreLabels == new.spec.watcher.ignoreLabels
+            inventory = was.side.planned.inventory if was.side and is_shared else None
+            return self._compared(name, was, self._made(self._after, new, inventory))
+        found, inventory = known
+        made = (self._made(side, cluster, inventory) for side, cluster in ((self._before, old), (self._after, new)))
+        differs, faults = self._compared(name, *made)
+        return differs and differs.expanded(found), faults
+
+    def _compared(
+        self, name: str, was: _Made, now: _Made
+    ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, was.errors, now.errors):
             return None, faults
         pairs = pipeline.object_pairs(was.manifests, now.manifests, self._render)
         return difference.of_cluster(was.side, now.side, pairs, self._intent), []
+
+    def _by_examples(
+        self, old: definitions.Cluster, new: definitions.Cluster
+    ) -> tuple[examples.Examples, snapshot.Inventory] | None:
+        """Return the inventory that both sides have by examples; None where names of nodes decide, or it is wrong."""
+        policies = [*self._before.policies(old), *self._after.policies(new)]
+        sources = self._after.inventories.get(new.name, ())
+        keys = examples.keys(policies, new.name)
+        found = examples.examples(sources[0].read(), keys) if keys and len(sources) == 1 else None
+        if found is None:
+            return None
+        read, wrong = decode.decode(sources[0].name, found.text)
+        inventory, findings = pipeline.read_inventory(new, read, self._judge, self._after.settings)
+        return None if wrong or findings else (found, inventory)
 
     def _has_one_inventory(self, cluster: str) -> bool:
         """Return whether both sides have the same files of nodes for a cluster."""
@@ -95,7 +122,9 @@ class _Comparison:
             return False
         return all(one.blob == other.digest(one.blob or "") for one, other in zip(old, new, strict=True))
 
-    def _made(self, side: sides.Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None) -> _Made:
+    def _made(
+        self, side: sides.Side, cluster: definitions.Cluster | None, known: snapshot.Inventory | None = None
+    ) -> _Made:
         """Return a cluster as one side makes it; `known` is its inventory if it is read already."""
         if cluster is None:
             return _NOTHING

@@ -52,10 +52,13 @@ class Side:
         """The clusters by name."""
         return {cluster.name: cluster for cluster in self.fleet.clusters}
 
+    def policies(self, cluster: definitions.Cluster) -> Sequence[definitions.Policy]:
+        """Return the policies that hold in a cluster."""
+        return assignment.in_cluster(self.fleet.policies, cluster.name)
+
     def inputs(self, cluster: definitions.Cluster) -> object:
         """Return everything but the inventory that the output of a cluster is made from."""
-        policies = assignment.in_cluster(self.fleet.policies, cluster.name)
-        stated = [(policy.name, policy.spec) for policy in policies]
+        stated = [(policy.name, policy.spec) for policy in self.policies(cluster)]
         return self.settings.applied, cluster.spec, cluster.source is not None, stated
 
     def inventory(

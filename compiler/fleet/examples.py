@@ -1,0 +1,82 @@
+"""A large inventory by examples: one node for all that no selector distinguishes, with the names of the others.
+
+It reads as fast as it can, and judges nothing: what it does not understand is for the thorough reader.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pydantic_core
+
+from compiler import devices, names
+from compiler.fleet import definitions
+from compiler.inventory import snapshot
+
+_RELEVANT = (
+    *(devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN),
+    *(key for kind in devices.KINDS for key in (kind.present, kind.pf_count, kind.vf_count)),
+    "kubernetes.io/os",
+)
+"""Labels that count beside those that policies select by, as a node's own: most are part of its profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examples:
+    """An inventory with one node of each sort."""
+
+    text: bytes
+    """A NodeInventory of the examples."""
+    members: Mapping[str, tuple[str, ...]]
+    """The names of the nodes that are like an example, with its own, by the example's name."""
+
+    def expanded(self, chosen: Collection[str]) -> tuple[str, ...]:
+        """Return the names of all nodes that are like these examples, sorted."""
+        return tuple(sorted(member for name in chosen for member in self.members[name]))
+
+
+def keys(policies: Iterable[definitions.Policy], cluster: str) -> frozenset[str]:
+    """Return the labels by which the nodes of a cluster with these policies differ; none where names count."""
+    own = {requirement.key for policy in policies for requirement in policy.term}
+    groups = (group for policy in policies for _, group in policy.groups)
+    if snapshot.HOSTNAME in own or any(names.globs_match(group.clusters, cluster) for group in groups):
+        return frozenset()
+    return frozenset((*own, *_RELEVANT))
+
+
+def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
+    """Return an inventory by examples, for nodes that only these labels distinguish beside their profiles.
+
+    None stands for content that is no canonical NodeInventory, or one with mistakes.
+    """
+    try:
+        data = pydantic_core.from_json(content, allow_inf_nan=False, cache_strings="keys")
+        if data["kind"] != "NodeInventory":
+            return None
+        found = _sorts(data["spec"]["nodes"], keys)
+        every = [name for own in found.values() for name in own]
+        if len(set(every)) != len(every) or not all(isinstance(name, str) for name in every):
+            return None
+        nodes = [
+            {"name": own[0], "profile": profile, "labels": dict(labels)} for (profile, *labels), own in found.items()
+        ]
+        text = json.dumps(data | {"spec": {**data["spec"], "nodes": nodes}})
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return Examples(text.encode(), {own[0]: tuple(own) for own in found.values()})
+
+
+def _sorts(nodes: Any, keys: frozenset[str]) -> Mapping[tuple[Any, ...], list[str]]:
+    """Return the names of the nodes by profile and distinguishing labels."""
+    found: dict[tuple[Any, ...], list[str]] = {}
+    for node in nodes:
+        labels = node.get("labels")
+        own = labels.keys() & keys if labels else ()
+        sort = (node["profile"], *sorted((key, labels[key]) for key in own)) if own else (node["profile"],)
+        known = found.get(sort)
+        if known is None:
+            found[sort] = [node["name"]]
+        else:
+            known.append(node["name"])
+    return found
