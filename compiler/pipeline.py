@@ -161,7 +161,8 @@ def side_of(planned: plan.Plan, made: ir.ClusterManifests) -> pods.Side:
             key = (manifest.component, value.policy, value.pool if isinstance(value, ir.DriverPool) else "")
             config = json.loads(value.config)
             daemon_sets[key] = pods.DaemonSet(namespace=value.namespace, name=value.name, config=config)
-    return pods.Side(planned=planned, daemon_sets=daemon_sets)
+    has_rules = any(isinstance(manifest.value, ir.DeviceRules) for manifest in made.manifests)
+    return pods.Side(planned=planned, daemon_sets=daemon_sets, has_rules=has_rules)
 
 
 def object_pairs(

@@ -105,6 +105,9 @@ def of_cluster(
     changed: Sequence[DocumentChange],
 ) -> ClusterDifference | None:
     """Return the difference of a cluster whose objects differ by `pairs`; None where there is none."""
+    # Without rules from the start, somebody else labels the nodes.
+    if before is not None and after is not None and before.has_rules and not after.has_rules:
+        after = after.without_labels()
     side = after or before
     cluster = side.planned.cluster.name if side else ""
     found = effects.effects(before, after, pods.replaced(pairs), changed)

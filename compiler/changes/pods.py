@@ -5,7 +5,7 @@ DaemonSet of another name or namespace is another one: the pods of the first are
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compiler.fleet import taints
@@ -53,6 +53,17 @@ class Side:
 
     planned: plan.Plan
     daemon_sets: Mapping[Served, DaemonSet]
+    has_rules: bool
+    """True when the output has the rules that label nodes with their devices."""
+
+    def without_labels(self) -> "Side":
+        """Return the side after its rules have gone: no node has the labels by which DaemonSets select."""
+        gone = plan.Landing(image=None, reason="no rule labels its devices any more")
+        bare = [
+            replace(decision, pool=None, driver=gone, device_plugin=gone, resources=())
+            for decision in self.planned.decisions
+        ]
+        return replace(self, planned=replace(self.planned, decisions=tuple(bare)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

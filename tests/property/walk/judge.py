@@ -100,7 +100,7 @@ def placed(output: Output, nodes: Sequence[Raw], component: str) -> dict[str, Pl
     """Return the pod of a component on each node that has one."""
     found = {}
     for node in nodes:
-        labelled = _labelled(output, node)
+        labelled = labelled_node(output.rules, node)
         for item in output.daemon_sets.get(component, ()):
             if controller.runs_on(item, labelled):
                 found[node["metadata"]["name"]] = _placed(item)
@@ -114,7 +114,7 @@ def _placed(item: Raw) -> Placed:
     return Placed(policy=config["policy"], image=image, absent=config.get("state") == "Absent")
 
 
-def _labelled(output: Output, node: Raw) -> Raw:
+def labelled_node(rules: Sequence[Raw], node: Raw) -> Raw:
     """Return a node with the labels that the rules of an output give it."""
     own = node["metadata"].get("labels", {})
     devices = _devices(own)
@@ -125,7 +125,7 @@ def _labelled(output: Output, node: Raw) -> Raw:
         attributes={"kernel.version": {"full": kernel}, "system.name": {"nodename": name}},
         instances={"pci.device": devices},
     )
-    labels = kept | nfd_rules.labels(output.rules, features)
+    labels = kept | nfd_rules.labels(rules, features)
     return {**node, "metadata": {**node["metadata"], "labels": labels}}
 
 

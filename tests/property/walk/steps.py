@@ -137,7 +137,7 @@ def documents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def _revert(folder: Path, kept: Mapping[str, bytes]) -> None:
+def reverted(folder: Path, kept: Mapping[str, bytes]) -> None:
     for name in documents(folder).keys() - kept.keys():
         (folder / name).unlink()
     for name, content in kept.items():
@@ -153,14 +153,14 @@ def _stepped(draw: random.Random, folder: Path, result: Result, place: str, kept
     if said.code and project.tree(folder / "output") != output:
         result.misses.append(f"{place}: stopped, but it wrote")
     if said.faults:
-        _revert(folder, kept)
+        reverted(folder, kept)
         return "refused"
     fresh = folder / "fresh"
     shutil.rmtree(fresh, ignore_errors=True)
     empty = [scope for scope in said.removals if scope.startswith("inventory-empty")]
     if compiled(folder, *empty, output="fresh").code:
         result.alarms.append(f"{place}: stopped without an output to lose: {said.text}")
-        _revert(folder, kept)
+        reverted(folder, kept)
         return "stopped"
     after = _states(documents(folder), judge.outputs(fresh))
     without_bytes = {Path(name).stem for name, text in documents(folder).items() if not text}
@@ -168,11 +168,11 @@ def _stepped(draw: random.Random, folder: Path, result: Result, place: str, kept
     result.misses += [f"{place}: {miss}" for miss in misses]
     result.alarms += [f"{place}: {alarm}" for alarm in alarms]
     if said.code and draw.random() < 0.6:
-        _revert(folder, kept)
+        reverted(folder, kept)
         return "stopped"
     if said.code and compiled(folder, *_accepted(said.removals, before)).code:
         result.alarms.append(f"{place}: still stopped although {sorted(said.removals)} are accepted")
-        _revert(folder, kept)
+        reverted(folder, kept)
         return "stopped"
     for scope in empty:
         _restored(folder, scope.partition(":")[2])

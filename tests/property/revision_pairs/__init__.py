@@ -1,0 +1,1 @@
+"""Random pairs of revisions: what `kae diff` claims of pods and nodes equals what their manifests say."""

@@ -1,0 +1,203 @@
+"""A trial: two commits of a random fleet, their outputs, and the answer of `kae diff`."""
+
+import json
+import random
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compiler.inventory import canonical_form, reduction
+from compiler.inventory.snapshot import ClusterName
+from tests import project, revisions
+from tests.property.revision_pairs import judge
+from tests.property.walk import edits, files, steps
+
+_EDITS = 3
+"""The most edits between two commits."""
+_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The disagreements of a trial."""
+
+    seed: int
+    sorts: tuple[str, ...]
+    """The edits between the two commits."""
+    differs: bool
+    """True where something happens to a pod."""
+    misses: tuple[str, ...]
+
+
+def _module_parameters(draw: random.Random, folder: Path) -> bool:
+    queues = {"hisi_hpre": {"pf_q_num": draw.choice((128, 512))}}
+    return files.policy(draw, folder, lambda spec: spec.setdefault("driver", {}).update(moduleParameters=queues))
+
+
+def _pace(draw: random.Random, folder: Path) -> bool:
+    pace = draw.choice(({"maxUnavailable": 3}, {"minReadySeconds": 7}, {"maxParallel": 4}))
+    return files.policy(draw, folder, lambda spec: spec.setdefault("driver", {}).setdefault("rollout", {}).update(pace))
+
+
+def _share(draw: random.Random, folder: Path) -> bool:
+    sharing = {"hpre": draw.choice((2, 4))}
+    return files.policy(draw, folder, lambda spec: spec.setdefault("devicePlugin", {}).update(sharing=sharing))
+
+
+def _rename_policy(draw: random.Random, folder: Path) -> bool:
+    path = files.one(draw, files.policies(folder))
+    if path and path.read_text().startswith(("apiVersion", "#")):
+        name = f"renamed-{draw.randrange(100)}"
+        lines = path.read_text().splitlines(keepends=True)
+        index = next(number for number, line in enumerate(lines) if line.startswith("metadata:"))
+        at = next(number for number in range(index, len(lines)) if "name:" in lines[number])
+        lines[at] = lines[at].partition("name:")[0] + f"name: {name}" + ("}\n" if "{" in lines[at] else "\n")
+        path.write_text("".join(lines))
+    return path is not None
+
+
+SORTS: Mapping[str, edits.Edit] = {
+    **edits.MISTAKES,
+    **edits.HARMLESS,
+    "change module parameters": _module_parameters,
+    "change the pace": _pace,
+    "share devices": _share,
+    "rename a policy": _rename_policy,
+}
+
+
+def run(seed: int) -> Result:
+    """Run a trial in a temporary folder, in memory if there is one."""
+    memory = Path("/dev/shm")  # noqa: S108 - in it, each trial has a folder of its own
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        return trial(seed, Path(folder))
+
+
+def trial(seed: int, folder: Path) -> Result:
+    """Make two commits in an empty folder, and compare what `kae diff` claims with their outputs."""
+    draw = random.Random(seed)  # noqa: S311 - trials are drawn again from their seed
+    work, repository = folder / "work", folder / "repository"
+    work.mkdir()
+    steps.prepared(draw, work)
+    shutil.rmtree(work / "output")
+    is_canonical = draw.random() < 0.7
+    committed(work, repository, folder / "before", is_canonical=is_canonical)
+    before = _clusters(work, folder / "before")
+    for _ in range(_TRIES):
+        kept = steps.documents(work)
+        sorts = draw.sample(sorted(SORTS), draw.randrange(1, _EDITS + 1))
+        made = [SORTS[sort](draw, work) for sort in sorts]
+        if any(made) and committed(work, repository, folder / "after", is_canonical=is_canonical):
+            after = _clusters(work, folder / "after")
+            answer = project.kae(repository, "diff", "HEAD~1", "--to", "HEAD", "-o", "json")
+            misses = tuple(disagreements(json.loads(answer.out), before, after)) if not answer.code else (answer.err,)
+            differs = any(_pods(name, before, after) for name in before.keys() | after.keys())
+            return Result(seed=seed, sorts=tuple(sorts), differs=differs, misses=misses)
+        steps.reverted(work, kept)
+    return Result(seed=seed, sorts=(), differs=False, misses=("no edit compiles",))
+
+
+def committed(work: Path, repository: Path, output: Path, *, is_canonical: bool) -> bool:
+    """Commit the documents, compile them, and return whether they compile; if they do not, nothing is committed."""
+    for name in ("policies", "inventory"):
+        shutil.rmtree(repository / name, ignore_errors=True)
+        shutil.copytree(work / name, repository / name)
+    for path in (repository / "inventory").glob("*.json") if is_canonical else ():
+        if not path.read_text().strip().startswith("{"):
+            return False
+        try:
+            items = json.loads(path.read_text())["items"]
+        except ValueError:
+            return False
+        path.write_text(canonical_form.text(reduction.of_kubernetes(ClusterName(path.stem), path.name, items)))
+    shutil.rmtree(output, ignore_errors=True)
+    if steps.compiled(repository, output=str(output)).code:
+        return False
+    revisions.commit(repository)
+    return True
+
+
+def _clusters(work: Path, output: Path) -> dict[str, judge.Cluster]:
+    return {
+        path.parent.name: judge.cluster(path.parent, _nodes(work, path.parent.name))
+        for path in output.glob("*/index.json")
+    }
+
+
+def _nodes(work: Path, cluster: str) -> list[Any]:
+    paths = [path for path in (work / "inventory").glob(f"{cluster}.*") if path.suffix in (".json", ".yaml", ".yml")]
+    return [item for path in paths if path.read_text().strip() for item in json.loads(path.read_text())["items"]]
+
+
+def _pods(name: str, before: Mapping[str, judge.Cluster], after: Mapping[str, judge.Cluster]) -> Any:
+    return judge.pods(before.get(name, judge.NOTHING), after.get(name, judge.NOTHING))
+
+
+def disagreements(
+    answer: Any, before: Mapping[str, judge.Cluster], after: Mapping[str, judge.Cluster]
+) -> Iterator[str]:
+    """Yield where an answer and two outputs disagree."""
+    for name in sorted(before.keys() | after.keys()):
+        was, now = before.get(name, judge.NOTHING), after.get(name, judge.NOTHING)
+        claimed = [item for item in answer["pods"] if item["cluster"] == name]
+        keyed = {(item["kind"], item["namespace"], item["name"]): item for item in claimed}
+        pods = {
+            key: tuple(frozenset(item[fate]) for fate in ("created", "replaced", "deleted"))
+            for key, item in keyed.items()
+            if key[0] == "DaemonSet"
+        }
+        yield from _compared(f"{name}: pods", pods, judge.pods(was, now))
+        fates = {key: item["fate"] for key, item in keyed.items() if key[0] == "Deployment"}
+        yield from _compared(f"{name}: deployments", fates, judge.deployments(was, now))
+        effects = [effect for effect in answer["effects"] if effect["cluster"] == name]
+        yield from _on_nodes(name, effects, was, now)
+
+
+def _on_nodes(name: str, effects: list[Any], was: judge.Cluster, now: judge.Cluster) -> Iterator[str]:
+    by_node = {node: effect for effect in effects for node in effect["nodes"]}
+    if len(by_node) != sum(len(effect["nodes"]) for effect in effects):
+        yield f"{name}: a node has two effects"
+    for program, field, pod in (
+        ("kae-driver", "driver", "driverPod"),
+        ("kae-device-plugin", "devicePlugin", "devicePluginPod"),
+    ):
+        fates = {node: effect[pod] for node, effect in by_node.items() if effect[pod]}
+        yield from _compared(f"{name}: {pod}", fates, judge.fates(was, now, program))
+        for side, known in (("before", was), ("after", now)):
+            real = judge.programs(known, program)
+            images = {node: effect[side][field] for node, effect in by_node.items() if effect[side]}
+            yield from _compared(
+                f"{name}: {field} {side}",
+                {node: image for node, image in images.items() if image},
+                {node: item["image"] for node, item in real.items() if node in by_node},
+            )
+            owners = {node: effect[side]["policy"] for node, effect in by_node.items() if effect[side]}
+            policies = {node: item["config"]["policy"] for node, item in real.items() if node in owners}
+            yield from _compared(f"{name}: policy {side}", {node: owners[node] for node in policies}, policies)
+            if program == "kae-driver":
+                pools = {node: effect[side]["pool"] for node, effect in by_node.items() if effect[side]}
+                placed = {node: item["config"]["pool"] for node, item in real.items() if node in pools}
+                yield from _compared(f"{name}: pool {side}", {n: p for n, p in pools.items() if p}, placed)
+    swaps = {node for node, effect in by_node.items() if effect["driver"] == "swaps"}
+    yield from _compared(f"{name}: swaps", swaps, set(judge.swapped(was, now)))
+    for side, named, known_nodes in (
+        ("joins", {n for n, e in by_node.items() if not e["before"]}, now.known - was.known),
+        ("leaves", {n for n, e in by_node.items() if not e["after"]}, was.known - now.known),
+    ):
+        yield from _compared(f"{name}: {side}", named, set(known_nodes))
+
+
+def _compared(what: str, claimed: Any, real: Any) -> Iterator[str]:
+    if claimed != real:
+        yield f"{what}: claimed {_sorted(claimed)}, but it is {_sorted(real)}"
+
+
+def _sorted(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_sorted(item)}" for key, item in sorted(value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return str(sorted(value))
+    return f"({', '.join(map(_sorted, value))})" if isinstance(value, tuple) else str(value)

@@ -1,0 +1,21 @@
+"""`kae diff` claims what is true: its pods and nodes are those of the outputs of both commits."""
+
+from pathlib import Path
+
+import pytest
+
+from compiler.changes import pods
+from tests.property.revision_pairs import trial
+
+
+@pytest.mark.parametrize("seed", [1, 12, 13])  # `make pairs` takes more
+def test_the_effect_of_random_edits_equals_the_difference_of_their_outputs(tmp_path: Path, seed: int) -> None:
+    result = trial.trial(seed, tmp_path)
+
+    assert result.misses == ()
+
+
+def test_a_pod_that_is_left_out_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "replaced", lambda _: frozenset())
+
+    assert trial.trial(1, tmp_path).misses != ()
