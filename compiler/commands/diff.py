@@ -5,7 +5,8 @@ import argparse
 from compiler import cli
 from compiler.changes.difference import Difference
 from compiler.cli import findings
-from compiler.project import comparison, project_file
+from compiler.project import project_file
+from compiler.project.history import comparison
 from compiler.views import diff_data, diff_text
 
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from compiler import diagnostics, pipeline, wording
 from compiler.cli import findings
-from compiler.project import atomic, comparison, load, package_data, project_file
+from compiler.project import atomic, load, package_data, project_file
+from compiler.project.history import comparison
 from compiler.views import report_changes, report_page, report_tables
 
 

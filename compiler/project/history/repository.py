@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Sequence
 
 from compiler import errors, wording
-from compiler.project import revision_tree
+from compiler.project.history import tree
 
-File = revision_tree.File
+File = tree.File
 
 
 class Repository:
@@ -35,7 +35,7 @@ class Repository:
             raise errors.WorldError(f"git knows no revision {wording.quoted(revision)}.", hint=hint) from error
         return found.decode("ascii").strip()
 
-    def tree(self, commit: str, names: Sequence[str]) -> revision_tree.Tree:
+    def tree(self, commit: str, names: Sequence[str]) -> tree.Tree:
         """Return the files of a commit below these folders and files of the project, and what links there lead to.
 
         Raises WorldError for a name outside of the repository.
@@ -44,7 +44,7 @@ class Repository:
         entries = _listed(commit, paths if all(paths) else ())
         if any(entry.is_link for entry in entries):
             entries = _listed(commit, ())
-        return revision_tree.Tree(self._prefix, entries, self.read)
+        return tree.Tree(self._prefix, entries, self.read)
 
     def read(self, blob: str) -> bytes:
         """Return the content of a blob. Raises WorldError where git does not have it."""
@@ -75,13 +75,13 @@ class Repository:
         return "" if path == "." else path
 
 
-def _listed(commit: str, paths: Sequence[str]) -> list[revision_tree.Entry]:
+def _listed(commit: str, paths: Sequence[str]) -> list[tree.Entry]:
     answer = _git("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
     found = []
     for line in answer.split(b"\0")[:-1]:
         facts, _, path = line.partition(b"\t")
         mode, _, blob = facts.decode("ascii").split(" ")
-        found.append(revision_tree.Entry(path.decode("utf-8", "surrogateescape"), mode, blob))
+        found.append(tree.Entry(path.decode("utf-8", "surrogateescape"), mode, blob))
     return found
 
 

@@ -8,7 +8,9 @@ from compiler.changes import difference, intent, pods
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
-from compiler.project import package_data, project_file, revisions, sides
+from compiler.project import package_data, project_file
+from compiler.project.history import repository as repositories
+from compiler.project.history import sides
 from compiler.rendering import ir, templates
 from compiler.settings import Settings
 
@@ -21,13 +23,13 @@ def of_revisions(
     `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty. Raises WorldError.
     """
     judge = schema.Judge(package_data.schemas())
-    with revisions.Repository() as repository:
+    with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
         after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         return _Comparison(before, after, judge).result(chosen)
 
 
-def _of_revision(repository: revisions.Repository, name: str, judge: schema.Judge) -> sides.Side:
+def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> sides.Side:
     try:
         return sides.of_revision(repository, name, judge)
     except project_file.WrongFileError as wrong:

@@ -12,7 +12,8 @@ from compiler.changes import difference
 from compiler.fleet import assignment, definitions
 from compiler.formats import decode, documents
 from compiler.inventory import snapshot
-from compiler.project import document_files, project_file, revisions
+from compiler.project import document_files, project_file
+from compiler.project.history import repository as repositories
 from compiler.settings import Settings
 
 
@@ -86,7 +87,7 @@ def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
     return _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
 
 
-def of_revision(repository: revisions.Repository, name: str, judge: schema.Judge) -> Side:
+def of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> Side:
     """Return the documents of a revision. Raises WorldError; WrongFileError where its project file has mistakes."""
     commit = repository.commit(name)
     top = repository.tree(commit, [names.PROJECT_FILE])
@@ -109,7 +110,7 @@ def without_documents(revision: difference.Revision, found: diagnostics.Findings
     return Side(revision=revision, settings=Settings(), written=(), fleet=fleet, errors=found, inventories={})
 
 
-def _has(repository: revisions.Repository, commit: str, folder: str) -> bool:
+def _has(repository: repositories.Repository, commit: str, folder: str) -> bool:
     return repository.tree(commit, [folder]).is_folder(folder)
 
 
@@ -117,7 +118,7 @@ def _on_disk(item: document_files.Input) -> Source:
     return Source(item.name, lambda: document_files.read(item))
 
 
-def _in_git(repository: revisions.Repository, item: revisions.File) -> Source:
+def _in_git(repository: repositories.Repository, item: repositories.File) -> Source:
     return Source(item.name, lambda: repository.read(item.blob), item.blob)
 
 
