@@ -69,7 +69,8 @@ def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iter
         for outer in (owner for length in range(len(folder) + 1) for owner in owners.get(folder[:length], ())):
             is_told_from_the_other_side = _folder(outer, output) == folder and outer.name >= inner.name
             if outer is not inner and not is_told_from_the_other_side and _is_same_source(outer, inner):
-                yield _shared_folder(*sorted((outer, inner), key=_states_path), output)
+                first, second = sorted((outer, inner), key=_states_path)
+                yield _shared_folder(first, second, output)
 
 
 def _shared_folder(earlier: definitions.Cluster, cluster: definitions.Cluster, output: str) -> Diagnostic:
