@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,19 @@ _NONE: Mapping[str, int] = MappingProxyType({})
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "place": "\x1b[1m", "hint": "\x1b[36m"}
 _PLAIN = "\x1b[0m"
+
+
+NOTES: Mapping[str, str] = MappingProxyType({"effect": "A line of a document does something to nodes."})
+"""What is remarked on a line and is no finding, by code."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A remark on a line, for formats that show it there; it is no finding, and stops nothing."""
+
+    code: str
+    span: Span
+    text: str
 
 
 def text(found: Iterable[Diagnostic], *, colour: bool) -> str:
@@ -92,13 +106,15 @@ def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] =
     return str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
-def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> str:
-    """Return workflow commands, which GitHub shows beside the lines of a pull request.
+def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, notes: Iterable[Note] = ()) -> str:
+    """Return workflow commands, which GitHub shows beside the lines of a pull request, at most ten of a kind.
 
     https://docs.github.com/actions/reference/workflow-commands-for-github-actions
     """
+    findings = (_github(item.severity, item.code, item.span, sentences(item)) for item in found)
+    remarks = (_github("notice", note.code, note.span, note.text) for note in notes)
     notice = f"::notice file=kae.yaml::{ignored_text(ignored)}\n" if ignored else ""
-    return "".join(_github(diagnostic) for diagnostic in found) + notice
+    return "".join((*findings, *remarks)) + notice
 
 
 def without_commands(body: str) -> str:
@@ -114,12 +130,12 @@ def without_commands(body: str) -> str:
     return f"::stop-commands::{token}\n{body}::{token}::\n"
 
 
-def _github(found: Diagnostic) -> str:
-    properties = {"file": found.span.file, "title": found.code}
-    if found.span.line:
-        properties |= {"line": str(found.span.line), "col": str(found.span.column)}
+def _github(command: str, title: str, span: Span, words: str) -> str:
+    properties = {"file": span.file, "title": title}
+    if span.line:
+        properties |= {"line": str(span.line), "col": str(span.column)}
     said = ",".join(f"{key}={_escaped(value, ':,')}" for key, value in properties.items())
-    return f"::{found.severity} {said}::{_escaped(sentences(found))}\n"
+    return f"::{command} {said}::{_escaped(words)}\n"
 
 
 def _escaped(words: str, more: str = "") -> str:
@@ -133,15 +149,22 @@ def sentences(found: Diagnostic) -> str:
     return "\n".join((found.message, *found.notes, *((found.hint,) if found.hint else ())))
 
 
-def sarif(found: Sequence[Diagnostic], examples: Mapping[str, str], ignored: Mapping[str, int] = _NONE) -> str:
+def sarif(
+    found: Sequence[Diagnostic],
+    examples: Mapping[str, str],
+    ignored: Mapping[str, int] = _NONE,
+    notes: Sequence[Note] = (),
+) -> str:
     """Return SARIF 2.1.0, which GitHub and GitLab import as code-scanning findings; rules show an example by code.
 
     https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
     """
-    used = sorted({diagnostic.code for diagnostic in found})
-    rules = [_rule(code, examples.get(code, "")) for code in used]
+    used = sorted({*(diagnostic.code for diagnostic in found), *(note.code for note in notes)})
+    rules = [_note_rule(code) if code in NOTES else _rule(code, examples.get(code, "")) for code in used]
     driver = {"name": "kae", "semanticVersion": __version__, "rules": rules}
-    run: dict[str, Any] = {"tool": {"driver": driver}, "results": [_sarif(diagnostic, used) for diagnostic in found]}
+    results = [_sarif(item.code, item.severity, item.span, sentences(item), used) for item in found]
+    results += [_sarif(note.code, "note", note.span, note.text, used) for note in notes]
+    run: dict[str, Any] = {"tool": {"driver": driver}, "results": results}
     if ignored:  # GitHub shows suppressed results as alerts, so they are no results.
         run["properties"] = {"ignored": dict(ignored)}
     body = {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0", "runs": [run]}
@@ -158,16 +181,20 @@ def _rule(code: str, example: str) -> dict[str, Any]:
     }
 
 
-def _sarif(found: Diagnostic, rules: Sequence[str]) -> dict[str, Any]:
+def _note_rule(code: str) -> dict[str, Any]:
+    return {"id": code, "shortDescription": {"text": NOTES[code]}, "help": {"text": NOTES[code]}}
+
+
+def _sarif(code: str, level: str, span: Span, words: str, rules: Sequence[str]) -> dict[str, Any]:
     from urllib.parse import quote  # noqa: PLC0415 - needed here only
 
-    place: dict[str, Any] = {"artifactLocation": {"uri": quote(found.span.file)}}
-    if found.span.line:
-        place["region"] = {"startLine": found.span.line, "startColumn": max(found.span.column, 1)}
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(span.file)}}
+    if span.line:
+        place["region"] = {"startLine": span.line, "startColumn": max(span.column, 1)}
     return {
-        "ruleId": found.code,
-        "ruleIndex": rules.index(found.code),
-        "level": found.severity,
-        "message": {"text": sentences(found)},
+        "ruleId": code,
+        "ruleIndex": rules.index(code),
+        "level": level,
+        "message": {"text": words},
         "locations": [{"physicalLocation": place}],
     }

@@ -50,6 +50,8 @@ class ClusterDifference:
     cluster: str
     is_new: bool
     is_gone: bool
+    nodes: int
+    """The nodes of its inventory after the change, or before it if it is gone."""
     effects: tuple[Effect, ...]
     pods: tuple[PodChange, ...]
     objects: tuple[ObjectPair, ...]
@@ -118,6 +120,7 @@ def of_cluster(
         cluster=cluster,
         is_new=before is None,
         is_gone=after is None,
+        nodes=len(side.planned.inventory.nodes) if side else 0,
         effects=found,
         pods=on_pods,
         objects=tuple(pairs),

@@ -2,7 +2,7 @@
 
 import argparse
 
-from compiler import __version__, diagnostic_formats, diagnostics, wording
+from compiler import __version__, diagnostics, wording
 from compiler.cli import arguments, options, parsing
 
 _EPILOG = """exit codes:
@@ -45,12 +45,7 @@ def _compile(commands: options.Commands) -> None:
     options.sources(command)
     options.strict(command)
     options.answer(command)
-    command.add_argument(
-        "--format",
-        choices=diagnostic_formats.FORMATS,
-        default="text",
-        help="the format of the findings: text (default) on standard error, the others on standard output",
-    )
+    options.finding_format(command)
     options.quiet(command)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     command.add_argument(
@@ -84,12 +79,15 @@ def _diff(commands: options.Commands) -> None:
         "kae diff                         the working tree against the last commit",
         "kae diff main --to HEAD          a branch against main",
         "kae diff HEAD~1 -o json",
+        "kae diff main --to HEAD -o markdown         the comment of a pull request",
+        "kae diff main --to HEAD --format github     annotations at the lines that cause the effects",
     )
     command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
     command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
     command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
     command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
-    options.answer(command)
+    options.answer(command, "markdown")
+    options.finding_format(command)
     options.quiet(command)
 
 

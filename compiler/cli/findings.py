@@ -4,7 +4,7 @@ import argparse
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
@@ -34,27 +34,33 @@ def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
     return cli.WRONG
 
 
-def show(arguments: argparse.Namespace, found: diagnostics.Findings, body: str = "", **result: Any) -> None:
+def show(
+    arguments: argparse.Namespace,
+    found: diagnostics.Findings,
+    body: str = "",
+    notes: Sequence[diagnostic_formats.Note] = (),
+    **result: Any,
+) -> None:
     """Print the findings, and a command's answer: `body` for people, `result` for programs.
 
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
-    the answer for people to standard error.
+    the answer for people to standard error. Only the formats of code hosts show `notes`.
     """
     every = project_file.of(arguments).with_severities(found) if found else ()
     if getattr(arguments, "quiet", False):
         every, body = tuple(item for item in every if _stops(arguments, item)), ""
     shown, ignored = diagnostics.split_ignored(every)
     form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
-    if shape != "text":
+    if shape in ("json", "yaml"):
         sys.stdout.write(diagnostic_formats.answer(shape, shown, ignored, **result))
     elif form == "github":
-        sys.stdout.write(diagnostic_formats.github(shown, ignored) + diagnostic_formats.without_commands(body))
+        sys.stdout.write(diagnostic_formats.github(shown, ignored, notes) + diagnostic_formats.without_commands(body))
     elif form == "text":
         sys.stdout.write(body)
     else:
         is_sarif = form == "sarif"
         text = (
-            diagnostic_formats.sarif(shown, _examples(), ignored)
+            diagnostic_formats.sarif(shown, _examples(), ignored, notes)
             if is_sarif
             else diagnostic_formats.json_text(shown, ignored)
         )

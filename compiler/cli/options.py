@@ -3,10 +3,13 @@
 import argparse
 from typing import TypeAlias
 
+from compiler import diagnostic_formats
 from compiler.cli import parsing
 
 COLORS = ("auto", "always", "never")
-_SHAPE = "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile`."
+_SHAPE = (
+    "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile` and `kae diff`."
+)
 
 Commands: TypeAlias = "argparse._SubParsersAction[parsing.Parser]"  # argparse has no public name for this type
 
@@ -45,17 +48,28 @@ def quiet(command: parsing.Parser) -> None:
     command.add_argument("-q", "--quiet", action="store_true", help="print only findings that stop, and exit by code")
 
 
-def answer(command: parsing.Parser) -> None:
-    """Add the shape of the answer."""
+def answer(command: parsing.Parser, *more: str) -> None:
+    """Add the shape of the answer; `more` are shapes that only this command has."""
+    shapes = ("text", "json", "yaml", *more)
     command.add_argument(
         "-o",
         "--output-format",
         dest="shape",
-        choices=("text", "json", "yaml"),
+        choices=shapes,
         default="text",
-        help="the shape of the answer: text (default), json or yaml",
+        help=f"the shape of the answer: text (default), {', '.join(shapes[1:-1])} or {shapes[-1]}",
     )
     command.renamed = {"--format": _SHAPE, "--json": "Write -o json."}
+
+
+def finding_format(command: parsing.Parser) -> None:
+    """Add the format of the findings."""
+    command.add_argument(
+        "--format",
+        choices=diagnostic_formats.FORMATS,
+        default="text",
+        help="the format of the findings: text (default) on standard error, the others on standard output",
+    )
 
 
 def whole_file(command: argparse.ArgumentParser) -> None:

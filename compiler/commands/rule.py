@@ -1,6 +1,8 @@
 """`kae rule`: the rule of a finding, with an example and its fix."""
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 from compiler import cli, diagnostics, errors, wording
 from compiler.cli import findings
@@ -24,11 +26,11 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE
 
 
-def _data(name: str) -> dict[str, str]:
+def _data(name: str) -> dict[str, Any]:
     code, example = diagnostics.CODES[name], package_data.examples().get(name, "")
     return {"code": name, "severity": code.severity, "rule": code.rule, "example": example}
 
 
-def _text(rule: dict[str, str]) -> str:
+def _text(rule: Mapping[str, Any]) -> str:
     head = f"{rule['severity']}[{rule['code']}]: {rule['rule']}\n"
     return head + (f"\nAn example, with its fix:\n\n{rule['example']}" if rule["example"] else "")

@@ -69,17 +69,19 @@ def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
 
 def field_line(field: FieldChange) -> str:
     """Return a field that differs on one line: its place, its path, and its values."""
-    return f"{field.span}: {field.text}: {_value(field.old)} -> {_value(field.new)}"
+    return f"{field.span}: {field.text}: {value_text(field.old)} -> {value_text(field.new)}"
 
 
-def _value(value: Any) -> str:
+def value_text(value: Any) -> str:
+    """Return the value of a field on one line, cut where it is long."""
     if value is None:
         return "(none)"
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return wording.escaped(text if len(text) <= _VALUE else f"{text[:_VALUE]}…")
 
 
-def _effects(difference: Difference) -> Iterator[str]:
+def remarks(difference: Difference) -> Iterator[str]:
+    """Yield the sentences on clusters that come and go, and on policies with another name."""
     for cluster in difference.clusters:
         if cluster.is_new or cluster.is_gone:
             yield f"Cluster {cluster.cluster} is {'new' if cluster.is_new else 'gone'}."
@@ -87,6 +89,10 @@ def _effects(difference: Difference) -> Iterator[str]:
         if change.kind == "KAEPolicy" and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
+
+
+def _effects(difference: Difference) -> Iterator[str]:
+    yield from remarks(difference)
     several = len(difference.clusters) > 1
     for sentence in effect_sentences.sentences(difference.effects):
         yield sentence.text

@@ -6,38 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from compiler.changes.difference import Difference
-from compiler.changes.effects import DISTURBING, Effect, Placement
+from compiler.changes.effects import Effect, Placement
 from compiler.views import diff_text, effect_sentences
-
-CHANGES: Mapping[str, str] = {
-    "loses": "losing a component",
-    "gone": "leaving the inventory",
-    "swaps": "driver taken out of use",
-    "gets": "getting a component",
-    "restarts": "pods restarting",
-    "moves": "changed without a restart",
-    "joins": "joining the inventory",
-    "same": "unchanged",
-}
-"""What happens to a node by its key, in the order of the legend: what takes most away comes first."""
-
-_RANKS = {key: rank for rank, key in enumerate(CHANGES)}
-
-
-def change(effect: Effect) -> str:
-    """Return the key in CHANGES of an effect."""
-    fates = (effect.driver_pod, effect.device_plugin_pod)
-    if effect.after is None:
-        return "gone"
-    if effect.before is None:
-        return "joins"
-    if effect.work in ("removes", "leaves") or effect.device_plugin_pod == "deleted":
-        return "loses"
-    if effect.work in DISTURBING:
-        return "swaps"
-    if "created" in fates:
-        return "gets"
-    return "restarts" if "replaced" in fates else "moves"
+from compiler.views.review import ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +26,13 @@ class Changes:
     def __init__(self, difference: Difference) -> None:
         self._difference = difference
         self._numbers: defaultdict[Effect, list[int]] = defaultdict(list)
-        found = effect_sentences.sentences(difference.effects)
-        # What all nodes of a sentence have in common is the least that happens to any of them.
-        keyed = [(max(map(change, item.effects), key=_RANKS.__getitem__), item) for item in found]
-        keyed.sort(key=lambda pair: (_RANKS[pair[0]], -len(pair[1].nodes)))
-        for number, (_, item) in enumerate(keyed):
-            for effect in item.effects:
+        ranked = ranking.sentences(difference.effects)
+        for number, item in enumerate(ranked):
+            for effect in item.sentence.effects:
                 self._numbers[effect].append(number)
-        self.sentences: Sequence[Sentence] = [Sentence(n, item.text, key) for n, (key, item) in enumerate(keyed)]
+        self.sentences: Sequence[Sentence] = [
+            Sentence(number, item.sentence.text, item.change) for number, item in enumerate(ranked)
+        ]
         """The sentences, those on what takes most away first."""
 
     @property
@@ -83,9 +53,9 @@ class Changes:
         """Return what happens to how many of the fleet's nodes: keys with their texts and numbers, but no zeros."""
         found = Counter[str]()
         for effect in self._difference.effects:
-            found[change(effect)] += len(effect.nodes)
+            found[ranking.change(effect)] += len(effect.nodes)
         found["same"] = nodes - (found.total() - found["gone"])
-        return [(key, text, found[key]) for key, text in CHANGES.items() if found[key]]
+        return [(key, text, found[key]) for key, text in ranking.CHANGES.items() if found[key]]
 
     @property
     def faults(self) -> Sequence[str]:
@@ -110,7 +80,7 @@ class Changes:
     def data(self, effect: Effect) -> dict[str, Any]:
         """Return an effect for the page's script."""
         return {
-            "change": change(effect),
+            "change": ranking.change(effect),
             "sentences": self._numbers[effect],
             "before": _placement(effect.before),
             "after": _placement(effect.after),

@@ -15,6 +15,7 @@ from jinja2 import utils
 from compiler import diagnostic_formats, diagnostics, wording
 from compiler.planning import plan
 from compiler.views import gaps, report_changes, report_data, report_tables
+from compiler.views.review import ranking
 
 _SCRIPTS = ("fleet.js", "picture.js", "nodes.js", "page.js")
 """The parts of the page's script, in their order."""
@@ -75,7 +76,7 @@ def _data(views: Iterable[plan.Plan], changes: report_changes.Changes | None) ->
     head = {
         "version": 1,
         "states": report_data.STATES,
-        "changes": report_changes.CHANGES if changes else {},
+        "changes": ranking.CHANGES if changes else {},
         "sentences": [sentence.text for sentence in changes.sentences] if changes else [],
     }
     plans = {view.cluster.name: view for view in views}

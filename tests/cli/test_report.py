@@ -17,7 +17,8 @@ from compiler import diagnostics
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
-from compiler.views import report_changes, report_data, report_page
+from compiler.views import report_data, report_page
+from compiler.views.review import ranking
 from tests import builders, project, revisions
 from tests.cli import fleet
 
@@ -194,7 +195,7 @@ def test_each_state_and_change_has_a_form_beside_its_colour() -> None:
     script = package_data.report()["picture.js"]
     forms = dict(re.findall(r"(\w+): \"([a-z ]+)\"", script))
 
-    for keys in (report_data.STATES, report_changes.CHANGES):
+    for keys in (report_data.STATES, ranking.CHANGES):
         assert len({forms[key] for key in keys}) == len(keys)
 
 
@@ -207,7 +208,7 @@ def test_texts_and_cells_stand_out_from_the_paper_as_wcag_wants(*, is_dark: bool
     papers, texts = ("paper", "raised"), ("ink", "soft", "accent", "alarm")
     cells = set(colours) - {*papers, *texts, "line", "alarm-paper"}
 
-    assert cells == {*report_data.STATES, *report_changes.CHANGES, "other", *(f"c{number}" for number in range(8))}
+    assert cells == {*report_data.STATES, *ranking.CHANGES, "other", *(f"c{number}" for number in range(8))}
     for paper in papers:
         assert [text for text in texts if contrast(colours[text], colours[paper]) < 4.5] == []
     assert contrast(colours["alarm"], colours["alarm-paper"]) >= 4.5
@@ -337,7 +338,7 @@ def test_what_takes_most_away_is_the_first_on_the_page(rollout: Path) -> None:
     page = changed(rollout)
 
     marks = [one["data-mark"] for one in page.named("li") if "data-mark" in one]
-    assert marks == sorted(marks, key=list(report_changes.CHANGES).index)
+    assert marks == sorted(marks, key=list(ranking.CHANGES).index)
     assert {"loses", "gone", "swaps", "restarts"} == set(marks)
     assert effects(page)[left]["after"] is None
     assert nodes_of(page, "east")[left]["state"] == "gone"

@@ -1,0 +1,28 @@
+"""The effects of a change as annotations of the lines that cause them."""
+
+from collections.abc import Sequence
+
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Effect
+from compiler.diagnostic_formats import Note
+from compiler.diagnostics import Span
+from compiler.views.review import ranking
+
+_SENTENCES = 5
+"""Sentences of a note."""
+
+
+def notes(difference: Difference) -> Sequence[Note]:
+    """Return a note for each line that has effects on nodes, those that take most away first."""
+    causes: dict[Span, list[Effect]] = {}
+    for item in ranking.sentences(difference.effects):
+        for effect in item.sentence.effects:
+            own = causes.setdefault(effect.cause, [])
+            own.extend(() if effect in own else [effect])
+    return tuple(Note(code="effect", span=span, text=_text(effects)) for span, effects in causes.items())
+
+
+def _text(effects: Sequence[Effect]) -> str:
+    sentences = [item.sentence.text for item in ranking.sentences(effects)]
+    more = len(sentences) - _SENTENCES
+    return "\n".join((*sentences[:_SENTENCES], *([f"And {more} more; `kae diff` shows all."] if more > 0 else [])))

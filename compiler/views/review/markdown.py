@@ -1,0 +1,249 @@
+"""The difference between two revisions as the comment of a pull request: most dangerous first, and never too long."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler import wording
+from compiler.changes.difference import Difference
+from compiler.changes.effects import Work
+from compiler.changes.intent import DocumentChange
+from compiler.diagnostics import Findings
+from compiler.views import diff_text, effect_sentences
+from compiler.views.review import ranking
+from compiler.views.review.escapes import code, prose
+
+LIMIT = 65_000
+"""Bytes, and so characters, of a comment. GitHub refuses one of more than 65,536 characters; who posts it adds some."""
+
+_NAMES = 3
+"""Nodes that a row of the table on top names."""
+
+_LINE = 20
+"""Nodes on a line of the folded list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    text: str
+    weight: int = 1
+    """The number of things that it shows, of which it is told how many are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """A part of the comment, which is cut where it is too long."""
+
+    title: str = ""
+    """The line that stands for a part that is folded; empty for one that is not."""
+    head: str = ""
+    noun: str
+    rows: Sequence[_Row]
+
+
+def text(difference: Difference, risks: Findings = ()) -> str:
+    """Return the comment on a difference with its risks; empty where nothing differs."""
+    if difference.is_empty:
+        return ""
+    command = _command(difference)
+    top, end = f"### {_title(difference)}\n", f"\n{_foot(difference, command)}\n"
+    room = LIMIT - len(f"{top}{end}".encode())
+    parts = [part for part in _parts(difference, risks) if part.rows]
+    shown = []
+    for index, part in enumerate(parts):
+        # What a short part leaves is for those below it.
+        body = _fitted(part, room // (len(parts) - index), command)
+        room -= len(body.encode())
+        shown.append(body)
+    return f"{top}{''.join(shown)}{end}"
+
+
+def _parts(difference: Difference, risks: Findings) -> Iterator[_Part]:
+    ranked = ranking.sentences(difference.effects)
+    yield _Part(noun="line", rows=_plain_rows(diff_text.faults(difference)))
+    yield _Part(head=_table("effect", "nodes", "what happens"), noun="sentence", rows=_effects(difference, ranked))
+    yield _Part(noun="sentence", rows=[_Row(text=f"**{prose(line)}**") for line in _sums(difference)])
+    yield _Part(head="**Risks**\n\n", noun="risk", rows=_risks(risks))
+    yield _folded("Nodes", "node", _nodes(difference, ranked))
+    edits = _edits(difference.intent)
+    yield _folded("Edits", "edit", edits, _table("line", "field", "before", "after"))
+    yield _folded("Pods", "workload", _pods(difference), _table("workload", "created", "replaced", "deleted"))
+    yield _folded("Objects", "object", _objects(difference), _table("object", "is", "file in output/"))
+
+
+def _folded(title: str, noun: str, rows: Sequence[_Row], head: str = "") -> _Part:
+    return _Part(title=f"{title} ({sum(row.weight for row in rows)})", head=head, noun=noun, rows=rows)
+
+
+def _fitted(part: _Part, room: int, command: str) -> str:
+    """Return a part in at most so many bytes; it says how much it leaves out."""
+    before, after = (
+        ("\n", "") if not part.title else (f"\n<details><summary>{part.title}</summary>\n\n", "\n</details>\n")
+    )
+    total = sum(row.weight for row in part.rows)
+    room -= len(f"{before}{part.head}{after}{_left_out(total, part.noun, command)}".encode())
+    shown: list[_Row] = []
+    for row in part.rows:
+        room -= len(f"{row.text}\n".encode())
+        if room < 0:
+            break
+        shown.append(row)
+    left = total - sum(row.weight for row in shown)
+    lines = "".join(f"{row.text}\n" for row in shown)
+    return f"{before}{part.head}{lines}{_left_out(left, part.noun, command)}{after}"
+
+
+def _left_out(number: int, noun: str, command: str) -> str:
+    return f"\n… and {wording.counted(number, f'more {noun}')}; {code(command)} shows all.\n" if number else ""
+
+
+def _table(*columns: str) -> str:
+    return f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}\n"
+
+
+def _cells(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _plain_rows(lines: Iterable[str]) -> Sequence[_Row]:
+    return [_Row(text=f"{'  ' * line.startswith(' ')}- {prose(line.strip())}") for line in lines]
+
+
+def _title(difference: Difference) -> str:
+    if difference.faults:
+        return "What does not compile has no effect that could be shown"
+    touched = {(effect.cluster, name) for effect in difference.effects for name in effect.nodes}
+    if not touched:
+        return "No node is affected"
+    every = sum(cluster.nodes for cluster in difference.clusters)
+    of = (
+        f" of {wording.counted(every, 'node')}"
+        if every >= len(touched)
+        else f" {wording.inflected('node', len(touched))}"
+    )
+    return f"{len(touched)}{of} {'is' if len(touched) == 1 else 'are'} affected"
+
+
+def _sums(difference: Difference) -> Iterator[str]:
+    yield from diff_text.remarks(difference)
+    if difference.effects:
+        yield effect_sentences.loss(difference.effects)
+
+
+def _effects(difference: Difference, ranked: Sequence[ranking.Ranked]) -> Sequence[_Row]:
+    return [
+        _Row(
+            text=_cells(
+                f"**{_label(item)}**",
+                _listed(_names(difference, item), most=_NAMES),
+                prose(item.sentence.text),
+            )
+        )
+        for item in ranked
+    ]
+
+
+_LABELS: Mapping[Work | None, str] = {
+    "swaps": "driver swapped",
+    "may-swap": "driver swapped if it differs",
+    "reloads": "driver reloaded",
+    "functions": "virtual functions changed",
+}
+"""What is done to a driver that is taken out of use."""
+
+
+def _label(item: ranking.Ranked) -> str:
+    known = ranking.CHANGES[item.change]
+    return _LABELS.get(item.sentence.effects[0].work, known) if item.change == "swaps" else known
+
+
+def _names(difference: Difference, item: ranking.Ranked) -> Sequence[str]:
+    several = len(difference.clusters) > 1
+    return [f"{cluster}/{name}" if several else name for cluster, name in item.sentence.nodes]
+
+
+def _listed(names: Sequence[str], most: int | None = None) -> str:
+    return wording.listed([*map(code, names[:most]), *names[most:]] if most else map(code, names), most=most)
+
+
+def _nodes(difference: Difference, ranked: Sequence[ranking.Ranked]) -> Sequence[_Row]:
+    """Return the nodes of the sentences whose row does not name all of them; sentences on the same nodes share them."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    for item in ranked:
+        names = tuple(_names(difference, item))
+        if len(names) > _NAMES:
+            shared.setdefault(names, []).append(item.sentence.text)
+    rows: list[_Row] = []
+    for names, sentences in shared.items():
+        rows.append(_Row(text=f"{chr(10) if rows else ''}{prose(' '.join(sentences))}\n", weight=0))
+        lines = [names[start : start + _LINE] for start in range(0, len(names), _LINE)]
+        rows.extend(_Row(text=f"- {', '.join(map(code, line))}", weight=len(line)) for line in lines)
+    return rows
+
+
+def _risks(risks: Findings) -> Sequence[_Row]:
+    ranks = {"error": 0, "warning": 1}
+    ordered = sorted(risks, key=lambda item: ranks.get(item.severity, 2))
+    return [
+        _Row(
+            text=f"- **{item.severity}** {code(item.code)}, {code(str(item.span))}: "
+            + prose(" ".join((item.message, *item.notes, item.hint)).strip())
+        )
+        for item in ordered
+    ]
+
+
+def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
+    found = []
+    for change in changes:
+        if change.action != "changed":
+            was = f" was {code(wording.cut(change.old_name))}" if change.action == "renamed" else f" is {change.action}"
+            what = f"{change.kind} {code(wording.cut(change.name)) if change.name else ''}".strip()
+            found.append(_Row(text=_cells(code(str(change.span)), f"{what}{was}", "", "")))
+        found.extend(
+            _Row(
+                text=_cells(
+                    code(f"{field.span.file}:{field.span.line}"),
+                    code(field.text),
+                    *("" if value is None else code(diff_text.value_text(value)) for value in (field.old, field.new)),
+                )
+            )
+            for field in change.fields
+        )
+    return found
+
+
+def _pods(difference: Difference) -> Sequence[_Row]:
+    several = len(difference.clusters) > 1
+    found = []
+    for change in (change for cluster in difference.clusters for change in cluster.pods):
+        where = f" in {code(change.cluster)}" if several else ""
+        counts = {"created": len(change.created), "replaced": len(change.replaced), "deleted": len(change.deleted)}
+        if change.fate:
+            counts[change.fate] = change.replicas
+        numbers = (str(number or "") for number in counts.values())
+        found.append(_Row(text=_cells(f"{change.kind} {code(change.name)}{where}", *numbers)))
+    return found
+
+
+def _objects(difference: Difference) -> Sequence[_Row]:
+    found = []
+    for cluster in difference.clusters:
+        for pair in cluster.objects:
+            kind, namespace, name = pair.name
+            happens = "added" if pair.before is None else "pruned" if pair.after is None else "changed"
+            full = f"{namespace}/{name}" if namespace else name
+            found.append(_Row(text=_cells(f"{kind} {code(full)}", happens, code(f"{cluster.cluster}/{pair.path}"))))
+    # What is pruned is gone as soon as it is merged.
+    return sorted(found, key=lambda row: "| pruned |" not in row.text)
+
+
+def _command(difference: Difference) -> str:
+    words = ["kae", "diff", wording.cut(difference.before.name)]
+    if difference.after.commit is not None:
+        words += ["--to", wording.cut(difference.after.name)]
+    return shlex.join(words)
+
+
+def _foot(difference: Difference, command: str) -> str:
+    return f"{code(command)}, from {prose(difference.before.text)} to {prose(difference.after.text)}"

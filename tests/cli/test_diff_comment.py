@@ -1,0 +1,183 @@
+"""`kae diff -o markdown`, and `--format github` and `sarif`: a change where it is reviewed."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+import yaml
+from hypothesis import strategies as st
+from syrupy.assertion import SnapshotAssertion
+
+from compiler.views.review import escapes, markdown
+from tests import builders, project, revisions
+from tests.cli import test_diff
+from tests.cli.test_diff import edit, rollout
+
+__all__ = ("rollout",)
+
+
+def comment(folder: Path, *arguments: str) -> str:
+    """Return the comment on a change."""
+    answer = project.kae(folder, "diff", "-o", "markdown", *arguments)
+    assert answer.code == 0, answer.err
+    return answer.out
+
+
+def anonymous(folder: Path, text: str) -> str:
+    """Return a text without the commit's id."""
+    return text.replace(revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT")
+
+
+@pytest.mark.parametrize("name", ["canary", "absent", "rename", "virtual functions", "drain", "another selector"])
+def test_a_change_is_a_comment_with_a_table_on_top(rollout: Path, name: str, snapshot: SnapshotAssertion) -> None:
+    test_diff.change(rollout, name)
+
+    assert anonymous(rollout, comment(rollout)) == snapshot
+
+
+def test_what_takes_most_away_is_first(rollout: Path) -> None:
+    edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
+    edit(rollout, ('"pool":"tls"', '"pool":"web"'), file="inventory/east.json")
+
+    rows = re.findall(r"^\| \*\*(.+?)\*\*", comment(rollout), re.MULTILINE)
+
+    assert rows[0] == "losing a component"
+    assert rows.index("losing a component") < rows.index("pods restarting")
+
+
+def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
+    edit(rollout, ("# The TLS", "# All TLS"))
+    inventory = rollout / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    for node in known["spec"]["nodes"]:
+        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
+    inventory.write_text(json.dumps(known))
+
+    assert comment(rollout) == ""
+    assert project.kae(rollout, "diff", "--format", "github").out == ""
+
+
+def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+
+    answer = project.kae(rollout, "diff", "-o", "markdown")
+
+    assert answer.code == 1
+    assert answer.out.startswith("### What does not compile has no effect that could be shown\n")
+    assert "policies/tls.yaml:17:20: error&#91;wrong-type&#93;" in answer.out
+
+
+HOSTILE = (
+    "a|b <script>alert(1)</script> `c` ``d @team #1 !2 ~3 [x](http://y.z) www.w.v **bold** _it_ </details>\n/close\n"
+)
+
+
+def test_no_value_of_a_document_is_markup_or_a_mention(rollout: Path) -> None:
+    variable = f"  driver:\n    env: [{{name: X, value: {json.dumps(HOSTILE)}}}]\n"
+    edit(rollout, ("  driver:\n", variable))
+
+    text = comment(rollout)
+
+    assert "<script" not in text
+    assert "@team" not in text
+    assert text.count("</details>") == text.count("<details>")
+    assert not re.search(r"^/", text, re.MULTILINE)
+    (row,) = re.findall(r"^\| .*spec\.driver\.env.*$", text, re.MULTILINE)
+    assert row.count("|") == 5
+
+
+@hypothesis.given(st.text(max_size=60))
+def test_code_is_one_cell_on_one_line_whatever_it_holds(text: str) -> None:
+    shown = escapes.code(text)
+
+    assert not {"\n", "\r", "|"} & set(shown)
+    if shown.startswith("`"):
+        assert "`" not in shown[1:-1]
+        assert shown[1:-1].strip() == shown[1:-1] != ""
+    else:
+        assert re.fullmatch(r"<code>(?:\w|&#\d+;)*</code>", shown)
+
+
+@hypothesis.given(st.text(max_size=60))
+def test_prose_has_no_markup_no_mention_and_no_link(text: str) -> None:
+    shown = escapes.prose(text)
+
+    left = re.sub(r"&#\d+;", "", shown)
+    assert not set("\\`*_[]<>|&@#!~$%^\n\r") & set(left)
+    assert "://" not in shown
+    assert "www." not in shown
+    # What follows a mark of a reference is no name to a code host.
+    for mark in "@#!~$%^":
+        assert shown.count(f"&#{ord(mark)};") == shown.count(f"&#{ord(mark)};&#8203;")
+
+
+def large(folder: Path, nodes: int, clusters: int) -> Path:
+    """Write a fleet of nodes with long names, as committed, and change what each of them gets."""
+    policies = []
+    for number in range(clusters):
+        name = f"cluster-{number:03}-{'c' * 20}"
+        known = [
+            builders.kubernetes_node(f"{number:03}-{index:05}-{'n' * 50}", builders.HPRE | {"pool": f"p{index % 7}"})
+            for index in range(nodes)
+        ]
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
+        project.write(folder, {f"inventory/{name}.json": listed})
+    for pool in range(7):
+        spec = {"nodeSelector": {"matchLabels": {"pool": f"p{pool}"}}, **builders.PINNED}
+        policies.append(builders.raw("KAEPolicy", f"policy-{pool}-{'p' * 20}", spec))
+    project.write(folder, {"policies/all.yaml": yaml.safe_dump_all(policies)})
+    revisions.commit(folder)
+    text = (folder / "policies/all.yaml").read_text().replace("2.2.0", "2.3.0").replace("1.4.1", "1.5.0")
+    (folder / "policies/all.yaml").write_text(text)
+    return folder
+
+
+def test_a_comment_is_never_longer_than_code_hosts_take_and_says_what_it_leaves_out(tmp_path: Path) -> None:
+    text = comment(large(tmp_path, 300, 12))
+
+    assert 50_000 < len(text.encode()) <= markdown.LIMIT < 65_536
+    assert text.startswith("### 3600 of 3600 nodes are affected\n")
+    named = len(re.findall(r"^- `cluster-", text, re.MULTILINE))
+    found = re.search(r"^… and (\d+) more nodes; `kae diff HEAD` shows all\.$", text, re.MULTILINE)
+    assert named
+    assert found
+    shown = sum(line.count("`, `") + 1 for line in re.findall(r"^- (`cluster-.*)$", text, re.MULTILINE))
+    assert shown + int(found[1]) == 3600
+    assert text.count("</details>") == text.count("<details>")
+
+
+def annotations(text: str) -> Iterator[str]:
+    """Yield the notices of an answer for GitHub."""
+    return (line for line in text.splitlines() if line.startswith("::notice"))
+
+
+def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None:
+    test_diff.change(rollout, "canary")
+    edit(rollout, ("version: 1.4.1", "version: 1.5.0"))
+
+    first, second = annotations(project.kae(rollout, "diff", "--format", "github").out)
+
+    assert first.startswith(
+        "::notice file=policies/tls.yaml,title=effect,line=21,col=20::1 node of tls goes from 2.2.0"
+    )
+    assert second.startswith("::notice file=policies/tls.yaml,title=effect,line=26,col=14::23 nodes of tls go from")
+
+
+def test_effects_are_notes_of_sarif(rollout: Path) -> None:
+    test_diff.change(rollout, "canary")
+
+    (run,) = json.loads(project.kae(rollout, "diff", "--format", "sarif").out)["runs"]
+
+    (result,) = run["results"]
+    assert (result["ruleId"], result["level"]) == ("effect", "note")
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 21
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["effect"]
+
+
+def test_a_comment_and_annotations_are_two_answers(rollout: Path) -> None:
+    answer = project.kae(rollout, "diff", "-o", "markdown", "--format", "github")
+
+    assert answer.code == 2
