@@ -6,6 +6,7 @@ The stages return their findings beside their values: a mistake in a document st
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from compiler import diagnostics, names, schema
 from compiler.changes import comparison, losses, pods
@@ -195,11 +196,24 @@ def _rendered(
         manifests=tuple(item for item in side.manifests if item not in known),
         bootstrap=tuple(item for item in side.bootstrap if item not in known),
     )
-    found = layout.objects(own, render)
+    found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
     return {
         (item.data["kind"], item.data["metadata"].get("namespace", ""), item.data["metadata"]["name"]): item
         for item in found
     }
+
+
+def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:
+    """Return an object; pods that differ in their config alone, as those of several clusters do, are rendered once."""
+    value = manifest.value
+    if not isinstance(value, ir.Pod):
+        return render(manifest)
+    data = render(replace(manifest, value=replace(value, config="")))
+    spec, template = data["spec"], data["spec"]["template"]
+    metadata = template["metadata"]
+    annotations = {**metadata["annotations"], names.CONFIG: value.config}
+    pods_of = {**template, "metadata": {**metadata, "annotations": annotations}}
+    return {**data, "spec": {**spec, "template": pods_of}}
 
 
 def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], diagnostics.Findings]:

@@ -85,6 +85,7 @@ def _diff(commands: options.Commands) -> None:
     command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
     command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
     command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
     command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
     options.answer(command, "markdown")
     options.finding_format(command)

@@ -13,7 +13,13 @@ from compiler.views.review import annotations, markdown
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the difference, and return 1 where the later side is wrong, or with --exit-code where something differs."""
-    found = comparison.of_revisions(arguments.revision, arguments.to, project_file.of(arguments), arguments.cluster)
+    found = comparison.of_revisions(
+        arguments.revision,
+        arguments.to,
+        project_file.of(arguments),
+        arguments.cluster,
+        is_cached=not arguments.no_cache,
+    )
     for_programs = diff_data.data(found) if arguments.shape in ("json", "yaml") else {}
     body = "" if for_programs else _body(arguments, found)
     findings.show(arguments, (), body, annotations.notes(found), **for_programs)

@@ -24,6 +24,7 @@ FOLDER = ".kae_cache"
 """The cache's folder in the project's root; it hides itself from git and from backups."""
 
 _RESULTS = "results.json"
+_EXAMPLES = "examples.json"
 _TAG = "CACHEDIR.TAG"
 # https://bford.info/cachedir/: the first line is fixed.
 _TAG_TEXT = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder holds a cache of kae; delete it at will.\n"
@@ -111,7 +112,7 @@ class Cache:
 def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
     """Return the cache of the project in `root`; empty where there is none to trust."""
     try:
-        data = _believed(root / FOLDER)
+        data = _believed(root / FOLDER, _RESULTS)
         known = {
             path: ((size, mtime, ctime, inode), digest) for path, size, mtime, ctime, inode, digest in data["files"]
         }
@@ -127,20 +128,37 @@ def load(root: Path, now: Callable[[], int] = time.time_ns) -> Cache:
 
 def save(root: Path, cache: Cache) -> None:
     """Replace the project's cache atomically; do nothing where it cannot be written."""
-    folder = root / FOLDER
-    temporary = folder / f"{_RESULTS}.{os.getpid()}"
+    _save(root / FOLDER, _RESULTS, _json(_data(cache)))
+
+
+def examples(root: Path) -> dict[str, Any]:
+    """Return what `save_examples` saved; nothing where there is none to trust."""
+    try:
+        data = _believed(root / FOLDER, _EXAMPLES)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def save_examples(root: Path, found: Mapping[str, Any]) -> None:
+    """Replace the examples of inventories in the cache; do nothing where it cannot be written."""
+    _save(root / FOLDER, _EXAMPLES, _json(found))
+
+
+def _save(folder: Path, name: str, body: str) -> None:
+    """Replace a file of the cache atomically, with a header by which it is believed."""
+    temporary = folder / f"{name}.{os.getpid()}"
     with contextlib.suppress(OSError):
         if folder.is_symlink():
             return
         folder.mkdir(exist_ok=True)
         _write_once(folder / ".gitignore", "*\n")
         _write_once(folder / _TAG, _TAG_TEXT)
-        for leftover in folder.glob(f"{_RESULTS}.*"):
+        for leftover in folder.glob(f"{name}.*"):
             leftover.unlink()
-        body = _json(_data(cache))
         with temporary.open("x", encoding="utf-8", newline="\n") as file:
             file.write(f"{_json(_header(folder, body))}\n{body}")
-        temporary.replace(folder / _RESULTS)
+        temporary.replace(folder / name)
 
 
 def key(*parts: Any) -> str:
@@ -215,9 +233,9 @@ def _distributions() -> set[str]:
     return distributions
 
 
-def _believed(folder: Path) -> Any:
-    """Return the data in the cache's folder. Raises OSError or ValueError where it was not written there."""
-    handle = os.open(folder / _RESULTS, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def _believed(folder: Path, name: str) -> Any:
+    """Return the data of a file in the cache's folder. Raises OSError or ValueError where it was not written there."""
+    handle = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, encoding="utf-8") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             raise ValueError("no regular file")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler.fleet import examples
 from tests import project, revisions
 from tests.cli import fleet
 
@@ -41,6 +42,15 @@ def edit(folder: Path, *replacements: tuple[str, str], file: str = "policies/tls
         assert old in text
         text = text.replace(old, new, 1)
     path.write_text(text)
+
+
+def many(folder: Path) -> Path:
+    """Return the example without waves, committed, and with an edit: its inventory can be read by examples."""
+    shutil.copytree(ROLLOUT, folder, dirs_exist_ok=True)
+    change(folder, "no waves")
+    revisions.commit(folder)
+    change(folder, "source")
+    return folder
 
 
 def shown(folder: Path, *arguments: str) -> str:
@@ -238,6 +248,37 @@ def test_the_exit_code_says_whether_something_differs_if_it_is_asked_for(rollout
 
     assert project.kae(rollout, "diff", "-q").code == 0
     assert project.kae(rollout, "diff", "-q", "--exit-code").code == 1
+
+
+def test_a_cache_that_was_not_written_here_is_not_believed(tmp_path: Path) -> None:
+    folder = many(tmp_path / "one")
+    first = project.kae(folder, "diff")
+    kept = (folder / ".kae_cache/examples.json").read_text()
+    copied = many(tmp_path / "two")
+    shutil.copytree(folder / ".kae_cache", copied / ".kae_cache")
+    forged = kept.replace("kp920-rack1-01", "kp920-rack6-66")
+    assert forged != kept
+    (copied / ".kae_cache/examples.json").write_text(forged)
+
+    assert "kp920-rack1-01" in first.out
+    assert "kp920-rack6-66" not in project.kae(copied, "diff").out
+
+
+def test_the_answer_is_the_same_with_a_cache_and_without_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = many(tmp_path)
+    answers = {project.kae(folder, "diff", "-o", "json", *more).out for more in ((), (), ("--no-cache",))}
+    monkeypatch.setattr(examples, "examples", lambda _, __: None)
+    answers.add(project.kae(folder, "diff", "-o", "json", "--no-cache").out)
+
+    assert len(answers) == 1
+
+
+def test_nothing_is_cached_if_it_is_not_wanted(tmp_path: Path) -> None:
+    folder = many(tmp_path)
+
+    project.kae(folder, "diff", "--no-cache")
+
+    assert not (folder / ".kae_cache").exists()
 
 
 def test_one_cluster_alone_is_compared(rollout: Path) -> None:

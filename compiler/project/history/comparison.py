@@ -9,24 +9,29 @@ from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
 from compiler.project import package_data, project_file
+from compiler.project.history import remembered, sides
 from compiler.project.history import repository as repositories
-from compiler.project.history import sides
 from compiler.rendering import ir, templates
 from compiler.settings import Settings
 
 
 def of_revisions(
-    revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = ()
+    revision: str, to: str | None, settings: Settings, chosen: Sequence[str] = (), *, is_cached: bool = True
 ) -> difference.Difference:
     """Return the difference between a revision and another one, or the working tree if `to` is None.
 
-    `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty. Raises WorldError.
+    `settings` are those of the working tree, `chosen` the clusters to compare, all if it is empty; without `is_cached`
+    nothing is read from .kae_cache/ or written to it. Raises WorldError.
     """
     judge = schema.Judge(package_data.schemas())
     with repositories.Repository() as repository:
         before = _of_revision(repository, revision, judge)
         after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
-        return _Comparison(before, after, judge).result(chosen)
+        known = remembered.Remembered(is_used=is_cached)
+        found = _Comparison(before, after, judge, known).result(chosen)
+        if not chosen:
+            known.save()
+        return found
 
 
 def _of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> sides.Side:
@@ -52,7 +57,10 @@ _NOTHING = _Made(None, None, ())
 class _Comparison:
     """Two sides and their documents' changes."""
 
-    def __init__(self, before: sides.Side, after: sides.Side, judge: schema.Judge) -> None:
+    def __init__(
+        self, before: sides.Side, after: sides.Side, judge: schema.Judge, known: remembered.Remembered
+    ) -> None:
+        self._known = known
         self._before = before
         self._after = after
         self._judge = judge
@@ -110,12 +118,20 @@ class _Comparison:
         policies = [*self._before.policies(old), *self._after.policies(new)]
         sources = self._after.inventories.get(new.name, ())
         keys = examples.keys(policies, new.name)
-        found = examples.examples(sources[0].read(), keys) if keys and len(sources) == 1 else None
+        found = self._examples(old.name, keys) if keys and len(sources) == 1 else None
         if found is None:
             return None
         read, wrong = decode.decode(sources[0].name, found.text)
         inventory, findings = pipeline.read_inventory(new, read, self._judge, self._after.settings)
         return None if wrong or findings else (found, inventory)
+
+    def _examples(self, cluster: str, keys: frozenset[str]) -> examples.Examples | None:
+        """Return the inventory of a cluster by examples, from the cache if it is there."""
+        (source,) = self._before.inventories[cluster]
+        found = self._known.get(source.blob or "", keys)
+        if found is None and (found := examples.examples(source.read(), keys)):
+            self._known.put(source.blob or "", keys, found)
+        return found
 
     def _has_one_inventory(self, cluster: str) -> bool:
         """Return whether both sides have the same files of nodes for a cluster."""
