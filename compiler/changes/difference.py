@@ -75,6 +75,8 @@ class Difference:
     clusters: tuple[ClusterDifference, ...]
     """Those that differ, sorted by name."""
     faults: tuple[Fault, ...] = ()
+    described: tuple[Effect, ...] = ()
+    """What the other side gives its nodes, where the documents of one side do not compile."""
 
     @property
     def effects(self) -> Sequence[Effect]:

@@ -129,6 +129,13 @@ def _schemas(_: Mapping[str, str]) -> Iterable[str]:
     return sorted(json_schemas.schemas())
 
 
+def _revisions(_: Mapping[str, str]) -> Iterable[str]:
+    from compiler.project.history import repository  # noqa: PLC0415 - needed here only
+
+    with repository.Repository() as found:
+        return ["HEAD", *found.names()]
+
+
 _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "accept": lambda _: diagnostics.ACCEPTABLE,
     "cluster": _clusters,
@@ -138,6 +145,8 @@ _KNOWN: Mapping[str, Callable[[Mapping[str, str]], Iterable[str]]] = {
     "name": _schemas,
     "node": _nodes,
     "policy": _policies,
+    "revision": _revisions,
+    "to": _revisions,
     "topic": lambda _: _commands(cli.parser()),
     "wave": _parts("wave"),
 }

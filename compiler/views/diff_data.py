@@ -17,6 +17,7 @@ def data(difference: Difference) -> dict[str, Any]:
         "from": _revision(difference.before),
         "to": _revision(difference.after),
         "doesNotCompile": [_fault(fault) for fault in difference.faults],
+        "compilesTo": [_effect(effect) for effect in difference.described],
         "intent": [_document(change) for change in difference.intent],
         "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
         "effects": [_effect(effect) for effect in difference.effects],

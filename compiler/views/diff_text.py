@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compiler import wording
@@ -44,6 +45,12 @@ def faults(difference: Difference) -> Iterator[str]:
         number = wording.counted(len(fault.findings), "error")
         yield f"{revision.text}{where}: {number}, so nothing is known of the effect"
         yield from _findings(fault)
+    if difference.described:
+        sides = {fault.side for fault in difference.faults}
+        yield f"{(difference.after if 'from' in sides else difference.before).text} compiles:"
+        # That its nodes come to be known is no news.
+        running = [replace(effect, before=effect.after) for effect in difference.described]
+        yield from (f"  {sentence.text}" for sentence in effect_sentences.sentences(running))
 
 
 def _findings(fault: Fault) -> Iterator[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import project
+from tests import project, revisions
 from tests.cli import fleet
 
 ROOT = Path(__file__).parents[2]
@@ -63,6 +63,14 @@ def offered(folder: Path, line: str) -> list[str]:
 )
 def test_names_are_completed_where_they_are_wanted(line: str, words: list[str], folder: Path) -> None:
     assert offered(folder, line) == words
+
+
+def test_revisions_are_completed(folder: Path) -> None:
+    revisions.commit(folder)
+    revisions.git(folder, "tag", "v1")
+
+    assert offered(folder, "kae diff ") == ["HEAD", "main", "v1"]
+    assert offered(folder, "kae diff HEAD --to m") == ["main"]
 
 
 def test_another_folder_is_read_where_the_line_names_it(folder: Path) -> None:

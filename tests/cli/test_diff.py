@@ -209,6 +209,7 @@ def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: 
 
     assert "1 error, so nothing is known of the effect" in text
     assert "policies/tls.yaml:17:20: error[wrong-type]" in text
+    assert "  the working tree compiles:\n    24 nodes of tls get driver 2.2.0 in cluster east" in text
 
 
 def test_a_change_that_does_not_compile_ends_with_exit_code_1(rollout: Path) -> None:

@@ -1,10 +1,10 @@
 """The comparison of two sides, cluster by cluster: a cluster whose input is equal on both is never read."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler import diagnostics, pipeline, schema
-from compiler.changes import difference, intent, pods
+from compiler.changes import difference, effects, intent, pods
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
@@ -83,7 +83,16 @@ class _Comparison:
             intent=self._intent,
             clusters=tuple(found),
             faults=tuple(faults),
+            described=tuple(self._described(chosen)) if faults else (),
         )
+
+    def _described(self, chosen: Sequence[str]) -> Iterator[effects.Effect]:
+        """Yield what a side gives its nodes if the documents of the other one alone have errors."""
+        sound = [side for side in (self._before, self._after) if not side.errors]
+        for side in sound if len(sound) == 1 else ():
+            for name, cluster in side.clusters.items():
+                made = self._made(side, cluster) if not chosen or name in chosen else _NOTHING
+                yield from effects.effects(None, made.side, frozenset(), ())
 
     def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)

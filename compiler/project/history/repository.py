@@ -26,6 +26,11 @@ class Repository:
         if self._reader is not None:
             self._reader.communicate()
 
+    def names(self) -> list[str]:
+        """Return the names of branches and tags. Raises WorldError."""
+        found = _git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+        return found.decode("utf-8", "surrogateescape").splitlines()
+
     def commit(self, revision: str) -> str:
         """Return the id of a revision's commit. Raises WorldError."""
         try:
