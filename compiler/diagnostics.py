@@ -168,7 +168,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "kubernetes-release": _error("Manifests are rendered for Kubernetes 1.25 and newer."),
         "watcher-incomplete": _error("An enabled watcher has a repository and a Secret."),
         "ignored-label": _error("The watcher ignores no label that decides over nodes."),
-        "shared-target": _error("Each KAECluster is for a Kubernetes cluster and a folder of its own."),
+        "shared-target": _guard("Each KAECluster is for a Kubernetes cluster and a folder of its own."),
         "conflicting-settings": _error("The settings of a cluster contradict neither each other nor another cluster."),
         "driver-version": _error("Package names with ${DRIVER_VERSION} have a release to fill in."),
         "kubernetes-version-unstated": _guard(

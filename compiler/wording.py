@@ -9,8 +9,8 @@ LONGEST = 80
 _CREDENTIALS = re.compile(
     r"(?<=://)[^\s/@:]{0,200}:(?![0-9]{1,5}/)[^\s'\"]{0,500}(?=@)"
     r"|(?:(?<=http://)|(?<=https://))[^\s/@]{1,500}(?=@)"
-    # The registry of an image, which people may write as a URL without its scheme.
-    r"|[^\s/@:'\"]{1,200}:[^\s/@'\"]{1,500}(?=@[\w-]+(?:\.[\w-]+)+(?::[0-9]+)?/)",
+    # The registry of an image, or a host of git, without a scheme; a tag may stand before a digest.
+    r"|[^\s/@:'\"]{1,200}:[^\s/@'\"]{1,500}(?=@(?!sha[0-9]+:)[\w-])",
     re.ASCII,
 )
 

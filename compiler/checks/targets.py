@@ -1,5 +1,7 @@
 """Rules for the Kubernetes clusters and the folders that KAEClusters stand for: each has its own."""
 
+import re
+import urllib.parse
 from collections.abc import Iterable, Iterator
 
 from compiler import names
@@ -11,15 +13,21 @@ _SPEC: documents.Path = ("spec", "gitops")
 _Folder = tuple[str, ...]
 """The parts of a path below the top of a repository."""
 
-_OWN = ("https://kubernetes.default.svc", "in-cluster")
-"""The cluster that an Argo CD runs in, which is another one for each Argo CD."""
+_OWN_NAME = "in-cluster"
+_OWN_HOST = re.compile(r"kubernetes(\.default(\.svc(\..*)?)?)?")
+"""The cluster that an Argo CD runs in, which is another one for each Argo CD, by its name and by its API server."""
+
+_REPOSITORY = re.compile(r"(?:[a-z]+://)?(?:[^@/]*@)?([^:/]*)(?::[0-9]+(?=/))?[:/](.*)")
+"""The URL of a repository, as a scheme's or as that of scp, with its host and its path."""
+
+_PORTS = {"https": 443, "http": 80}
 
 
 def findings(clusters: Iterable[definitions.Cluster], output: str = names.OUTPUT) -> Iterator[Diagnostic]:
     """Yield every two KAEClusters for one Kubernetes cluster or one folder; `output` is the folder of outputs."""
-    declared = [cluster for cluster in clusters if cluster.source]
-    yield from shared_clusters(declared)
-    yield from shared_folders(declared, output)
+    clusters = tuple(clusters)
+    yield from shared_clusters(clusters)
+    yield from shared_folders(clusters, output)
 
 
 def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnostic]:
@@ -38,7 +46,8 @@ def shared_clusters(clusters: Iterable[definitions.Cluster]) -> Iterator[Diagnos
                         "ClusterRoles, the admission policy, NodeFeatureRules and the labels of nodes have one name in "
                         "a cluster, so two namespaces of it overwrite each other's.",
                     ),
-                    hint="Correct one destination, or make them one KAECluster and one namespace.",
+                    hint="Correct one destination, or make them one KAECluster and one namespace; for two clusters "
+                    "after all, set shared-target to ignore in kae.yaml.",
                 )
 
 
@@ -48,14 +57,26 @@ def _identities(cluster: definitions.Cluster) -> Iterator[tuple[tuple[object, ..
     destination, flux = gitops.argocd.destination, gitops.flux
     path = (*_SPEC, "argocd", "destination")
     if gitops.engine == "argocd":
-        server = destination.server and destination.server.rstrip("/").lower()
-        if server and server not in _OWN:
-            yield ("server", server), (*path, "server")
-        if destination.name and destination.name not in _OWN:
-            yield ("name", destination.name), (*path, "name")
+        server = _server(destination.server) if destination.server else None
+        if server:
+            yield server, (*path, "server")
+        if destination.name and destination.name != _OWN_NAME:
+            yield ("name", gitops.argocd.namespace, destination.name), (*path, "name")
     if gitops.engine == "flux" and flux.kubeConfig is not None:
         identity = ("flux", flux.namespace, flux.kubeConfig.secretRef, _source(cluster))
         yield identity, (*_SPEC, "flux", "kubeConfig", "secretRef", "name")
+
+
+def _server(url: str) -> tuple[object, ...] | None:
+    """Return host, port and path of an API server; None for the own cluster of an Argo CD."""
+    parts = urllib.parse.urlsplit(url)
+    try:
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:  # a port above 65535
+        port = None
+    if parts.hostname is None or _OWN_HOST.fullmatch(parts.hostname):
+        return None
+    return "server", parts.hostname, port, parts.path.rstrip("/")
 
 
 def shared_folders(clusters: Iterable[definitions.Cluster], output: str) -> Iterator[Diagnostic]:
@@ -111,7 +132,9 @@ def _source(cluster: definitions.Cluster) -> tuple[object, ...]:
         return reference.kind, reference.namespace or gitops.flux.namespace, reference.name
     if gitops.repository is None:
         return ("none", cluster.name)
-    return gitops.repository.url.rstrip("/").removesuffix(".git"), gitops.repository.revision
+    # One repository has URLs of several schemes, ports and users.
+    host, path = _REPOSITORY.sub(r"\1 \2", gitops.repository.url).partition(" ")[::2]
+    return host.lower(), path.strip("/").removesuffix(".git"), gitops.repository.revision
 
 
 def _is_artifact(cluster: definitions.Cluster) -> bool:

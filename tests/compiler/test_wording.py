@@ -68,3 +68,16 @@ def test_the_end_of_a_sentence_on_an_unknown_word_asks_for_the_nearest_one() -> 
 )
 def test_nodes_are_named_in_order_the_first_few_of_them(nodes: list[str], text: str) -> None:
     assert wording.nodes(nodes) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("git:s3cr3t@h:x", "**********@h:x"),
+        ("u:s3cr3t@mirror.example.com", "********@mirror.example.com"),
+        ("kae:1.2@sha256:9f86d081", "kae:1.2@sha256:9f86d081"),
+        ("git@git.example.com:fleet.git", "git@git.example.com:fleet.git"),
+    ],
+)
+def test_a_password_is_hidden_without_a_scheme_too(text: str, shown: str) -> None:
+    assert wording.without_credentials(text) == shown

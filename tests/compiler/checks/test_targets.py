@@ -1,5 +1,6 @@
 """Each KAECluster is for a Kubernetes cluster and a folder of its own."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ URL = "https://git.example.com/fleet.git"
 def argocd(path: str | None = None, url: str = URL, **destination: str) -> dict[str, Any]:
     repository = {"url": url} | ({"path": path} if path else {})
     return {"engine": "argocd", "repository": repository, "argocd": {"destination": destination}}
+
+
+def in_namespace(namespace: str, **destination: str) -> dict[str, Any]:
+    return {**argocd(), "argocd": {"namespace": namespace, "destination": destination}}
 
 
 def flux(secret: str, namespace: str = "flux-system", source: str = "fleet") -> dict[str, Any]:
@@ -29,6 +34,7 @@ def messages(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
     ("one", "other"),
     [
         (argocd(server="https://10.0.0.1:6443"), argocd(server="https://10.0.0.1:6443/")),
+        (argocd(server="https://K8S.example.com:443"), argocd(server="https://k8s.example.com")),
         (argocd(name="prod"), argocd(name="prod")),
         (flux("remote"), flux("remote")),
     ],
@@ -43,6 +49,9 @@ def test_one_destination_of_two_clusters_is_one_kubernetes_cluster(one: dict[str
         (argocd(), argocd()),
         (argocd(name="in-cluster"), argocd(name="in-cluster")),
         (argocd(server="https://kubernetes.default.svc"), argocd(server="https://kubernetes.default.svc")),
+        *[(argocd(server=f"https://kubernetes.default{rest}"),) * 2 for rest in (":443", ".svc:443", ".svc.a.example")],
+        (argocd(server="https://r.example.com/k8s/c-A"), argocd(server="https://r.example.com/k8s/c-a")),
+        (in_namespace("argocd-eu", name="gpu"), in_namespace("argocd-us", name="gpu")),
         (argocd(server="https://10.0.0.1:6443"), argocd(server="https://10.0.0.2:6443")),
         (flux("remote"), flux("remote", namespace="other")),
         (flux("remote"), flux("remote", source="other")),
@@ -69,3 +78,20 @@ def test_a_named_project_is_not_that_of_another_cluster_by_default() -> None:
     (finding,) = fleet.shared_projects(clusters)
 
     assert finding.message == "Clusters 'west' and 'east' both create the AppProject 'kae-west'."
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["git@git.example.com:fleet.git", "ssh://git@git.example.com:2222/fleet", "https://GIT.example.com:443/fleet/"],
+)
+def test_a_repository_is_one_whatever_the_form_of_its_url(url: str) -> None:
+    assert len(messages(argocd(path="output/west"), argocd(url=url))) == 1
+
+
+def test_the_folder_of_a_cluster_without_a_document_is_taken_too() -> None:
+    clusters = [
+        builders.cluster("east", gitops=argocd(path="output/lab")),
+        dataclasses.replace(builders.cluster("lab"), source=None),
+    ]
+
+    assert [finding.code for finding in targets.findings(clusters)] == ["shared-target"]
