@@ -77,7 +77,9 @@ def _compiled(call: compile_call.Call) -> int:
         return cli.WRONG
     gone = _removed_objects(call, stale)
     done = (_check if call.arguments.check else _write)(call, outcomes, stale)
-    done = done._replace(changes=[*(item.objects for item in outcomes if item.objects), *gone])
+    # Of a cluster whose removal was interrupted, nothing may be left but the index.
+    changed = [item for item in (*(item.objects for item in outcomes), *gone) if item]
+    done = done._replace(changes=changed)
     # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
     is_whole = not call.arguments.accept and all(
         item.name in current or names.stem(item.name) in fleet.inventories for item in call.inventories

@@ -157,3 +157,16 @@ def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
     assert [line.split()[0] for line in lines[:20]] == ["deleted"] * 10 + ["replaced"] * 5 + ["created"] * 5
     assert lines[20:22] == ["  and 10 more objects, which -o json lists", first]
     assert lines[-3:] == ["  and 10 more objects, which -o json lists", first, first]
+
+
+@pytest.mark.parametrize("left", [["gone.yaml"], []], ids=["its files are gone", "it records none"])
+def test_an_index_without_objects_is_removed_and_said(left: list[str], small: Path) -> None:
+    index = {"version": 2, "complete": False, "hasNodes": False, "files": left, "workloads": [], "frozen": []}
+    project.write(small, {"output/north/index.json": json.dumps(index)})
+
+    checked, compiled = project.kae(small, "compile", "--check"), project.kae(small, "compile")
+
+    assert (checked.code, compiled.code) == (4, 0)
+    assert "north: output exists, but the cluster is no longer declared\n" in checked.out
+    assert compiled.out == "east: unchanged\nwest: unchanged\nnorth: removed\n"
+    assert not (small / "output/north").exists()
