@@ -56,7 +56,7 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
             return None
         found = _sorts(data["spec"]["nodes"], keys)
         every = [name for own in found.values() for name in own]
-        if len(set(every)) != len(every) or not all(isinstance(name, str) for name in every):
+        if len(set(every)) != len(every) or not "".join(every):
             return None
         nodes = [
             {"name": own[0], "profile": profile, "labels": dict(labels)} for (profile, *labels), own in found.items()
@@ -72,8 +72,8 @@ def _sorts(nodes: Any, keys: frozenset[str]) -> Mapping[tuple[Any, ...], list[st
     found: dict[tuple[Any, ...], list[str]] = {}
     for node in nodes:
         labels = node.get("labels")
-        own = labels.keys() & keys if labels else ()
-        sort = (node["profile"], *sorted((key, labels[key]) for key in own)) if own else (node["profile"],)
+        own = [item for item in labels.items() if item[0] in keys] if labels else ()
+        sort = (node["profile"], *own)
         known = found.get(sort)
         if known is None:
             found[sort] = [node["name"]]

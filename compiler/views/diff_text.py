@@ -103,8 +103,7 @@ def _effects(difference: Difference) -> Iterator[str]:
     several = len(difference.clusters) > 1
     for sentence in effect_sentences.sentences(difference.effects):
         yield sentence.text
-        names = [f"{cluster}/{name}" if several else name for cluster, name in sentence.nodes]
-        yield f"  {wording.listed(names, most=_NAMES)}"
+        yield f"  {sentence.named(_NAMES, with_clusters=several)}"
     if difference.effects:
         yield effect_sentences.loss(difference.effects)
     elif difference.clusters and not difference.faults:

@@ -1,8 +1,10 @@
 """The effects of a change in sentences, for people: equal ones of several clusters share a sentence."""
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, repeat
 
 from compiler import wording
 from compiler.changes.effects import Effect, Placement
@@ -22,7 +24,17 @@ class Sentence:
     @property
     def nodes(self) -> tuple[tuple[str, str], ...]:
         """The nodes with their clusters, sorted."""
-        return tuple(sorted((effect.cluster, name) for effect in self.effects for name in effect.nodes))
+        return tuple(self._in_order())
+
+    def named(self, most: int, *, with_clusters: bool) -> str:
+        """Return the first names as a list, and the number of the others."""
+        first = [f"{cluster}/{name}" if with_clusters else name for cluster, name in islice(self._in_order(), most)]
+        more = sum(len(effect.nodes) for effect in self.effects) - len(first)
+        return wording.listed([*first, f"{more} more"] if more else first)
+
+    def _in_order(self) -> Iterator[tuple[str, str]]:
+        # The nodes of an effect are sorted, so only as many are looked at as are wanted: there may be a million.
+        return heapq.merge(*(zip(repeat(effect.cluster), effect.nodes, strict=False) for effect in self.effects))
 
 
 def sentences(effects: Iterable[Effect]) -> tuple[Sentence, ...]:
