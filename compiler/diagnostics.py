@@ -58,7 +58,9 @@ class Code:
     guard: bool = False
     """True for an error that protects what runs, and without which output is defined: a project may lower it."""
     acceptable: bool = False
-    """True for a removal that a person may accept for one compile."""
+    """True for what a person may accept: a removal, for one compile, or a risk of a change."""
+    risk: bool = False
+    """True for a finding of `kae diff`."""
 
     @property
     def can_be_lowered(self) -> bool:
@@ -107,6 +109,10 @@ def _removal(rule: str) -> Code:
 
 def _warning(rule: str) -> Code:
     return Code("warning", rule)
+
+
+def _risk(rule: str) -> Code:
+    return Code("warning", rule, acceptable=True, risk=True)
 
 
 CODES: Mapping[str, Code] = MappingProxyType(
@@ -193,7 +199,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         # Facts about the world.
         "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),
         "env-credentials": _warning("No variable in a document holds a URL with a user's password or token."),
-        "mutable-tag": _warning("An image is pinned by a version or a digest."),
+        "mutable-tag": _risk("An image is pinned by a version or a digest."),
         "no-cluster": _warning("There is a cluster for every policy."),
         "kubernetes-too-old": _warning("The newest kubelet has Kubernetes 1.25 or newer."),
         "glob-unmatched": _warning("Every glob in a policy's clusters matches a cluster."),
@@ -237,6 +243,18 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "group-empty": _warning("A wave or a frozen group takes at least one node."),
         "wave-without-driver": _warning("The driver runs on a node of every wave."),
         "driver-left-behind": _warning("A driver is removed before its policy is deleted."),
+        # Risks of a change, which `kae diff` finds.
+        "privilege-gained": _risk("A change gives no object a privilege that its component did not have."),
+        "large-step": _risk("A change disturbs at most limits.stepPercent of a policy's nodes, or one node."),
+        "waves-skipped": _risk("A driver is on the nodes of a wave before it comes to those after it."),
+        "frozen-touched": _risk("A change leaves the drivers of frozen groups as they are."),
+        "driver-removed": _risk("A change takes no driver from a node, and no installer from its driver."),
+        "driver-downgrade": _risk("A change brings no older driver."),
+        "drain-unbounded": _risk("Fewer hosts drain at a time than the policy has."),
+        "guard-off": _risk("Drivers that evict pods are confined to their own node."),
+        "crd-pruned": _risk("A CustomResourceDefinition stays, and with it the objects of its kind."),
+        "namespace-pruned": _risk("A Namespace stays, and with it all that is in it."),
+        "registry-changed": _risk("Images come from the registries that they came from."),
         "engine-file": _error("The compiler wrote every file below output/ that a GitOps engine reads by itself."),
         "foreign-file": _warning(
             "The compiler writes all files below output/, apart from output/README.md, git's own and `extra` folders."
@@ -246,4 +264,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
 """Every code that the compiler reports, with its severity and its rule."""
 
 ACCEPTABLE = tuple(name for name, code in CODES.items() if code.acceptable)
-"""The codes of removals that a person may accept."""
+"""The codes that a person may accept: removals and risks."""
+
+RISKS = tuple(name for name, code in CODES.items() if code.risk)
+"""The codes of risks, which `kae diff` finds."""

@@ -9,10 +9,12 @@ from compiler import diagnostics, names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The bounds of what one compile may change."""
+    """The bounds of what one change may do."""
 
     removed_percent: int = 20
     """The share of a policy's nodes that may lose a component before the compile stops."""
+    step_percent: int = 50
+    """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

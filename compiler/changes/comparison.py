@@ -1,8 +1,9 @@
-"""The comparison of a cluster's earlier output with the compiled one, and what it takes away."""
+"""The comparison of a cluster's earlier output with the compiled one, and what a person may accept of a change."""
 
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from compiler.changes import deployed
 from compiler.diagnostics import CODES, Diagnostic, Span
@@ -12,12 +13,15 @@ from compiler.planning import plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Removal:
-    """Something that a compile takes away; a person may accept it, by its code, its cluster and its policy."""
+class Acceptable:
+    """Something that a person may accept, by its code, its cluster and its policy."""
 
     finding: Diagnostic
     cluster: str
     policy: str | None = None
+
+    command: ClassVar[str]
+    """The command that asks."""
 
     @property
     def acceptable(self) -> bool:
@@ -39,8 +43,24 @@ class Removal:
         if not self.acceptable:
             return self.finding
         # The name of an empty inventory's file may be anything, and people paste the command.
-        how = f"To accept it, run `kae compile --accept {shlex.quote(self.scope)}`; where CI compiles, commit with"
+        how = f"To accept it, run `{self.command} --accept {shlex.quote(self.scope)}`; {self._in_ci}"
         return replace(self.finding, hint=f"{self.finding.hint} {how} 'Kae-Accept: {self.scope}'.")
+
+    _in_ci: ClassVar[str]
+
+
+class Removal(Acceptable):
+    """Something that a compile takes away."""
+
+    command = "kae compile"
+    _in_ci = "where CI compiles, commit with"
+
+
+class Risk(Acceptable):
+    """Something that a change does and that a person should know of."""
+
+    command = "kae diff"
+    _in_ci = "in CI, commit with"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

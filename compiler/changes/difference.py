@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.changes import effects, pods
+from compiler.changes import effects, pods, privileges
+from compiler.changes.comparison import Risk
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
 from compiler.changes.pods import ObjectPair, PodChange
+from compiler.changes.privileges import PrivilegeChange
 from compiler.diagnostics import Findings
 from compiler.fleet.examples import Examples
 
@@ -55,6 +57,9 @@ class ClusterDifference:
     effects: tuple[Effect, ...]
     pods: tuple[PodChange, ...]
     objects: tuple[ObjectPair, ...]
+    privileges: tuple[PrivilegeChange, ...] = ()
+    risks: tuple[Risk, ...] = ()
+    """The most dangerous first."""
 
     def expanded(self, known: Examples) -> "ClusterDifference":
         """Return the difference for all nodes, where it was found for examples."""
@@ -82,6 +87,11 @@ class Difference:
     def effects(self) -> Sequence[Effect]:
         """The effects in all clusters."""
         return [effect for cluster in self.clusters for effect in cluster.effects]
+
+    @property
+    def risks(self) -> Sequence[Risk]:
+        """The risks in all clusters."""
+        return [risk for cluster in self.clusters for risk in cluster.risks]
 
     @property
     def is_empty(self) -> bool:
@@ -126,4 +136,5 @@ def of_cluster(
         effects=found,
         pods=on_pods,
         objects=tuple(pairs),
+        privileges=privileges.changes(cluster, pairs),
     )

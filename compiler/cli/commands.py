@@ -48,21 +48,20 @@ def _compile(commands: options.Commands) -> None:
     options.finding_format(command)
     options.quiet(command)
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
-    command.add_argument(
-        "--accept",
-        action="append",
-        default=[],
-        type=_scope,
-        metavar="CODE[:CLUSTER[/POLICY]]",
-        help="let a removal pass, such as removes-drivers:east/tls; repeatable",
-    )
+    _accept(command, "let a removal pass, such as removes-drivers:east/tls; repeatable")
     command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
     command.renamed = {**command.renamed, "--output": _FOLDER, "--dry-run": "Write --check."}
 
 
+def _accept(command: parsing.Parser, text: str) -> None:
+    command.add_argument(
+        "--accept", action="append", default=[], type=_scope, metavar="CODE[:CLUSTER[/POLICY]]", help=text
+    )
+
+
 def _scope(text: str) -> str:
-    """Return the scope of removals that a person accepts: CODE[:CLUSTER[/POLICY]]."""
+    """Return the scope of what a person accepts: CODE[:CLUSTER[/POLICY]]."""
     code = text.partition(":")[0]
     if code not in diagnostics.ACCEPTABLE:
         near = wording.nearest(code, diagnostics.ACCEPTABLE)
@@ -81,12 +80,23 @@ def _diff(commands: options.Commands) -> None:
         "kae diff HEAD~1 -o json",
         "kae diff main --to HEAD -o markdown         the comment of a pull request",
         "kae diff main --to HEAD --format github     annotations at the lines that cause the effects",
+        "kae diff main --fail-on driver-removed --fail-on frozen-touched",
     )
     command.add_argument("revision", nargs="?", default="HEAD", metavar="REV", help="before the change (default: HEAD)")
     command.add_argument("--to", metavar="REV", help="after the change; the working tree by default")
     command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
+    options.strict(command)
     command.add_argument("--exit-code", action="store_true", help="exit with 1 where something differs, as git does")
+    command.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=diagnostics.RISKS,
+        metavar="CODE",
+        help="a risk that is an error, such as frozen-touched; repeatable",
+    )
+    _accept(command, "let a risk pass, such as large-step:east/tls; repeatable")
     options.answer(command, "markdown")
     options.finding_format(command)
     options.quiet(command)

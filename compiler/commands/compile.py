@@ -90,10 +90,15 @@ def _compiled(call: compile_call.Call) -> int:
 
 
 def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal"]) -> None:
-    """Say which accepted removals do not take place; that of an empty inventory is known to its reader only."""
+    """Say which accepted removals do not take place.
+
+    That of an empty inventory is known to its reader only, and risks to `kae diff` only.
+    """
     removals = tuple(removals)
+    known_elsewhere = ("inventory-empty", *diagnostics.RISKS)
     for scope in accepted:
-        if not scope.startswith("inventory-empty") and not any(item.is_accepted([scope]) for item in removals):
+        is_removal = scope.partition(":")[0] not in known_elsewhere
+        if is_removal and not any(item.is_accepted([scope]) for item in removals):
             sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: nothing of this scope goes.\n")
 
 

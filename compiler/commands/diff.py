@@ -1,8 +1,12 @@
 """`kae diff`: what the change between two revisions of the documents does, before it is applied."""
 
 import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from compiler import cli
+from compiler import cli, diagnostics, wording
+from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
@@ -10,29 +14,46 @@ from compiler.project.history import comparison
 from compiler.views import diff_data, diff_text
 from compiler.views.review import annotations, markdown
 
+_ERROR: diagnostics.Severity = "error"
+
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the difference, and return 1 where the later side is wrong, or with --exit-code where something differs."""
+    """Print the difference and its risks.
+
+    Return 1 where the later side is wrong, where a risk is an error, or with --exit-code where something differs.
+    """
+    settings = project_file.of(arguments)
     found = comparison.of_revisions(
-        arguments.revision,
-        arguments.to,
-        project_file.of(arguments),
-        arguments.cluster,
-        is_cached=not arguments.no_cache,
+        arguments.revision, arguments.to, settings, arguments.cluster, is_cached=not arguments.no_cache
     )
-    for_programs = diff_data.data(found) if arguments.shape in ("json", "yaml") else {}
-    body = "" if for_programs else _body(arguments, found)
-    findings.show(arguments, (), body, annotations.notes(found), **for_programs)
-    return _exit_code(arguments, found)
+    failing = dict.fromkeys(arguments.fail_on, _ERROR)
+    arguments.settings = replace(settings, severities={**settings.severities, **failing})
+    accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
+    risks = diagnostics.merged(risk.told() for risk in found.risks if risk not in accepted)
+    for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
+    body = "" if for_programs else _body(arguments, found, risks, accepted)
+    findings.show(arguments, risks, body, annotations.notes(found), **for_programs)
+    _tell_unused(arguments.accept, found.risks)
+    return _exit_code(arguments, found, risks)
 
 
-def _body(arguments: argparse.Namespace, found: Difference) -> str:
+def _body(
+    arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings, accepted: Sequence[Risk]
+) -> str:
     if arguments.shape == "markdown":
-        return markdown.text(found)
-    return "".join(f"{line}\n" for line in diff_text.lines(found))
+        shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
+        return markdown.text(found, shown)
+    return "".join(f"{line}\n" for line in diff_text.lines(found, accepted))
 
 
-def _exit_code(arguments: argparse.Namespace, found: Difference) -> int:
-    if any(fault.side == "to" for fault in found.faults):
+def _tell_unused(accepted: Iterable[str], risks: Sequence[Risk]) -> None:
+    """Say which accepted risks the change does not have; a removal is accepted where it is compiled."""
+    for scope in accepted:
+        if scope.partition(":")[0] in diagnostics.RISKS and not any(risk.is_accepted([scope]) for risk in risks):
+            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: the change has no such risk.\n")
+
+
+def _exit_code(arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings) -> int:
+    if any(fault.side == "to" for fault in found.faults) or findings.concluded(arguments, risks):
         return cli.WRONG
     return cli.WRONG if arguments.exit_code and not found.is_empty else cli.FINE

@@ -25,10 +25,12 @@ _Code = Annotated[
 
 
 class Limits(Model):
-    """The bounds of what one compile may change."""
+    """The bounds of what one change may do."""
 
     removedPercent: Annotated[int, Field(ge=0, le=100)] = _DEFAULTS.limits.removed_percent
     """The share of a policy's nodes that may lose a component before the compile stops."""
+    stepPercent: Annotated[int, Field(ge=0, le=100)] = _DEFAULTS.limits.step_percent
+    """The share of a policy's nodes whose drivers one change may disturb before `kae diff` calls it a large step."""
 
 
 class ProjectFile(Model):
@@ -47,4 +49,4 @@ class ProjectFile(Model):
     findings: dict[_Code, Literal["error", "warning", "ignore"]] = Field(default_factory=dict)
     """The severity of findings in this project, by code."""
     limits: Limits = base.defaults()
-    """The bounds of what one compile may change."""
+    """The bounds of what one change may do."""

@@ -55,7 +55,7 @@ def settings_of(found: Data) -> Settings:
     """Return what a project file says, and the defaults for what it leaves out."""
     plain = Settings()
     folders = [document_files.name_of(folder) or "." for folder in found.get("inventory", plain.inventories)]
-    percent = found.get("limits", {}).get("removedPercent", plain.limits.removed_percent)
+    limits = found.get("limits", {})
     return Settings(
         policies=document_files.name_of(found.get("policies", plain.policies)) or ".",
         inventories=tuple(folders),
@@ -63,7 +63,10 @@ def settings_of(found: Data) -> Settings:
         applied=found.get("output", plain.applied),
         extra=tuple(os.path.basename(os.path.normpath(folder)) for folder in found.get("extra", ())),  # noqa: PTH119
         severities=MappingProxyType(dict(found.get("findings", {}))),
-        limits=Limits(removed_percent=percent),
+        limits=Limits(
+            removed_percent=limits.get("removedPercent", plain.limits.removed_percent),
+            step_percent=limits.get("stepPercent", plain.limits.step_percent),
+        ),
     )
 
 

@@ -1,18 +1,21 @@
 """The difference between two revisions for programs, version 1: fields are added to it, never renamed or removed."""
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from compiler import diagnostic_formats
+from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault, Revision
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.intent import DocumentChange
 from compiler.changes.pods import PodChange
+from compiler.changes.privileges import PrivilegeChange, texts
 from compiler.diagnostics import Span
 
 
-def data(difference: Difference) -> dict[str, Any]:
-    """Return a difference as JSON data."""
+def data(difference: Difference, accepted: Collection[Risk] = ()) -> dict[str, Any]:
+    """Return a difference as JSON data; `accepted` are the risks that people have accepted."""
     return {
         "from": _revision(difference.before),
         "to": _revision(difference.after),
@@ -22,6 +25,37 @@ def data(difference: Difference) -> dict[str, Any]:
         "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
         "effects": [_effect(effect) for effect in difference.effects],
         "pods": [_pods(change) for item in difference.clusters for change in item.pods],
+        "privileges": [_privileges(change) for item in difference.clusters for change in item.privileges],
+        "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
+    }
+
+
+def _privileges(change: PrivilegeChange) -> dict[str, Any]:
+    return {
+        "cluster": change.cluster,
+        "component": change.component,
+        "kind": change.kind,
+        "namespace": change.namespace,
+        "name": change.name,
+        "new": change.is_new,
+        "gone": change.is_gone,
+        "gained": list(texts(change.gained)),
+        "lost": list(texts(change.lost)),
+    }
+
+
+def _risk(risk: Risk, *, is_accepted: bool) -> dict[str, Any]:
+    finding = risk.finding
+    return {
+        "code": finding.code,
+        "cluster": risk.cluster,
+        "policy": risk.policy,
+        "scope": risk.scope,
+        "accepted": is_accepted,
+        "message": finding.message,
+        "notes": list(finding.notes),
+        "hint": finding.hint,
+        **_place(finding.span),
     }
 
 

@@ -1,14 +1,16 @@
 """The difference between two revisions for people."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compiler import wording
+from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault
 from compiler.changes.intent import DocumentChange, FieldChange
 from compiler.changes.pods import PodChange
+from compiler.changes.privileges import PrivilegeChange, texts
 from compiler.views import effect_sentences
 
 _NAMES = 5
@@ -21,8 +23,8 @@ _FINDINGS = 3
 """Errors that are shown of a revision that does not compile."""
 
 
-def lines(difference: Difference) -> Iterator[str]:
-    """Yield the lines of a difference; none where nothing differs."""
+def lines(difference: Difference, accepted: Iterable[Risk] = ()) -> Iterator[str]:
+    """Yield the lines of a difference; none where nothing differs. `accepted` are the risks that people accepted."""
     if difference.is_empty:
         return
     yield f"from {difference.before.text} to {difference.after.text}"
@@ -31,6 +33,8 @@ def lines(difference: Difference) -> Iterator[str]:
         ("intent", intent(difference.intent)),
         ("effect", _effects(difference)),
         ("pods", pods(difference)),
+        ("privileges", privileges(difference)),
+        ("accepted", (f"{risk.scope}: {wording.escaped(risk.finding.message)}" for risk in accepted)),
     ):
         shown = list(part)
         if shown:
@@ -116,6 +120,27 @@ def pods(difference: Difference) -> Iterator[str]:
     for change in (change for cluster in difference.clusters for change in cluster.pods):
         where = f" in {change.cluster}" if several else ""
         yield f"{change.kind} {change.name}{where}: {_fates(change)}"
+
+
+def privileges(difference: Difference) -> Iterator[str]:
+    """Yield the lines on privileges that objects gain and lose; those of equal changes are one."""
+    several = len(difference.clusters) > 1
+    # A cluster that comes or goes does so with all that its objects may do.
+    for cluster in (each for each in difference.clusters if not each.is_new and not each.is_gone):
+        objects: dict[tuple[str, ...], list[str]] = {}
+        for change in cluster.privileges:
+            objects.setdefault(tuple(_privileges(change)), []).append(f"{change.kind} {change.name}")
+        for facts, names in objects.items():
+            yield f"{wording.listed(names, most=_NAMES)}{f' in {cluster.cluster}' if several else ''}:"
+            yield from (f"  {fact}" for fact in facts)
+
+
+def _privileges(change: PrivilegeChange) -> Iterator[str]:
+    yield from ("created",) if change.is_new else ()
+    yield from (f"+ {wording.escaped(text)}" for text in texts(change.gained))
+    lost = [item for item in change.lost if not change.is_gone or item.sort == "confinement"]
+    yield from ("deleted, with what it was allowed",) if change.is_gone else ()
+    yield from (f"- {wording.escaped(text)}" for text in texts(lost))
 
 
 def _fates(change: PodChange) -> str:

@@ -54,10 +54,12 @@ def many(folder: Path) -> Path:
 
 
 def shown(folder: Path, *arguments: str) -> str:
-    """Return the answer without the commit's id."""
+    """Return the answer and its findings without the commit's id."""
     answer = project.kae(folder, "diff", *arguments)
-    assert (answer.code, answer.err) == (0, "")
-    return answer.out.replace(revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT")
+    assert answer.code == 0
+    return f"{answer.out}{answer.err}".replace(
+        revisions.git(folder, "rev-parse", "--short=12", "HEAD").strip(), "COMMIT"
+    )
 
 
 def data(folder: Path, *arguments: str) -> Any:

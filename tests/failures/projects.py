@@ -96,7 +96,7 @@ def _driver_left_behind(folder: Path) -> None:
     absent = tls.replace("tls", "absent").replace("2.2.0", "2.2.0\n    state: Absent")
     texts = {"policies/east.yaml": CLUSTER, "policies/tls.yaml": tls, "policies/absent.yaml": absent}
     lowered = "findings: {removes-drivers: warning, removes-device-plugins: ignore}\n"
-    _compiled(folder, texts | {"kae.yaml": lowered, "inventory/east.json": _inventory(_node("kp-1", pool="web"))})
+    _compiled(folder, texts | {"kae.yaml": lowered, "inventory/east.json": inventory(node("kp-1", pool="web"))})
     (folder / "policies/tls.yaml").unlink()
     (folder / "policies/absent.yaml").unlink()
 
@@ -106,7 +106,7 @@ def _compiled(folder: Path, texts: dict[str, str]) -> None:
     project.kae(folder, "compile", "--no-cache")
 
 
-def _node(name: str, **labels: str) -> dict[str, object]:
+def node(name: str, **labels: str) -> dict[str, object]:
     """Return a Node with a device of HPRE, as kubectl prints it."""
     info = {"architecture": "arm64", "kernelVersion": "5.10.0-216.0.0.115.oe2203sp4.aarch64"}
     info |= {"kubeletVersion": "v1.31.4", "osImage": "openEuler 22.03 (LTS-SP4)"}
@@ -116,13 +116,14 @@ def _node(name: str, **labels: str) -> dict[str, object]:
     return {"kind": "Node", "metadata": metadata, "spec": {}, "status": {"nodeInfo": info}}
 
 
-def _inventory(*nodes: dict[str, object]) -> str:
+def inventory(*nodes: dict[str, object]) -> str:
+    """Return the file of an inventory."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": nodes})
 
 
 def _east(folder: Path, policy: str = POLICY, cluster: str = CLUSTER) -> None:
     """Compile a project with one cluster, one policy and two nodes."""
-    nodes = _inventory(_node("kp-1", pool="tls"), _node("kp-2", pool="tls"))
+    nodes = inventory(node("kp-1", pool="tls"), node("kp-2", pool="tls"))
     _compiled(folder, {"policies/east.yaml": cluster, "policies/tls.yaml": policy, "inventory/east.json": nodes})
 
 
@@ -145,10 +146,10 @@ def _moves_with_cleanup(folder: Path) -> None:
 def _thaws_nodes(folder: Path) -> None:
     frozen = "rollout: {frozen: [{name: sick, inventorySelector: {matchLabels: {rack: r3}}, version: 2.1.0}]}"
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {frozen}\n"))
-    ill = _node("kp-1", pool="tls", rack="r3")
-    project.write(folder, {"inventory/east.json": _inventory(ill, _node("kp-2", pool="tls", rack="r3"))})
+    ill = node("kp-1", pool="tls", rack="r3")
+    project.write(folder, {"inventory/east.json": inventory(ill, node("kp-2", pool="tls", rack="r3"))})
     project.kae(folder, "compile", "--no-cache")
-    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1", pool="tls"))})
+    project.write(folder, {"inventory/east.json": inventory(node("kp-1", pool="tls"))})
 
 
 def _drops_protection(folder: Path) -> None:
@@ -172,7 +173,7 @@ def _nodes_left_out(folder: Path) -> None:
     project.write(
         folder, {"policies/tls.yaml": POLICY.replace("spec:", "spec:\n  nodeSelector: {matchLabels: {rack: r3}}")}
     )
-    one = _inventory(_node("kp-1", rack="r3"), _node("kp-2"))
+    one = inventory(node("kp-1", rack="r3"), node("kp-2"))
     project.write(folder, {"inventory/east.json": one})
 
 
@@ -184,16 +185,16 @@ def _output_unreadable(folder: Path) -> None:
 def _pool_removed(folder: Path) -> None:
     mapping = "{name: all, regexp: oe2203, version: '2.2.0-${KERNEL_FULL_VERSION}'}"
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    kernelMappings: [{mapping}]\n"))
-    older = json.loads(json.dumps(_node("kp-2")).replace("216.0.0.115", "136.12.0.86"))
-    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1"), older)})
+    older = json.loads(json.dumps(node("kp-2")).replace("216.0.0.115", "136.12.0.86"))
+    project.write(folder, {"inventory/east.json": inventory(node("kp-1"), older)})
     project.kae(folder, "compile", "--no-cache")
-    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1"))})
+    project.write(folder, {"inventory/east.json": inventory(node("kp-1"))})
 
 
 def _node_leaves_wave(folder: Path) -> None:
     waves = "rollout: {waves: [{name: early, inventorySelector: {matchLabels: {pool: tls}}, version: 2.3.0}]}"
     _east(folder, POLICY.replace("2.2.0\n", f"2.2.0\n    {waves}\n"))
-    project.write(folder, {"inventory/east.json": _inventory(_node("kp-1", pool="tls"))})
+    project.write(folder, {"inventory/east.json": inventory(node("kp-1", pool="tls"))})
 
 
 def _kind_disabled(folder: Path) -> None:

@@ -8,10 +8,10 @@ import pytest
 
 from compiler import diagnostics
 from tests import project
-from tests.failures import projects
+from tests.failures import projects, risks
 
 HERE = Path(__file__).parent
-CASES = sorted({path.parent.name for path in HERE.glob("*/project")} | projects.MADE.keys())
+CASES = sorted({path.parent.name for path in HERE.glob("*/project")} | projects.MADE.keys() | risks.CHANGES.keys())
 
 OF_IMPORT = {code for code in diagnostics.CODES if code.startswith("import-")}
 """Codes of `kae import` alone, which reads no project; IMPORT_TESTS earn these codes."""
@@ -23,6 +23,9 @@ def prepared(code: str, folder: Path) -> Path:
     if code in projects.MADE:
         folder.mkdir()
         projects.MADE[code](folder)
+    elif code in risks.CHANGES:
+        folder.mkdir()
+        risks.prepare(code, folder)
     else:
         shutil.copytree(HERE / code / "project", folder)
     return folder
@@ -33,7 +36,8 @@ def test_the_documents_of_a_code_earn_exactly_its_text(code: str, tmp_path: Path
     folder = prepared(code, tmp_path / "project")
     before = project.tree(folder / "output")
 
-    answer = project.kae(folder, "compile", "--no-cache")
+    command = ("diff",) if code in risks.CHANGES else ("compile", "--no-cache")
+    answer = project.kae(folder, *command)
 
     *lines, summary = answer.err.splitlines(keepends=True)
     shown = "".join(lines)

@@ -4,14 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from compiler import diagnostics, pipeline, schema
-from compiler.changes import difference, effects, intent, pods
+from compiler.changes import difference, effects, intent
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
 from compiler.project import package_data, project_file
 from compiler.project.history import remembered, sides
 from compiler.project.history import repository as repositories
-from compiler.rendering import ir, templates
+from compiler.rendering import templates
 from compiler.settings import Settings
 
 
@@ -28,7 +28,7 @@ def of_revisions(
         before = _of_revision(repository, revision, judge)
         after = sides.of_working_tree(judge, settings) if to is None else _of_revision(repository, to, judge)
         known = remembered.Remembered(is_used=is_cached)
-        found = _Comparison(before, after, judge, known).result(chosen)
+        found = _Comparison(before, after, judge, known, settings.limits.step_percent).result(chosen)
         if not chosen:
             known.save()
         return found
@@ -46,24 +46,29 @@ def _of_revision(repository: repositories.Repository, name: str, judge: schema.J
 class _Made:
     """A cluster of one side, or the errors in it."""
 
-    side: pods.Side | None
-    manifests: ir.ClusterManifests | None
+    cluster: pipeline.Made | None
     errors: diagnostics.Findings
 
 
-_NOTHING = _Made(None, None, ())
+_NOTHING = _Made(None, ())
 
 
 class _Comparison:
     """Two sides and their documents' changes."""
 
     def __init__(
-        self, before: sides.Side, after: sides.Side, judge: schema.Judge, known: remembered.Remembered
+        self,
+        before: sides.Side,
+        after: sides.Side,
+        judge: schema.Judge,
+        known: remembered.Remembered,
+        step_percent: int,
     ) -> None:
         self._known = known
         self._before = before
         self._after = after
         self._judge = judge
+        self._step_percent = step_percent
         self._intent = intent.changes(before.written, after.written)
         self._render = templates.renderer(package_data.templates(), package_data.bytecode())
 
@@ -92,7 +97,7 @@ class _Comparison:
         for side in sound if len(sound) == 1 else ():
             for name, cluster in side.clusters.items():
                 made = self._made(side, cluster) if not chosen or name in chosen else _NOTHING
-                yield from effects.effects(None, made.side, frozenset(), ())
+                yield from effects.effects(None, made.cluster.side if made.cluster else None, frozenset(), ())
 
     def _cluster(self, name: str) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         old, new = self._before.clusters.get(name), self._after.clusters.get(name)
@@ -105,20 +110,21 @@ class _Comparison:
             was = self._made(self._before, old)
             # The inventory depends on the labels that the watcher ignores, where it is a list of Nodes.
             is_shared = old.spec.watcher.ignoreLabels == new.spec.watcher.ignoreLabels
-            inventory = was.side.planned.inventory if was.side and is_shared else None
+            inventory = was.cluster.side.planned.inventory if was.cluster and is_shared else None
             return self._compared(name, was, self._made(self._after, new, inventory))
         found, inventory = known
-        made = (self._made(side, cluster, inventory) for side, cluster in ((self._before, old), (self._after, new)))
-        differs, faults = self._compared(name, *made)
-        return differs and differs.expanded(found), faults
+        was, now = self._made(self._before, old, inventory), self._made(self._after, new, inventory)
+        return self._compared(name, was, now, found)
 
     def _compared(
-        self, name: str, was: _Made, now: _Made
+        self, name: str, was: _Made, now: _Made, known: examples.Examples | None = None
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, was.errors, now.errors):
             return None, faults
-        pairs = pipeline.object_pairs(was.manifests, now.manifests, self._render)
-        return difference.of_cluster(was.side, now.side, pairs, self._intent), []
+        basis = pipeline.Basis(
+            changed=self._intent, render=self._render, step_percent=self._step_percent, examples=known
+        )
+        return pipeline.compared(was.cluster, now.cluster, basis), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster
@@ -159,9 +165,8 @@ class _Comparison:
         planned, found = pipeline.plan_policies(side.fleet, cluster, inventory)
         wrong = (*wrong, *sides.errors(side.settings, found))
         if wrong:
-            return _Made(None, None, wrong)
-        manifests = pipeline.manifests_of(planned, side.settings.applied)
-        return _Made(pipeline.side_of(planned, manifests), manifests, ())
+            return _Made(None, wrong)
+        return _Made(pipeline.made(planned, side.settings.applied), ())
 
 
 def _faults(cluster: str | None, before: diagnostics.Findings, after: diagnostics.Findings) -> list[difference.Fault]:

@@ -1,0 +1,88 @@
+"""A change of a cluster, as the rules for risks see it."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from compiler.changes import comparison, difference, intent, pods
+from compiler.changes.effects import Effect
+from compiler.changes.privileges import Privilege
+from compiler.diagnostics import Diagnostic, Span
+from compiler.fleet import examples
+from compiler.formats import documents
+from compiler.planning import pools
+
+_RELEASE = re.compile(r"v?([0-9]+(?:\.[0-9]+)*)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A cluster before and after, and what the change does to it."""
+
+    before: pods.Side | None
+    after: pods.Side | None
+    difference: difference.ClusterDifference
+    written: Sequence[intent.DocumentChange]
+    """The documents that differ."""
+    held: Mapping[str, frozenset[Privilege]]
+    """The privileges that the objects of a component had, for components that gain one."""
+    step_percent: int
+    examples: examples.Examples | None = None
+    """The nodes that those of both sides stand for, if they are examples."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster."""
+        return self.difference.cluster
+
+    @property
+    def effects(self) -> tuple[Effect, ...]:
+        """What happens to the nodes."""
+        return self.difference.effects
+
+    def risk(self, finding: Diagnostic, policy: str | None = None) -> comparison.Risk:
+        """Return a finding as a risk of the change, of a policy if it is one's own."""
+        return comparison.Risk(finding=finding, cluster=self.cluster, policy=policy)
+
+    def span(self, policy: str | None, *paths: documents.Path) -> Span:
+        """Return the changed field at or below one of these paths, of a policy before that of others.
+
+        Where none of them has changed, it is any change of the documents of the cluster, or its declaration.
+        """
+        known = {*divisions(self.before), *divisions(self.after)}
+        every = [item for item in self.written if item.name in (known if item.kind == "KAEPolicy" else {self.cluster})]
+        every.sort(key=lambda item: (item.kind, item.name) != ("KAEPolicy", policy))
+        for path in (*paths, ()):
+            for item in every:
+                fields = [field for field in item.fields if field.path[: len(path)] == path]
+                if fields or (path == () and not item.fields):
+                    return fields[0].span if fields else item.span
+        return self._declaration()
+
+    def driven(self, policy: str | None) -> int:
+        """Return the number of nodes that have a driver installer of a policy after the change."""
+        decisions = self.after.planned.decisions if self.after else ()
+        nodes = [
+            name
+            for decision in decisions
+            if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
+            for name in decision.names
+        ]
+        return len(self.examples.expanded(nodes) if self.examples else nodes)
+
+    def _declaration(self) -> Span:
+        side = self.after or self.before
+        if side is None:
+            return Span(file="")
+        return side.planned.cluster.setting_span(Span(file=side.planned.inventory.file), "metadata", "name")
+
+
+def divisions(side: pods.Side | None) -> dict[str, pools.Division]:
+    """Return the policies of a side, with their pools, by name."""
+    return {division.policy.name: division for division in side.planned.divisions} if side else {}
+
+
+def release(version: str | None) -> tuple[int, ...] | None:
+    """Return the numbers of a release such as 2.3.0; None for any other version, whose order is unknown."""
+    match = _RELEASE.fullmatch(version or "")
+    return tuple(map(int, match[1].split("."))) if match else None

@@ -1,0 +1,181 @@
+"""Risks of a change for the drivers of nodes."""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+from compiler import wording
+from compiler.changes import pods
+from compiler.changes.comparison import Risk
+from compiler.changes.effects import DISTURBING, Effect
+from compiler.checks.risks.change import Change, release
+from compiler.diagnostics import Diagnostic, Span
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+_STAGED = frozenset({"version", "source", "image", "state"})
+"""The reasons of a change that a wave can bring to its nodes alone."""
+
+
+def large_step(change: Change) -> Iterator[Risk]:
+    """A change disturbs at most limits.stepPercent of a policy's nodes, or one node."""
+    for policy, found in _by(change.effects, _policy, lambda effect: effect.work in DISTURBING).items():
+        count = _count(found)
+        every = max(change.driven(policy), count)
+        if count > 1 and count * 100 > change.step_percent * every:
+            staged = all(_STAGED.intersection(effect.reasons) for effect in found)
+            yield change.risk(
+                Diagnostic(
+                    code="large-step",
+                    span=_cause(found),
+                    message=f"Policy '{policy}' takes the drivers of {count} of its {every} nodes in cluster "
+                    f"'{change.cluster}' out of use in one step.",
+                    notes=(f"limits.stepPercent allows {change.step_percent} %, or one node.",),
+                    hint="Bring the change to a wave first, in a commit of its own."
+                    if staged
+                    else "No wave can carry this setting: give it to a policy of its own for some of the nodes first.",
+                ),
+                policy,
+            )
+
+
+def frozen_touched(change: Change) -> Iterator[Risk]:
+    """A change leaves the drivers of frozen groups as they are."""
+
+    def frozen(effect: Effect) -> bool:
+        is_known = effect.after is not None or change.after is None
+        return bool(
+            is_known
+            and effect.before
+            and effect.before.group_sort == "frozen"
+            and effect.work in (*DISTURBING, "leaves")
+        )
+
+    for (policy, group), found in _by(change.effects, _frozen_group, frozen).items():
+        yield change.risk(
+            Diagnostic(
+                code="frozen-touched",
+                span=_cause(found),
+                message=f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in cluster "
+                f"'{change.cluster}': {wording.nodes(_nodes(found))}.",
+                hint="Keep its nodes in it, and what they have; settings that no group overrides, such as "
+                "moduleParameters, reach them too.",
+            ),
+            policy,
+        )
+
+
+def driver_removed(change: Change) -> Iterator[Risk]:
+    """A change takes no driver from a node, and no installer from its driver."""
+    works = {"removes": "is removed from", "leaves": "loses its installer, and stays, on"}
+
+    def gone(effect: Effect) -> bool:
+        return effect.work in works and (effect.after is not None or change.after is None)
+
+    for (policy, work), found in _by(change.effects, lambda each: (_owner(each), each.work), gone).items():
+        yield change.risk(
+            Diagnostic(
+                code="driver-removed",
+                span=_cause(found),
+                message=f"The driver of policy '{policy}' {works[str(work)]} {wording.nodes(_nodes(found))} of cluster "
+                f"'{change.cluster}'.",
+                hint="Undo the change that takes it away."
+                if work == "removes"
+                else "To have the driver removed too, set driver.state: Absent first.",
+            ),
+            policy,
+        )
+
+
+def driver_downgrade(change: Change) -> Iterator[Risk]:
+    """A change brings no older driver; of versions that are no releases, the order is unknown."""
+
+    def older(effect: Effect) -> bool:
+        if effect.work not in ("swaps", "may-swap") or not (effect.before and effect.after):
+            return False
+        was, now = release(effect.before.version), release(effect.after.version)
+        return was is not None and now is not None and now < was
+
+    for (policy, was, now), found in _by(change.effects, _versions, older).items():
+        yield change.risk(
+            Diagnostic(
+                code="driver-downgrade",
+                span=_cause(found),
+                message=f"{wording.nodes(_nodes(found))} of policy '{policy}' in cluster '{change.cluster}' "
+                f"{'goes' if _count(found) == 1 else 'go'} back from driver {was} to {now}.",
+                hint=f"Set the version to {was} or a newer one, unless going back is meant.",
+            ),
+            policy,
+        )
+
+
+def drain_unbounded(change: Change) -> Iterator[Risk]:
+    """Fewer hosts drain at a time than the policy has: the Leases of rollout.maxParallel are the only bound."""
+    before = _pace(change.before)
+    evicting = {_policy(effect) for effect in change.effects if effect.drain and effect.drain.evicts}
+    for policy, leases in _pace(change.after).items():
+        nodes = change.driven(policy)
+        if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
+            yield change.risk(
+                Diagnostic(
+                    code="drain-unbounded",
+                    span=change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
+                    message=f"All {nodes} nodes of policy '{policy}' in cluster '{change.cluster}' may drain at once.",
+                    notes=(
+                        f"Its driver.rollout.maxParallel is {leases}, and no pod is evicted without one of its Leases.",
+                        "rollout.maxUnavailable paces no node that changes its pool or boots another kernel.",
+                    ),
+                    hint=f"Set driver.rollout.maxParallel to less than {nodes}.",
+                ),
+                policy,
+            )
+
+
+def _pace(side: pods.Side | None) -> dict[str, int]:
+    """Return the hosts that may drain at a time, by policy; none for a policy that evicts nobody."""
+    found = side.daemon_sets.items() if side else ()
+    return {
+        policy: len(item.config["leases"]["names"])
+        for (component, policy, _), item in found
+        if component == "driver" and item.config["drain"]["enabled"]
+    }
+
+
+def _by(
+    effects: Iterable[Effect], key: Callable[[Effect], _Key], is_meant: Callable[[Effect], bool]
+) -> dict[_Key, list[Effect]]:
+    found: dict[_Key, list[Effect]] = {}
+    for effect in filter(is_meant, effects):
+        found.setdefault(key(effect), []).append(effect)
+    return found
+
+
+def _policy(effect: Effect) -> str | None:
+    """Return the policy of nodes, or the one that they had."""
+    return effect.after.policy if effect.after and effect.after.policy else _owner(effect)
+
+
+def _owner(effect: Effect) -> str | None:
+    """Return the policy that nodes had."""
+    return effect.before.policy if effect.before else None
+
+
+def _frozen_group(effect: Effect) -> tuple[str | None, str | None]:
+    return _owner(effect), effect.before.group if effect.before else None
+
+
+def _versions(effect: Effect) -> tuple[str | None, str | None, str | None]:
+    was, now = effect.before, effect.after
+    return _policy(effect), was.version if was else None, now.version if now else None
+
+
+def _nodes(effects: Iterable[Effect]) -> list[str]:
+    return sorted(name for effect in effects for name in effect.nodes)
+
+
+def _count(effects: Iterable[Effect]) -> int:
+    return sum(len(effect.nodes) for effect in effects)
+
+
+def _cause(effects: Iterable[Effect]) -> Span:
+    """Return the cause for most of the nodes."""
+    return max(effects, key=lambda effect: len(effect.nodes)).cause

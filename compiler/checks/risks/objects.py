@@ -1,0 +1,218 @@
+"""Risks of a change for objects: their privileges, their images, and those that a GitOps engine deletes."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from compiler import wording
+from compiler.changes import deployed, pods, privileges
+from compiler.changes.comparison import Risk
+from compiler.checks import cluster as cluster_checks
+from compiler.checks import policy as policy_checks
+from compiler.checks.risks.change import Change, divisions
+from compiler.diagnostics import Diagnostic
+from compiler.formats import documents
+from compiler.planning import images, supported
+
+_POLICY = "device.openfuyao.com/policy"
+
+_MOST = 8
+"""Privileges that a finding lists."""
+
+_SETTINGS: Mapping[str, documents.Path] = {
+    "driver": ("spec", "driver"),
+    "guard": ("spec", "driver", "drain"),
+    "device-plugin": ("spec", "devicePlugin"),
+    "crds": ("spec", "nfd"),
+    "nfd": ("spec", "nfd"),
+    "watcher": ("spec", "watcher"),
+    "monitoring": ("spec", "monitoring"),
+    "bootstrap": ("spec", "gitops"),
+}
+"""The settings that the objects of a component follow, in a policy or in a KAECluster."""
+
+
+def privilege_gained(change: Change) -> Iterator[Risk]:
+    """A change gives no object a privilege that its component did not have; a new cluster has nothing to compare."""
+    if change.before is None:
+        return
+    held = _held(change)
+    gained: dict[str, list[str]] = {}
+    for item in change.difference.privileges:
+        # A right to one more object is one that the component has: the names follow pools and Leases.
+        new = [each for each in item.gained if held.get(item.component, frozenset()).isdisjoint(_covering(each))]
+        facts = privileges.texts(each for each in new if each.sort not in ("registry", "confinement"))
+        gained.setdefault(item.component, []).extend(f"{item.kind} {item.name}: {text}." for text in facts)
+    for component, notes in gained.items():
+        if notes:
+            yield change.risk(
+                Diagnostic(
+                    code="privilege-gained",
+                    span=change.span(None, _SETTINGS.get(component, ())),
+                    message=f"The objects of {component} in cluster '{change.cluster}' gain privileges.",
+                    notes=(*notes[:_MOST], *([f"And {len(notes) - _MOST} more."] if len(notes) > _MOST else [])),
+                    hint="Undo the change, unless they are meant.",
+                )
+            )
+
+
+_Key = tuple[str, str, bool]
+"""The verb and the text of a privilege, and whether it is restricted to one object."""
+
+
+def _held(change: Change) -> Mapping[str, set[_Key]]:
+    """Return the privileges that the components of a cluster had."""
+    found = {component: set(map(_key, own)) for component, own in change.held.items()}
+    for pair in change.difference.objects:
+        found.setdefault(pair.component, set()).update(map(_key, privileges.of_object(pair.before)))
+    return found
+
+
+def _key(privilege: privileges.Privilege) -> _Key:
+    return privilege.verb, privilege.text, bool(privilege.name)
+
+
+def _covering(privilege: privileges.Privilege) -> set[_Key]:
+    """Return the privileges of which each is at least this one."""
+    return {_key(privilege), (privilege.verb, privilege.text, False)}
+
+
+def registry_changed(change: Change) -> Iterator[Risk]:
+    """Images come from the registries that they came from."""
+    if change.before is None:
+        return
+    known: frozenset[str] = frozenset()
+    found: dict[tuple[str, str | None], set[str]] = {}
+    for pair in change.difference.objects:
+        was, now = (frozenset(map(privileges.registry, privileges.images(data))) for data in (pair.before, pair.after))
+        if pair.before is None and now:
+            known = known or frozenset(_registries(change.before))
+            was = known
+        if now - was:
+            found.setdefault((pair.component, _policy(pair)), set()).update(now - was)
+    for (component, policy), registries in found.items():
+        of_policy = f"policy '{policy}' in " if policy else ""
+        yield change.risk(
+            Diagnostic(
+                code="registry-changed",
+                span=change.span(policy, *_image_settings(component)),
+                message=f"{component.capitalize() if component != 'nfd' else 'NFD'} "
+                f"of {of_policy}cluster '{change.cluster}' comes from "
+                f"{wording.listed(sorted(registries))}, and did not before.",
+                hint="Check that the images there are those that you mean, and pin them by their digests.",
+            ),
+            policy,
+        )
+
+
+def _image_settings(component: str) -> Iterator[documents.Path]:
+    part = _SETTINGS.get(component, ())
+    yield from ((*part, "repository"), (*part, "image"), ("spec", "images"), part)
+
+
+def _registries(side: pods.Side) -> Iterator[str]:
+    """Yield the registries of a cluster's images."""
+    spec = side.planned.cluster.spec
+    for division in side.planned.divisions:
+        yield from (privileges.registry(pool.image) for pool in division.pools)
+        yield privileges.registry(division.device_plugin_image)
+    for image in (spec.nfd.image.repository, spec.watcher.image):
+        yield privileges.registry(images.mirrored(image, spec.images.mirrors))
+
+
+def _policy(pair: pods.ObjectPair) -> str | None:
+    data: Mapping[str, Any] = pair.after or pair.before or {}
+    found = data.get("spec", {}).get("selector", {}).get("matchLabels", {}).get(_POLICY)
+    return str(found) if found else None
+
+
+def mutable_tag(change: Change) -> Iterator[Risk]:
+    """An image that was pinned, or was not there, is pinned by a version or a digest."""
+    changed = {item.name for item in change.written if item.kind == "KAEPolicy"}
+    earlier, later = divisions(change.before), divisions(change.after)
+    for name, division in later.items():
+        if name in changed:
+            was = policy_checks.findings(earlier[name].policy) if name in earlier else ()
+            yield from _unpinned(change, name, was, policy_checks.findings(division.policy))
+    if change.after is not None and any(item.name == change.cluster for item in change.written):
+        before = cluster_checks.findings(change.before.planned.cluster) if change.before else ()
+        yield from _unpinned(change, None, before, cluster_checks.findings(change.after.planned.cluster))
+
+
+def _unpinned(
+    change: Change, policy: str | None, before: Iterable[Diagnostic], after: Iterable[Diagnostic]
+) -> Iterator[Risk]:
+    known = {finding.message for finding in before}
+    for finding in after:
+        if finding.code == "mutable-tag" and finding.message not in known:
+            yield change.risk(
+                Diagnostic(
+                    code=finding.code,
+                    span=finding.span,
+                    message=finding.message,
+                    notes=finding.notes,
+                    hint=finding.hint,
+                ),
+                policy,
+            )
+
+
+def crd_pruned(change: Change) -> Iterator[Risk]:
+    """A CustomResourceDefinition stays, and with it the objects of its kind."""
+    for data in _pruned(change, "CustomResourceDefinition"):
+        names = data["spec"]["names"]
+        yield change.risk(
+            Diagnostic(
+                code="crd-pruned",
+                span=change.span(None, ("spec", "nfd")),
+                message=f"CustomResourceDefinition {data['metadata']['name']} leaves the output of cluster "
+                f"'{change.cluster}', and every {names['kind']} there goes with it.",
+                hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
+            )
+        )
+
+
+def namespace_pruned(change: Change) -> Iterator[Risk]:
+    """A Namespace stays, and with it all that is in it."""
+    for data in _pruned(change, "Namespace"):
+        yield change.risk(
+            Diagnostic(
+                code="namespace-pruned",
+                span=change.span(None, ("spec", "namespace")),
+                message=f"Namespace {data['metadata']['name']} leaves the output of cluster '{change.cluster}', and "
+                "everything in it goes with it, objects of others too.",
+                hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
+            )
+        )
+
+
+def _pruned(change: Change, kind: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a kind that go, and that no engine leaves in the cluster."""
+    for pair in change.difference.objects:
+        data = pair.before
+        is_gone = data is not None and data["kind"] == kind and pair.after is None
+        if data is not None and is_gone and deployed.protector(data) is None:
+            yield data
+
+
+def guard_off(change: Change) -> Iterator[Risk]:
+    """Drivers that evict pods are confined to their own node."""
+    before, after = change.before, change.after
+    if after is None or not _evicts(after) or supported.can_guard(after.planned.cluster.spec):
+        return
+    was_evicting = before is not None and _evicts(before)
+    if before is None or not was_evicting or supported.can_guard(before.planned.cluster.spec):
+        goes = "loses the guard" if was_evicting else "evicts pods from now on, and has no guard"
+        yield change.risk(
+            Diagnostic(
+                code="guard-off",
+                span=change.span(None, ("spec", "kubernetesVersion"), ("spec", "driver", "drain")),
+                message=f"Cluster '{change.cluster}' {goes} that confines a driver's evictions to its own node.",
+                notes=("Whoever has the token of a driver may evict any pod of the cluster.",),
+                hint=f"Set spec.kubernetesVersion to the release of the API server; the guard needs "
+                f"1.{supported.GUARD_KUBERNETES}.",
+            )
+        )
+
+
+def _evicts(side: pods.Side) -> bool:
+    return any(key[0] == "driver" and item.config["drain"]["enabled"] for key, item in side.daemon_sets.items())

@@ -1,0 +1,336 @@
+"""The risks of a change: each rule fires on its own document, and is silent on its near miss."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from compiler import pipeline
+from compiler.changes import comparison, intent
+from compiler.fleet import definitions
+from compiler.formats import documents
+from compiler.inventory import snapshot
+from tests import builders
+
+NAMES = [f"kp-{number}" for number in range(1, 5)]
+OLDER_KERNEL = "5.10.0-136.12.0.86.oe2203sp1.aarch64"
+
+Spec = Mapping[str, Any]
+
+
+def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[pipeline.Made, Any]:
+    """Return a cluster with one policy, or with none, and its documents."""
+    place = builders.cluster(**{"kubernetesVersion": "1.31", **cluster})
+    policies: list[definitions.Policy] = [] if spec is None else [builders.policy(name, **spec)]
+    planned, _ = builders.view(policies, nodes, place)
+    return pipeline.made(planned), [*(policy.source for policy in policies), place.source]
+
+
+def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> pipeline.Basis:
+    """Return what a comparison of these documents needs."""
+    return pipeline.Basis(changed=intent.changes(before, after), render=builders.renderer())
+
+
+def risks(  # noqa: PLR0913 - both sides of each input
+    before: Spec | None,
+    after: Spec | None,
+    *,
+    cluster_before: Spec = {},  # noqa: B006 - never changed
+    cluster: Spec = {},  # noqa: B006 - never changed
+    nodes_before: Sequence[snapshot.Node] | None = None,
+    nodes: Sequence[snapshot.Node] | None = None,
+    name: str = "tls",
+) -> dict[str, comparison.Risk]:
+    """Return the risks of a change from one policy, and from the settings of its cluster, to others, by code."""
+    every = [builders.node(each) for each in NAMES] if nodes is None else nodes
+    was, written = made(before, cluster_before, every if nodes_before is None else nodes_before, "tls")
+    now, rewritten = made(after, cluster, every, name)
+    found = pipeline.compared(was, now, basis(written, rewritten))
+    return {} if found is None else {risk.finding.code: risk for risk in found.risks}
+
+
+def spec(version: str = "2.2.0", **driver: Any) -> dict[str, Any]:
+    """Return the spec of a policy with settings of its driver."""
+    return {"driver": {"version": version, **driver}, "devicePlugin": {"version": "1.4.1"}}
+
+
+def waves(rest: str, **versions: str) -> dict[str, Any]:
+    """Return a policy with a wave for each name, one node each, and the rest."""
+    items = [
+        {"name": name, "nodes": [node], "version": version}
+        for node, (name, version) in zip(NAMES, versions.items(), strict=False)
+    ]
+    return spec(rest, rollout={"waves": items})
+
+
+def frozen(version: str, rest: str = "2.2.0", **driver: Any) -> dict[str, Any]:
+    """Return a policy with a frozen group of one node."""
+    group = {"name": "sick", "nodes": NAMES[:1], "version": version}
+    return spec(rest, rollout={"frozen": [group]}, **driver)
+
+
+PLAIN = spec()
+BIG_STEP = spec("2.3.0")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "codes"),
+    [
+        pytest.param(PLAIN, BIG_STEP, {"large-step"}, id="all nodes"),
+        pytest.param(waves("2.2.0", a="2.2.0", b="2.2.0"), waves("2.3.0", a="2.2.0", b="2.2.0"), set(), id="half"),
+        pytest.param(PLAIN, spec(moduleParameters={"hisi_hpre": {"pf_q_num": 128}}), {"large-step"}, id="reloads"),
+        pytest.param(PLAIN, spec(env=[{"name": "LOG", "value": "debug"}]), set(), id="new pods, the same driver"),
+        pytest.param(None, PLAIN, set(), id="first install"),
+    ],
+)
+def test_more_than_half_of_the_nodes_in_one_step_is_a_large_step(
+    before: Spec | None, after: Spec, codes: set[str]
+) -> None:
+    assert risks(before, after).keys() & {"large-step"} == codes
+
+
+@pytest.mark.parametrize(("count", "codes"), [(1, set()), (2, {"large-step"})])
+def test_one_node_is_never_a_large_step(count: int, codes: set[str]) -> None:
+    nodes = [builders.node(name) for name in NAMES[:count]]
+
+    assert risks(PLAIN, BIG_STEP, nodes=nodes).keys() == codes
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "skipped"),
+    [
+        pytest.param(waves("2.2.0", a="2.2.0"), waves("2.3.0", a="2.2.0"), True, id="the wave keeps the old one"),
+        pytest.param(waves("2.2.0", a="2.2.0"), waves("2.3.0", a="2.3.0"), True, id="together with the wave"),
+        pytest.param(
+            waves("2.2.0", a="2.2.0", b="2.2.0"), waves("2.2.0", a="2.2.0", b="2.3.0"), True, id="second wave"
+        ),
+        pytest.param(waves("2.2.0", a="2.2.0"), BIG_STEP, True, id="the waves go in the same step"),
+        pytest.param(waves("2.2.0", a="2.2.0"), waves("2.2.0", a="2.3.0"), False, id="the wave alone"),
+        pytest.param(waves("2.2.0", a="2.3.0"), waves("2.3.0", a="2.3.0"), False, id="the wave has it"),
+        pytest.param(waves("2.2.0", a="2.4.0"), waves("2.3.0", a="2.4.0"), False, id="the wave has a newer one"),
+        pytest.param(waves("2.2.0", a="2.3.0"), BIG_STEP, False, id="the waves go, and had it"),
+        pytest.param(PLAIN, BIG_STEP, False, id="no waves"),
+        pytest.param(
+            waves("2.2.0", a="2.2.0"),
+            waves("2.2.0", a="2.2.0") | {"operator": {"enabledSEC": True}},
+            False,
+            id="no wave could bring it",
+        ),
+    ],
+)
+def test_a_driver_comes_to_a_wave_before_it_comes_to_those_after_it(
+    before: Spec, after: Spec, *, skipped: bool
+) -> None:
+    assert ("waves-skipped" in risks(before, after)) == skipped
+
+
+def test_a_wave_without_a_node_of_these_kernels_has_nothing_to_show() -> None:
+    old, new = (
+        spec(
+            kernelMappings=[
+                {"name": "sp1", "regexp": "oe2203sp1", "version": version},
+                {"name": "sp4", "regexp": "oe2203sp4", "version": "2.2.0"},
+            ],
+            rollout={"waves": [{"name": "canary", "nodes": NAMES[:1]}]},
+        )
+        for version in ("2.1.0", "2.2.0")
+    )
+    older = builders.profile(kernel_version=OLDER_KERNEL)
+    nodes = [builders.node(NAMES[0]), *(builders.node(name, machine=older) for name in NAMES[1:])]
+
+    assert "waves-skipped" not in risks(old, new, nodes=nodes)
+    assert "waves-skipped" in risks(old, new, nodes=[builders.node(name, machine=older) for name in NAMES])
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "touched"),
+    [
+        pytest.param(frozen("2.1.0"), frozen("2.0.0"), True, id="another version"),
+        pytest.param(frozen("2.1.0"), PLAIN, True, id="thawed"),
+        pytest.param(frozen("2.1.0"), frozen("2.1.0", sriov={"hpre": 2}), True, id="a setting of the policy"),
+        pytest.param(frozen("2.1.0"), frozen("2.1.0", state="Absent"), True, id="removed"),
+        pytest.param(frozen("2.1.0"), frozen("2.1.0", rest="2.3.0"), False, id="the rest alone"),
+        pytest.param(frozen("2.2.0"), PLAIN, False, id="thawed, at the version of the rest"),
+        pytest.param(PLAIN, frozen("2.1.0"), False, id="frozen from now on"),
+        pytest.param(
+            frozen("2.1.0"), frozen("2.1.0", env=[{"name": "LOG", "value": "debug"}]), False, id="new pods alone"
+        ),
+    ],
+)
+def test_a_change_leaves_the_drivers_of_frozen_groups(before: Spec, after: Spec, *, touched: bool) -> None:
+    assert ("frozen-touched" in risks(before, after)) == touched
+
+
+@pytest.mark.parametrize(
+    ("after", "removed"),
+    [
+        pytest.param(spec(state="Absent"), True, id="absent"),
+        pytest.param(spec(enabled=False), True, id="without installers"),
+        pytest.param(None, True, id="without a policy"),
+        pytest.param(spec("2.3.0"), False, id="another version"),
+    ],
+)
+def test_a_driver_that_nodes_lose_is_told(after: Spec | None, *, removed: bool) -> None:
+    assert ("driver-removed" in risks(PLAIN, after)) == removed
+
+
+def test_a_node_that_leaves_the_inventory_loses_no_driver() -> None:
+    nodes = [builders.node(name) for name in NAMES]
+
+    assert risks(PLAIN, PLAIN, nodes_before=nodes, nodes=nodes[1:]) == {}
+
+
+def test_a_policy_with_another_name_loses_no_driver() -> None:
+    assert risks(PLAIN, PLAIN, name="web").keys() == set()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "older"),
+    [
+        ("2.10.0", "2.9.0", True),
+        ("v2.2.0", "2.1", True),
+        ("2.9.0", "2.10.0", False),
+        ("2.2", "2.2.0", False),
+        ("2.3.0", "2.3.0-rc1", False),
+        ("2.3.0", f"sha256:{'0' * 64}", False),
+        ("stable", "2.1.0", False),
+    ],
+)
+def test_an_older_release_is_a_downgrade_where_the_order_is_known(before: str, after: str, *, older: bool) -> None:
+    assert ("driver-downgrade" in risks(spec(before), spec(after))) == older
+
+
+def parallel(most: int, **driver: Any) -> dict[str, Any]:
+    """Return a policy of which so many hosts may drain at a time."""
+    return spec(rollout={"maxParallel": most}, **driver)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "unbounded"),
+    [
+        pytest.param(PLAIN, parallel(4), True, id="as many as nodes"),
+        pytest.param(parallel(4), parallel(4, version="2.3.0"), True, id="a swap at an old pace"),
+        pytest.param(parallel(4, drain={"enabled": False}), parallel(4), True, id="evictions begin"),
+        pytest.param(PLAIN, parallel(3), False, id="one fewer"),
+        pytest.param(PLAIN, parallel(4, drain={"enabled": False}), False, id="nobody is evicted"),
+        pytest.param(parallel(4), parallel(4, env=[{"name": "LOG", "value": "1"}]), False, id="nothing drains"),
+    ],
+)
+def test_all_hosts_of_a_policy_do_not_drain_at_a_time(before: Spec, after: Spec, *, unbounded: bool) -> None:
+    assert ("drain-unbounded" in risks(before, after)) == unbounded
+
+
+def test_a_policy_of_one_node_drains_it() -> None:
+    assert "drain-unbounded" not in risks(PLAIN, parallel(4), nodes=[builders.node()])
+
+
+UNDRAINED = spec(drain={"enabled": False})
+OLD = {"kubernetesVersion": "1.29"}
+DRAINED = spec(drain={"enabled": True})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cluster_before", "cluster", "off"),
+    [
+        pytest.param(DRAINED, DRAINED, {}, OLD, True, id="the guard goes"),
+        pytest.param(UNDRAINED, DRAINED, OLD, OLD, True, id="evictions begin without it"),
+        pytest.param(DRAINED, UNDRAINED, {}, OLD, False, id="it goes with the evictions"),
+        pytest.param(DRAINED, DRAINED, OLD, {"kubernetesVersion": "1.28"}, False, id="it was not there"),
+        pytest.param(UNDRAINED, DRAINED, {}, {}, False, id="evictions begin with it"),
+    ],
+)
+def test_evictions_stay_confined(before: Spec, after: Spec, cluster_before: Spec, cluster: Spec, *, off: bool) -> None:
+    assert ("guard-off" in risks(before, after, cluster_before=cluster_before, cluster=cluster)) == off
+
+
+NO_NFD = {"nfd": {"enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("cluster_before", "cluster", "codes"),
+    [
+        pytest.param({}, NO_NFD, {"crd-pruned"}, id="without an engine"),
+        pytest.param({}, {"namespace": "kae-prod"}, {"namespace-pruned"}, id="another namespace"),
+        pytest.param(NO_NFD, {}, set(), id="they come"),
+        *(
+            pytest.param({"gitops": {"engine": engine}}, {"gitops": {"engine": engine}, **other}, set(), id=engine)
+            for engine in ("argocd", "flux")
+            for other in (NO_NFD, {"namespace": "kae-prod"})
+        ),
+    ],
+)
+def test_what_an_engine_would_delete_with_all_that_is_in_it_is_told(
+    cluster_before: Spec, cluster: Spec, codes: set[str]
+) -> None:
+    found = risks(PLAIN, PLAIN, cluster_before=cluster_before, cluster=cluster)
+
+    assert found.keys() & {"crd-pruned", "namespace-pruned"} == codes
+
+
+MIRROR = {"images": {"mirrors": [{"from": "cr.openfuyao.cn", "to": "mirror.example.com/fuyao"}]}}
+
+
+@pytest.mark.parametrize(
+    ("after", "cluster", "changed"),
+    [
+        pytest.param(spec(repository="registry.example.com/kae"), {}, True, id="of a driver"),
+        pytest.param(waves("2.2.0", a="2.2.0") | {}, MIRROR, True, id="by a mirror"),
+        pytest.param(spec(repository="cr.openfuyao.cn/team"), {}, False, id="another folder of it"),
+        pytest.param(spec("2.3.0"), {}, False, id="another version"),
+        pytest.param(waves("2.2.0", a="2.2.0"), {}, False, id="a new DaemonSet of it"),
+    ],
+)
+def test_a_registry_that_is_new_is_told(after: Spec, cluster: Spec, *, changed: bool) -> None:
+    assert ("registry-changed" in risks(PLAIN, after, cluster=cluster)) == changed
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (PLAIN, spec("latest"), True),
+        (spec("latest"), spec("latest", sriov={"hpre": 1}), False),
+        (spec("latest"), PLAIN, False),
+    ],
+)
+def test_an_image_that_can_move_is_told_when_it_comes(before: Spec, after: Spec, *, told: bool) -> None:
+    assert ("mutable-tag" in risks(before, after)) == told
+
+
+WATCHER = {
+    "watcher": {
+        "enabled": True,
+        "image": "cr.openfuyao.cn/openfuyao/kae-watcher:1.0.0",
+        "secretName": "kae-git",
+        "repository": {"url": "https://git.example.com/fleet.git"},
+    }
+}
+PLUGIN_ONLY = spec(enabled=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "cluster", "gained"),
+    [
+        pytest.param(UNDRAINED, DRAINED, {}, "may create pods/eviction in every namespace", id="evictions"),
+        pytest.param(PLUGIN_ONLY, PLAIN, {}, "container installer is privileged", id="the first driver"),
+        pytest.param(PLAIN, PLAIN, WATCHER, "reads Secret kae-git", id="the watcher"),
+        pytest.param(PLAIN, waves("2.2.0", a="2.2.0"), {}, None, id="another DaemonSet of the driver"),
+        pytest.param(PLAIN, parallel(3), {}, None, id="more Leases"),
+        pytest.param(DRAINED, UNDRAINED, {}, None, id="one that is lost"),
+        pytest.param(PLAIN, spec(repository="registry.example.com/kae"), {}, None, id="a registry"),
+    ],
+)
+def test_a_privilege_that_a_component_did_not_have_is_told(
+    before: Spec, after: Spec, cluster: Spec, gained: str | None
+) -> None:
+    found = risks(before, after, cluster=cluster).get("privilege-gained")
+
+    assert found is None if gained is None else found is not None and gained in "\n".join(found.finding.notes)
+
+
+def test_a_new_cluster_has_no_risks() -> None:
+    now, written = made(parallel(9, version="latest"), {}, [builders.node(name) for name in NAMES], "tls")
+
+    found = pipeline.compared(None, now, basis([], written))
+
+    assert found is not None
+    assert {risk.finding.code for risk in found.risks} == {"mutable-tag", "drain-unbounded"}

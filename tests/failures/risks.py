@@ -1,0 +1,65 @@
+"""The changes that earn a risk, each as documents before it and after it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tests import project, revisions
+from tests.failures import projects
+
+_DRIVER = "    version: 2.2.0\n"
+_WAVE = f"""\
+{_DRIVER}    rollout:
+      waves:
+        - name: canary
+          nodes: [kp-1]
+          version: 2.2.0
+"""
+_FROZEN = f"""\
+{_DRIVER}    rollout:
+      frozen:
+        - name: sick
+          nodes: [kp-1]
+          version: 2.1.0
+"""
+_NFD = "  nfd:\n    enabled: false\n"
+
+
+def _driver(text: str) -> dict[str, str]:
+    """Return the policy with these lines in place of its driver's version."""
+    return {"policies/tls.yaml": projects.POLICY.replace(_DRIVER, text)}
+
+
+def _cluster(text: str) -> dict[str, str]:
+    """Return the cluster with these lines in its spec."""
+    return {"policies/east.yaml": projects.CLUSTER + text}
+
+
+_NODES = projects.inventory(*(projects.node(f"kp-{number}") for number in range(1, 5)))
+
+_BASE = {**_driver(_DRIVER), **_cluster(""), "inventory/east.json": _NODES}
+
+CHANGES: Mapping[str, tuple[dict[str, str], dict[str, str]]] = MappingProxyType(
+    {
+        "privilege-gained": (_driver(f"{_DRIVER}    drain:\n      enabled: false\n"), _driver(_DRIVER)),
+        "large-step": ({}, _driver(_DRIVER.replace("2.2.0", "2.3.0"))),
+        "waves-skipped": (_driver(_WAVE), _driver(_WAVE.replace("2.2.0", "2.3.0"))),
+        "frozen-touched": (_driver(_FROZEN), _driver(_FROZEN.replace("2.1.0", "2.2.0"))),
+        "driver-removed": ({}, _driver(f"{_DRIVER}    state: Absent\n")),
+        "driver-downgrade": (_driver(_WAVE), _driver(_WAVE.replace("      version: 2.2.0", "      version: 2.1.0"))),
+        "drain-unbounded": ({}, _driver(f"{_DRIVER}    rollout:\n      maxParallel: 10\n")),
+        "guard-off": ({}, {"policies/east.yaml": projects.CLUSTER.replace("1.31", "1.29")}),
+        "crd-pruned": ({}, _cluster(_NFD)),
+        "namespace-pruned": ({}, _cluster("  namespace: kae-prod\n")),
+        "registry-changed": ({}, _driver(f"    repository: registry.example.com/kae\n{_DRIVER}")),
+    }
+)
+"""By code, what differs from a project with one cluster, one policy and four nodes."""
+
+
+def prepare(code: str, folder: Path) -> None:
+    """Commit the documents before a change in an empty folder, and make the change."""
+    before, after = CHANGES[code]
+    project.write(folder, {**_BASE, **before})
+    revisions.commit(folder)
+    project.write(folder, after)
