@@ -48,7 +48,7 @@ class Basis:
     render: layout.Render
     step_percent: int = _DEFAULTS.limits.step_percent
     """The share of a policy's nodes that one step may disturb."""
-    examples: examples.Examples | None = None
+    known: examples.Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
 
@@ -248,8 +248,8 @@ def compared(before: Made | None, after: Made | None, basis: Basis) -> differenc
     found = difference.of_cluster(was, now, pairs, basis.changed)
     if found is None:
         return None
-    if basis.examples is not None:
-        found = found.expanded(basis.examples)
+    if basis.known is not None:
+        found = found.expanded(basis.known)
     # Only a new object may have a privilege that an unchanged one of its component has too.
     new = {item.component for item in found.privileges if item.is_new and item.gained}
     change = Change(
@@ -259,7 +259,7 @@ def compared(before: Made | None, after: Made | None, basis: Basis) -> differenc
         written=basis.changed,
         held=_held(before.manifests, new, basis.render) if before and new else {},
         step_percent=basis.step_percent,
-        examples=basis.examples,
+        known=basis.known,
     )
     return replace(found, risks=tuple(risks.risks(change)))
 

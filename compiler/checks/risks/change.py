@@ -27,7 +27,7 @@ class Change:
     held: Mapping[str, frozenset[Privilege]]
     """The privileges that the objects of a component had, for components that gain one."""
     step_percent: int
-    examples: examples.Examples | None = None
+    known: examples.Examples | None = None
     """The nodes that those of both sides stand for, if they are examples."""
 
     @property
@@ -68,7 +68,7 @@ class Change:
             if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
-        return len(self.examples.expanded(nodes) if self.examples else nodes)
+        return len(self.known.expanded(nodes) if self.known else nodes)
 
     def _declaration(self) -> Span:
         side = self.after or self.before

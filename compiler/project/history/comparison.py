@@ -121,9 +121,7 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, was.errors, now.errors):
             return None, faults
-        basis = pipeline.Basis(
-            changed=self._intent, render=self._render, step_percent=self._step_percent, examples=known
-        )
+        basis = pipeline.Basis(changed=self._intent, render=self._render, step_percent=self._step_percent, known=known)
         return pipeline.compared(was.cluster, now.cluster, basis), []
 
     def _by_examples(

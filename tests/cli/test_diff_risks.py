@@ -1,0 +1,119 @@
+"""`kae diff`: the risks of a change, what makes one an error, and who accepts it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests import project, revisions
+from tests.cli.test_diff import change, data, edit, rollout
+
+__all__ = ("rollout",)
+
+STEP = "large-step:east/tls"
+
+
+@pytest.fixture
+def step(rollout: Path) -> Path:
+    """Return a project whose next commit changes the driver of all 24 nodes of a policy without waves."""
+    change(rollout, "no waves")
+    revisions.commit(rollout)
+    edit(rollout, ("version: 2.2.0", "version: 2.3.0"))
+    return rollout
+
+
+def test_a_risk_is_a_warning_at_the_line_that_causes_it(step: Path) -> None:
+    answer = project.kae(step, "diff")
+
+    assert answer.code == 0
+    assert "policies/tls.yaml:13:14: warning[large-step]: Policy 'tls' takes the drivers of 24 of its 24 " in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 0),
+        (("--fail-on", "large-step"), 1),
+        (("--fail-on", "driver-removed", "--fail-on", "large-step"), 1),
+        (("--fail-on", "driver-removed"), 0),
+        (("--strict",), 1),
+        (("--fail-on", "large-step", "--accept", "large-step"), 0),
+        (("--fail-on", "large-step", "--accept", "large-step:east"), 0),
+        (("--fail-on", "large-step", "--accept", STEP), 0),
+        (("--fail-on", "large-step", "--accept", "large-step:west"), 1),
+        (("--fail-on", "large-step", "--accept", "waves-skipped"), 1),
+    ],
+)
+def test_a_risk_ends_with_exit_code_1_if_it_is_an_error_and_nobody_accepts_it(
+    step: Path, arguments: tuple[str, ...], code: int
+) -> None:
+    assert project.kae(step, "diff", *arguments).code == code
+
+
+@pytest.mark.parametrize(
+    ("settings", "code", "shown"),
+    [
+        ("findings: {large-step: error}", 1, "error[large-step]"),
+        ("findings: {large-step: ignore}", 0, "1 large-step"),
+        ("limits: {stepPercent: 100}", 0, ""),
+    ],
+)
+def test_the_project_decides_over_risks(step: Path, settings: str, code: int, shown: str) -> None:
+    project.write(step, {"kae.yaml": f"{settings}\n"})
+
+    answer = project.kae(step, "diff")
+
+    assert answer.code == code
+    assert shown in answer.err
+    assert ("large-step" in answer.err) == bool(shown)
+
+
+def test_what_the_command_line_fails_on_is_an_error_though_the_project_ignores_it(step: Path) -> None:
+    project.write(step, {"kae.yaml": "findings: {large-step: ignore}\n"})
+
+    assert project.kae(step, "diff", "--fail-on", "large-step").code == 1
+
+
+def test_an_accepted_risk_stays_visible(step: Path) -> None:
+    answer = project.kae(step, "diff", "--accept", STEP)
+
+    assert f"accepted:\n  {STEP}: Policy 'tls' takes the drivers of 24 of its 24 nodes" in answer.out
+    assert answer.err == ""
+    (risk,) = data(step, "--accept", STEP)["risks"]
+    assert (risk["code"], risk["scope"], risk["accepted"]) == ("large-step", STEP, True)
+    assert data(step)["risks"][0]["accepted"] is False
+
+
+def test_an_accepted_risk_that_the_change_does_not_have_is_told(step: Path) -> None:
+    answer = project.kae(step, "diff", "--accept", "crd-pruned:east")
+
+    assert "--accept crd-pruned:east lets nothing pass: the change has no such risk.\n" in answer.err
+
+
+def test_a_code_that_is_no_risk_cannot_fail_a_diff(step: Path) -> None:
+    answer = project.kae(step, "diff", "--fail-on", "policy-overlap")
+
+    assert answer.code == 2
+    assert "policy-overlap" in answer.err
+
+
+def test_a_compile_lets_the_trailers_of_risks_be(step: Path) -> None:
+    answer = project.kae(step, "compile", "--accept", STEP, "--accept", "removes-guard:east")
+
+    assert answer.code == 0
+    assert STEP not in answer.err
+    assert "--accept removes-guard:east lets nothing pass" in answer.err
+
+
+def test_the_privileges_that_objects_gain_and_lose_are_shown(rollout: Path) -> None:
+    change(rollout, "mirror")
+
+    (first, *_) = data(rollout)["privileges"]
+
+    assert (first["kind"], first["name"], first["new"], first["gone"]) == (
+        "DaemonSet",
+        "kae-driver-tls--canary",
+        False,
+        False,
+    )
+    assert first["gained"] == ["images from registry.example.com"]
+    assert first["lost"] == ["images from cr.openfuyao.cn"]
