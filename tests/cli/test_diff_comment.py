@@ -139,7 +139,7 @@ def test_a_comment_is_never_longer_than_code_hosts_take_and_says_what_it_leaves_
     text = comment(large(tmp_path, 300, 12))
 
     assert 50_000 < len(text.encode()) <= markdown.LIMIT < 65_536
-    assert text.startswith("### 3600 of 3600 nodes are affected\n")
+    assert text.startswith("### 3600 of 3600 nodes in 12 clusters are affected\n")
     named = len(re.findall(r"^- `cluster-", text, re.MULTILINE))
     found = re.search(r"^… and (\d+) more nodes; `kae diff HEAD` shows all\.$", text, re.MULTILINE)
     assert named

@@ -229,7 +229,12 @@ def test_the_scripts_may_be_run(tmp_path: Path) -> None:
 
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "ci").iterdir()}
 
-    assert {name for name, mode in modes.items() if mode == 0o755} == {"check.sh", "compile.sh", "install.sh"}
+    assert {name for name, mode in modes.items() if mode == 0o755} == {
+        "check.sh",
+        "compile.sh",
+        "install.sh",
+        "review.sh",
+    }
 
 
 @pytest.mark.parametrize("name", [".github/workflows/kae.yaml", ".gitlab-ci.yml"])
@@ -241,11 +246,11 @@ def test_both_code_hosts_call_the_same_scripts_and_install_nothing_else(tmp_path
     assert isinstance(yaml.safe_load(text), dict)
     assert "pip install" not in text
     assert "ci/install.sh" in text
-    assert "ci/check.sh" in text
-    assert "ci/compile.sh" in text
-    assert "@" not in text.replace("actions/checkout@v4", "").replace("actions/setup-python@v5", "").replace(
-        "}@${CI_REPOSITORY_URL#*@}", ""
-    )
+    for script in ("check.sh", "compile.sh", "review.sh", "comment.py"):
+        assert f"ci/{script}" in text
+    used = set(re.findall(r"uses: (\S+)", text))
+    assert {action.partition("/")[0] for action in used} <= {"actions"}
+    assert text.count("@") == len(re.findall(r"uses: ", text)) + 2 * text.count("}@${CI_REPOSITORY_URL#*@}")
 
 
 def test_nothing_that_is_written_earns_a_warning(tmp_path: Path) -> None:

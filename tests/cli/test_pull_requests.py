@@ -333,9 +333,10 @@ def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     assert {name: job.get("permissions") for name, job in jobs.items()} == {
         "check": None,
+        "comment": {"contents": "read", "pull-requests": "write"},
         "compile": {"contents": "write"},
     }
-    assert {name: job["if"] for name, job in jobs.items()} == {
+    assert {name: jobs[name]["if"] for name in ("check", "compile")} == {
         "check": "github.event_name == 'pull_request'",
         "compile": "github.event_name == 'push'",
     }
@@ -344,10 +345,25 @@ def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
     assert "secrets." not in str(workflow)
 
 
+def test_the_job_that_comments_on_github_runs_nothing_of_the_pull_request() -> None:
+    job = template(".github/workflows/kae.yaml")["jobs"]["comment"]
+    checkout, download, comment = job["steps"]
+
+    assert checkout["with"] == {
+        "persist-credentials": False,
+        "ref": "${{ github.event.pull_request.base.sha }}",
+        "sparse-checkout": "ci",
+    }
+    assert download["with"] == {"name": "review", "path": "review"}
+    assert comment["run"].endswith("python3 -I ci/comment.py review/comment.md")
+    assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
+    assert "needs.check.outputs.review" in job["if"]
+
+
 def test_no_word_of_a_pull_request_is_pasted_into_a_script() -> None:
     workflow, gitlab = template(".github/workflows/kae.yaml"), template(".gitlab-ci.yml")
     steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
-    lines = [line for job in ("check", "compile") for line in gitlab[job]["script"]]
+    lines = [line for job in ("check", "review", "compile") for line in gitlab[job]["script"]]
 
     assert [step for step in steps if "${{" in step] == []
     for line in (*steps, *lines):
@@ -357,6 +373,11 @@ def test_no_word_of_a_pull_request_is_pasted_into_a_script() -> None:
 def test_the_job_of_a_merge_request_on_gitlab_never_asks_for_the_token() -> None:
     gitlab = template(".gitlab-ci.yml")
 
-    assert "KAE_PUSH_TOKEN" not in str(gitlab["check"]) + str(gitlab["default"])
-    assert gitlab["check"]["rules"] == [{"if": '$CI_PIPELINE_SOURCE == "merge_request_event"'}]
+    assert "TOKEN" not in str([gitlab["check"], gitlab["review"], gitlab["default"]])
+    assert gitlab["review"]["after_script"] == ["python3 -I ci/comment.py review/comment.md"]
+    assert (
+        gitlab["check"]["rules"]
+        == gitlab["review"]["rules"]
+        == [{"if": '$CI_PIPELINE_SOURCE == "merge_request_event"'}]
+    )
     assert gitlab["compile"]["rules"][0]["if"].startswith("$CI_COMMIT_BRANCH == $CI_DEFAULT_BRANCH")

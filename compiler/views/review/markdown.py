@@ -1,5 +1,6 @@
 """The difference between two revisions as the comment of a pull request: most dangerous first, and never too long."""
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,13 +116,13 @@ def _title(difference: Difference) -> str:
     touched = {(effect.cluster, name) for effect in difference.effects for name in effect.nodes}
     if not touched:
         return "No node is affected"
-    every = sum(cluster.nodes for cluster in difference.clusters)
-    of = (
-        f" of {wording.counted(every, 'node')}"
-        if every >= len(touched)
-        else f" {wording.inflected('node', len(touched))}"
-    )
-    return f"{len(touched)}{of} {'is' if len(touched) == 1 else 'are'} affected"
+    clusters = {effect.cluster for effect in difference.effects}
+    every = sum(cluster.nodes for cluster in difference.clusters if cluster.cluster in clusters)
+    # Nodes that leave the inventory are not among those of the cluster.
+    of = f" of {every}" if every >= len(touched) else ""
+    where = f"cluster {prose(*clusters)}" if len(clusters) == 1 else f"{len(clusters)} clusters"
+    number = wording.inflected("node", every if of else len(touched))
+    return f"{len(touched)}{of} {number} in {where} {'is' if len(touched) == 1 else 'are'} affected"
 
 
 def _sums(difference: Difference) -> Iterator[str]:
@@ -239,11 +240,17 @@ def _objects(difference: Difference) -> Sequence[_Row]:
 
 
 def _command(difference: Difference) -> str:
-    words = ["kae", "diff", wording.cut(difference.before.name)]
+    words = ["kae", "diff", _word(difference.before.name)]
     if difference.after.commit is not None:
-        words += ["--to", wording.cut(difference.after.name)]
-    return shlex.join(words)
+        words += ["--to", _word(difference.after.name)]
+    return " ".join(words)
+
+
+def _word(name: str) -> str:
+    """Return the name of a revision for a shell, which takes the tilde for itself at the beginning only."""
+    shown = wording.cut(name)
+    return shown if re.fullmatch(r"[\w./-][\w./~-]*", shown, re.ASCII) else shlex.quote(shown)
 
 
 def _foot(difference: Difference, command: str) -> str:
-    return f"{code(command)}, from {prose(difference.before.text)} to {prose(difference.after.text)}"
+    return f"{code(command)}, from {code(difference.before.text)} to {code(difference.after.text)}"

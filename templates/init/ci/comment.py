@@ -1,0 +1,137 @@
+"""Comment on the pull request of this job, once: a later run updates the comment of an earlier one.
+
+Usage: python3 -I ci/comment.py review/comment.md
+
+An empty file makes no comment; an earlier one is then updated to say so. On GitHub this takes GITHUB_TOKEN with the
+permission `pull-requests: write`; on GitLab KAE_COMMENT_TOKEN, a project access token with the scope `api`, as a job's
+own token may not comment there.
+"""
+
+import json
+import os
+import re
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+MARK = "<!-- kae: what a pull request does -->"
+"""The first line of the comment, which nobody sees."""
+
+NOTHING = "The pull request does nothing to any node any more."
+
+
+class RefusedError(Exception):
+    """The token may not do this."""
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Follow no redirect: it would take the token to another host."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirect)
+
+
+class GitHub:
+    """The comments of a pull request: https://docs.github.com/rest/issues/comments."""
+
+    variable = "GITHUB_TOKEN"
+    update = "PATCH"
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        number = re.fullmatch(r"refs/pull/(\d+)/merge", environment["GITHUB_REF"])[1]
+        repository = environment["GITHUB_REPOSITORY"]
+        issues = f"{environment['GITHUB_API_URL']}/repos/{repository}/issues"
+        self.comments, self.each = f"{issues}/{number}/comments", f"{issues}/comments"
+        self.page = f"{environment['GITHUB_SERVER_URL']}/{repository}/actions/runs/{environment['GITHUB_RUN_ID']}"
+        self.headers = {
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {environment[self.variable]}",
+            "X-GitHub-Api-Version": "2022-11-28",
+        }
+
+    def is_own(self, comment: dict) -> bool:
+        """Return whether the token of a workflow wrote a comment."""
+        return (comment["user"] or {}).get("login") == "github-actions[bot]"
+
+
+class GitLab:
+    """The notes of a merge request: https://docs.gitlab.com/api/notes/."""
+
+    variable = "KAE_COMMENT_TOKEN"
+    update = "PUT"
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        project, number = environment["CI_MERGE_REQUEST_PROJECT_ID"], environment["CI_MERGE_REQUEST_IID"]
+        self.comments = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{number}/notes"
+        self.each = self.comments
+        self.page = environment["CI_PIPELINE_URL"]
+        self.headers = {"PRIVATE-TOKEN": environment[self.variable]}
+        self._user, _ = ask(self, "GET", f"{environment['CI_API_V4_URL']}/user")
+
+    def is_own(self, comment: dict) -> bool:
+        """Return whether the user of the token wrote a note."""
+        return comment["author"]["id"] == self._user["id"] and not comment["system"]
+
+
+def ask(host: GitHub | GitLab, method: str, url: str, data: dict | None = None) -> tuple:
+    """Return the answer to a request, and whether another page follows. Raises RefusedError."""
+    headers = {**host.headers, "Content-Type": "application/json", "User-Agent": "kae"}
+    body = None if data is None else json.dumps(data).encode()
+    request = urllib.request.Request(url, data=body, headers=headers, method=method)
+    try:
+        with _OPENER.open(request, timeout=30) as answer:
+            return json.load(answer), 'rel="next"' in answer.headers.get("Link", "")
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403):
+            raise RefusedError(f"{method} {url}: {error.code} {error.reason}") from error
+        sys.exit(f"{method} {url}: {error.code} {error.reason}: {error.read(500).decode('utf-8', 'replace')}")
+    except urllib.error.URLError as error:
+        sys.exit(f"{method} {url}: {error.reason}")
+
+
+def earlier(host: GitHub | GitLab) -> dict | None:
+    """Return the comment of an earlier run."""
+    page, more = 0, True
+    while more:
+        page += 1
+        comments, more = ask(host, "GET", f"{host.comments}?per_page=100&page={page}")
+        for comment in comments:
+            # Others may quote the mark, or write it.
+            if host.is_own(comment) and (comment["body"] or "").startswith(MARK):
+                return comment
+    return None
+
+
+def write(host: GitHub | GitLab, text: str) -> str:
+    """Have the comment say a text; return what was done."""
+    known = earlier(host)
+    if known is None and not text:
+        return "There is nothing to say, and no earlier comment."
+    said = f"{text}\n[The page of the fleet, node by node]({host.page})" if text else NOTHING
+    body = {"body": f"{MARK}\n{said}\n"}
+    if known is None:
+        ask(host, "POST", host.comments, body)
+        return "Commented."
+    ask(host, host.update, f"{host.each}/{known['id']}", body)
+    return "Updated the comment."
+
+
+def main(file: str) -> str:
+    """Comment what a file holds; return what was done."""
+    environment = dict(os.environ)
+    host = GitHub if environment.get("GITHUB_ACTIONS") == "true" else GitLab
+    if not environment.get(host.variable):
+        return f"There is no comment, as {host.variable} is not set."
+    text = Path(file).read_text(encoding="utf-8")
+    try:
+        return write(host(environment), text)
+    except RefusedError as refused:
+        return f"There is no comment, as the token may not: {refused}."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{main(sys.argv[1])}\n")

@@ -1,0 +1,220 @@
+"""The jobs that say on a pull request what it does: `ci/review.sh` and `ci/comment.py`, with real git."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from compiler.project import package_data
+from tests import project, revisions
+from tests.cli import codehosts, test_diff, test_pull_requests
+from tests.cli.codehosts import CodeHost
+from tests.cli.test_init import World
+
+SCRIPTS = Path(package_data.folder("templates")) / "init/ci"
+MARK = "<!-- kae: what a pull request does -->"
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def host(request: pytest.FixtureRequest) -> Iterator[CodeHost]:
+    """A code host with a pull request."""
+    with codehosts.serving(request.param) as found:
+        yield found
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path) -> World:
+    """An environment with kae, and a clone of the example of docs/rollouts.md in it with the scripts of the jobs."""
+    found = World(tmp_path, repository_root)
+    made = tmp_path / "made"
+    shutil.copytree(test_diff.ROLLOUT, made)
+    shutil.copytree(SCRIPTS, made / "ci")
+    (made / "ci/review.sh").chmod(0o755)
+    revisions.commit(made)
+    found.git(tmp_path, "clone", "--quiet", "--bare", "made", "fleet.git")
+    found.clone("a")
+    return found
+
+
+def comment(host: CodeHost, folder: Path, text: str) -> str:
+    """Run the script with this text, and return what it says."""
+    (folder / "comment.md").write_text(text)
+    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(folder / "comment.md"))
+    done = subprocess.run(
+        command, env=host.environment | {"NO_PROXY": "*"}, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert codehosts.TOKEN not in done.stdout + done.stderr
+    return done.stdout
+
+
+def bodies(host: CodeHost) -> list[str]:
+    """Return the comments with the mark."""
+    return [one["body"] for one in host.comments if (one["body"] or "").startswith(MARK)]
+
+
+def test_a_second_run_updates_the_comment_of_the_first(host: CodeHost, tmp_path: Path) -> None:
+    first = comment(host, tmp_path, "### 1 of 24 nodes is affected\n")
+    second = comment(host, tmp_path, "### 12 of 24 nodes are affected\n")
+
+    assert (first, second) == ("Commented.\n", "Updated the comment.\n")
+    (body,) = bodies(host)
+    assert body.startswith(f"{MARK}\n### 12 of 24 nodes are affected\n")
+    assert "pipelines/42)" in body or "actions/runs/42)" in body
+    assert host.writes()[0] == "POST"
+    assert len(host.writes()) == 2
+
+
+def test_the_comment_is_found_behind_hundreds_of_others(host: CodeHost, tmp_path: Path) -> None:
+    for number in range(250):
+        host.add(f"Comment {number}", is_own=False)
+    comment(host, tmp_path, "old\n")
+    comment(host, tmp_path, "new\n")
+
+    assert [body.splitlines()[1] for body in bodies(host)] == ["new"]
+    assert [one["body"] for one in host.comments[:250]] == [f"Comment {number}" for number in range(250)]
+
+
+def test_comments_of_others_are_left_alone_with_the_mark_too(host: CodeHost, tmp_path: Path) -> None:
+    host.add(f"{MARK}\nmine\n", is_own=False)
+    host.add(f"> {MARK}\nYes.\n", is_own=True)
+    host.add(None, is_own=True)
+    before = [one["body"] for one in host.comments]
+
+    comment(host, tmp_path, "text\n")
+
+    assert [one["body"] for one in host.comments[:3]] == before
+    assert host.writes() == ["POST"]
+
+
+def test_an_empty_difference_makes_no_comment(host: CodeHost, tmp_path: Path) -> None:
+    comment(host, tmp_path, "")
+
+    assert host.writes() == []
+    assert host.comments == []
+
+
+def test_an_earlier_comment_is_updated_when_nothing_is_left_of_the_change(host: CodeHost, tmp_path: Path) -> None:
+    comment(host, tmp_path, "### 1 of 24 nodes is affected\n")
+    comment(host, tmp_path, "")
+
+    assert bodies(host) == [f"{MARK}\nThe pull request does nothing to any node any more.\n"]
+
+
+def test_a_token_that_only_reads_ends_no_job(host: CodeHost, tmp_path: Path) -> None:
+    host.may_write = False
+
+    assert comment(host, tmp_path, "text\n").startswith("There is no comment, as the token may not: POST http")
+    assert host.comments == []
+
+
+def test_without_a_token_nothing_is_asked(host: CodeHost, tmp_path: Path) -> None:
+    (tmp_path / "comment.md").write_text("text\n")
+    environment = {name: value for name, value in host.environment.items() if not name.endswith("_TOKEN")}
+    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(tmp_path / "comment.md"))
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
+
+    assert "is not set" in done.stdout
+    assert host.requests == []
+
+
+def propose(world: World, *trailers: str, edit: str = "canary") -> Path:
+    """Commit a change on a branch, and check out what GitHub does; return the clone."""
+    clone = world.folder / "a"
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    if edit:
+        test_diff.change(clone, edit)
+    (clone / "notes.txt").write_text("a note\n")
+    world.git(clone, "add", "--all")
+    messages = [part for trailer in ("Change", *trailers) for part in ("--message", trailer)]
+    world.git(clone, "commit", "--quiet", *messages)
+    test_pull_requests.merged(world, clone)
+    return clone
+
+
+def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: World) -> None:
+    clone = propose(world)
+
+    done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(world.folder / "summary"))
+
+    assert done.returncode == 0, done.stderr
+    text = (clone / "review/comment.md").read_text()
+    assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
+    assert (world.folder / "summary").read_text() == text
+    assert "driver taken out of use" in (clone / "review/fleet.html").read_text()
+    said = list(test_pull_requests.commands(done.stdout))
+    assert [one.startswith("notice 1 node of tls goes from 2.2.0 to 2.3.0") for one in said] == [True]
+
+
+def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
+    test_diff.edit(world.folder / "a", ("version: 1.4.1", "version: 1.4.1\n    priorityClassName: '##[add-mask]the'"))
+    test_diff.edit(
+        world.folder / "a", ("  driver:\n", '  driver:\n    env: [{name: X, value: "a\\n::error::b ##[add-mask]c"}]\n')
+    )
+    clone = propose(world)
+
+    done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true")
+
+    assert "##[add-mask]" in done.stdout
+    said = [one.split()[0] for one in test_pull_requests.commands(done.stdout + done.stderr)]
+    assert set(said) <= {"error", "notice", "stop-commands"}
+    assert said.count("stop-commands") == 1
+
+
+def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: World) -> None:
+    clone = world.folder / "a"
+    base = world.git(clone, "rev-parse", "HEAD")
+    test_diff.change(clone, "canary")
+    world.commit(clone, "One")
+    test_diff.edit(clone, ("version: 1.4.1", "version: 1.5.0"))
+    world.commit(clone, "Two")
+
+    done = world.run(clone, "ci/review.sh", CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+
+    assert done.returncode == 0, done.stderr
+    assert "::" not in done.stdout
+    assert (clone / "review/comment.md").read_text().startswith("### 24 of 24 nodes in cluster east are affected\n")
+
+
+def test_a_review_of_a_change_that_does_nothing_has_an_empty_comment(world: World) -> None:
+    clone = propose(world, edit="")
+
+    done = world.run(clone, "ci/review.sh", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(world.folder / "summary"))
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (clone / "review/comment.md").read_bytes() == b""
+    assert (world.folder / "summary").read_text() == "The pull request does nothing to any node.\n"
+
+
+def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: World) -> None:
+    clone = world.folder / "a"
+    test_diff.edit(clone, ("maxParallel: 2", "maxParallel: two"))
+    world.commit(clone, "Change")
+
+    done = world.run(clone, "ci/review.sh", "HEAD~1")
+
+    assert done.returncode == 1
+    assert (clone / "review/comment.md").read_text().startswith("### What does not compile")
+
+
+def test_a_review_writes_through_no_link_of_the_repository(world: World) -> None:
+    clone = propose(world)
+    outside = world.folder / "outside"
+    outside.mkdir()
+    (clone / "review").symlink_to(outside)
+
+    done = world.run(clone, "ci/review.sh")
+
+    assert done.returncode == 0, done.stderr
+    assert project.tree(outside) == {}
+
+
+def test_a_clone_without_the_base_reviews_nothing_and_fails(world: World) -> None:
+    done = world.run(world.folder / "a", "ci/review.sh", "0" * 40)
+
+    assert done.returncode == 1
+    assert "nobody has looked" in done.stderr
