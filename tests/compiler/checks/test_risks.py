@@ -1,13 +1,14 @@
 """The risks of a change: each rule fires on its own document, and is silent on its near miss."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from compiler import pipeline
 from compiler.changes import comparison, intent
-from compiler.fleet import definitions
+from compiler.fleet import definitions, examples
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from tests import builders
@@ -334,3 +335,16 @@ def test_a_new_cluster_has_no_risks() -> None:
 
     assert found is not None
     assert {risk.finding.code for risk in found.risks} == {"mutable-tag", "drain-unbounded"}
+
+
+def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
+    was, written = made(PLAIN, {}, [builders.node("kp-1")], "tls")
+    now, rewritten = made(parallel(5, version="2.3.0"), {}, [builders.node("kp-1")], "tls")
+    members = {"kp-1": tuple(f"kp-{number}" for number in range(1, 7))}
+
+    known = replace(basis(written, rewritten), known=examples.Examples(b"", members))
+    found = pipeline.compared(was, now, known)
+
+    assert found is not None
+    (risk,) = found.risks
+    assert "6 of its 6 nodes" in risk.finding.message
