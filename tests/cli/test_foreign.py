@@ -6,18 +6,29 @@ from pathlib import Path
 import pytest
 
 from compiler.output import foreign
-from tests import project
+from tests import project, revisions
 from tests.cli import fleet
 
 SOURCE = "kustomize:\n  images: [cr.openfuyao.cn/openfuyao/kae-driver-installer=registry.test/evil:1]\n"
-READING = (("compile",), ("compile", "--check"), ("plan",), ("explain", "kp920-01"), ("preflight", "--kernel", "6.6.0"))
+READING = (
+    ("compile",),
+    ("compile", "--check"),
+    ("plan",),
+    ("explain", "kp920-01"),
+    ("preflight", "--kernel", "6.6.0"),
+    ("report", "--html", "../page.html"),
+    ("report", "--html", "../page.html", "HEAD"),
+    ("status", "--cluster", "east"),
+)
+"""Commands that read the documents; `diff` is apart, as it says on standard output what does not compile."""
 
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A project that was compiled."""
+    """A project that was compiled and committed."""
     folder = fleet.small(tmp_path / "fleet")
     assert project.kae(folder, "compile").code == 0
+    revisions.commit(folder)
     return folder
 
 
@@ -52,12 +63,34 @@ def test_a_file_that_an_engine_reads_by_itself_stops_every_command(path: str, sm
         assert (answer.code, answer.out) == (1, "")
         assert f"output/{path}: error[engine-file]: 'output/{path}' was not written by the compiler" in answer.err
     assert project.tree(small / "output") == before
+    assert not (small / "../page.html").exists()
+
+
+@pytest.mark.parametrize("path", ["east/.argocd-source.yaml", "kustomization.yaml"])
+def test_with_such_a_file_nothing_is_known_of_the_effect_of_a_change(path: str, small: Path) -> None:
+    edited = fleet.POLICY.replace("version: 2.2.0", "version: 2.3.0")
+    project.write(small, {f"output/{path}": SOURCE, "policies/tls.yaml": edited})
+
+    answer = project.kae(small, "diff")
+    found = json.loads(project.kae(small, "diff", "-o", "json").out)
+
+    assert answer.code == 1
+    assert "the working tree: 1 error, so nothing is known of the effect\n" in answer.out
+    assert f"output/{path}: error[engine-file]: 'output/{path}' was not written by the compiler" in answer.out
+    assert [error["code"] for side in found["doesNotCompile"] for error in side["errors"]] == ["engine-file"]
+    assert found["effects"] == []
+
+
+def test_such_a_file_does_not_disturb_a_difference_of_two_commits(small: Path) -> None:
+    project.write(small, {"output/east/.argocd-source.yaml": SOURCE})
+
+    assert project.kae(small, "diff", "HEAD", "--to", "HEAD").code == 0
 
 
 def test_a_link_of_such_a_name_stops_every_command_too(small: Path) -> None:
     (small / "output/east/.argocd-source.yaml").symlink_to("../../policies/tls.yaml")
 
-    assert {project.kae(small, *words).code for words in READING} == {1}
+    assert {project.kae(small, *words).code for words in (*READING, ("diff",))} == {1}
 
 
 def test_such_a_file_of_another_cluster_stops_a_compile_of_one(small: Path) -> None:
@@ -173,6 +206,9 @@ def test_a_folder_that_cannot_be_peoples_own_is_an_error_at_its_place(folder: st
     for answer in answers:
         assert answer.code == 1
         assert f"kae.yaml:3:5: error[project-settings]: {said}" in answer.err
+    compared = project.kae(small, "diff")
+    assert compared.code == 1
+    assert f"kae.yaml:3:5: error[project-settings]: {said}" in compared.out + compared.err
 
 
 def test_a_folder_of_peoples_own_is_declared_for_every_folder_of_outputs(small: Path) -> None:
@@ -211,7 +247,7 @@ def test_an_output_that_is_a_link_is_refused_unless_it_is_named(link: str, small
     project.write(small, {"kae.yaml": f"output: {output}\n"})
     before = project.tree(small / "elsewhere")
 
-    refused = [project.kae(small, *words) for words in READING]
+    refused = [project.kae(small, *words) for words in (*READING, ("diff",))]
     unwritten = project.tree(small / "elsewhere") == before
     named = project.kae(small, "compile", "--output-dir", output)
 

@@ -5,13 +5,14 @@ An inventory is read when its cluster is compared, and given up afterwards: thos
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, pipeline, schema
 from compiler.changes import difference
 from compiler.fleet import assignment, definitions
 from compiler.formats import decode, documents
 from compiler.inventory import snapshot
+from compiler.output import foreign
 from compiler.project import document_files, project_file
 from compiler.project.history import repository as repositories
 from compiler.settings import Settings
@@ -80,11 +81,15 @@ def errors(settings: Settings, found: Iterable[diagnostics.Diagnostic]) -> diagn
 
 
 def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
-    """Return the documents of the working tree. Raises WorldError."""
+    """Return the documents of the working tree, whose errors are also those on output/. Raises WorldError."""
+    output = project_file.output(settings)
     files, findings = document_files.find((settings.policies, *settings.inventories))
     item = project_file.file()
     sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
-    return _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
+    side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
+    on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
+    on_project = (*on_output, *project_file.of_clusters(settings, frozenset(side.clusters)))
+    return replace(side, errors=errors(settings, (*side.errors, *on_project)))
 
 
 def of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> Side:
