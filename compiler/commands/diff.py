@@ -42,7 +42,7 @@ def _body(
 ) -> str:
     if arguments.shape == "markdown":
         shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
-        return markdown.text(found, shown)
+        return markdown.text(found, shown, accepted)
     return "".join(f"{line}\n" for line in diff_text.lines(found, accepted))
 
 

@@ -70,6 +70,43 @@ def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
     assert "policies/tls.yaml:17:20: error&#91;wrong-type&#93;" in answer.out
 
 
+def test_risks_are_below_the_table_with_those_that_are_accepted(rollout: Path) -> None:
+    test_diff.change(rollout, "no waves")
+    revisions.commit(rollout)
+    edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+
+    text = comment(rollout, "--accept", "large-step")
+
+    top, _, folded = text.partition("<details>")
+    assert "**Risks**" not in folded
+    listed = re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", top[top.index("**Risks**") :], re.MULTILINE)
+    assert ("warning", "driver-downgrade") in listed
+    assert listed[-1] == ("accepted", "large-step:east/tls")
+
+
+def test_a_risk_that_is_an_error_is_before_the_warnings(rollout: Path) -> None:
+    test_diff.change(rollout, "no waves")
+    revisions.commit(rollout)
+    edit(rollout, ("version: 2.2.0", "version: 2.1.0"))
+
+    answer = project.kae(rollout, "diff", "-o", "markdown", "--fail-on", "large-step")
+
+    assert answer.code == 1
+    listed = re.findall(r"^- \*\*(\w+)\*\* `([\w:/-]+)`", answer.out, re.MULTILINE)
+    assert listed[0] == ("error", "large-step")
+
+
+def test_privileges_that_objects_gain_are_told(rollout: Path) -> None:
+    edit(rollout, ("  driver:\n", "  driver:\n    drain: {enabled: false}\n"))
+    revisions.commit(rollout)
+    edit(rollout, ("    drain: {enabled: false}\n", ""))
+
+    text = comment(rollout)
+
+    folded = text[text.index("<details><summary>Privileges") :].partition("</details>")[0]
+    assert re.search(r"^  - `\+` .*pods/eviction", folded, re.MULTILINE)
+
+
 HOSTILE = (
     "a|b <script>alert(1)</script> `c` ``d @team #1 !2 ~3 [x](http://y.z) www.w.v **bold** _it_ </details>\n/close\n"
 )

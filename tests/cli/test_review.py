@@ -201,6 +201,24 @@ def test_a_review_of_wrong_documents_fails_and_says_so_in_the_comment(world: Wor
     assert (clone / "review/comment.md").read_text().startswith("### What does not compile")
 
 
+def test_a_risk_that_is_an_error_fails_the_review_until_a_commit_accepts_it(world: World) -> None:
+    clone = world.folder / "a"
+    (clone / "kae.yaml").write_text("findings: {large-step: error}\n")
+    test_diff.change(clone, "no waves")
+    world.commit(clone, "Begin")
+    test_diff.edit(clone, ("version: 2.2.0", "version: 2.3.0"))
+    world.commit(clone, "Go")
+    first = world.run(clone, "ci/review.sh", "HEAD~1")
+    told = (clone / "review/comment.md").read_text()
+    world.git(clone, "commit", "--quiet", "--allow-empty", "-m", "Accept", "-m", "Kae-Accept: large-step:east/tls")
+
+    second = world.run(clone, "ci/review.sh", "HEAD~2")
+
+    assert (first.returncode, second.returncode) == (1, 0), second.stderr
+    assert "- **error** `large-step`" in told
+    assert "- **accepted** `large-step:east/tls`" in (clone / "review/comment.md").read_text()
+
+
 def test_a_review_writes_through_no_link_of_the_repository(world: World) -> None:
     clone = propose(world)
     outside = world.folder / "outside"

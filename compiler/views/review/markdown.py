@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
+from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Work
 from compiler.changes.intent import DocumentChange
@@ -42,14 +43,14 @@ class _Part:
     rows: Sequence[_Row]
 
 
-def text(difference: Difference, risks: Findings = ()) -> str:
-    """Return the comment on a difference with its risks; empty where nothing differs."""
+def text(difference: Difference, risks: Findings = (), accepted: Iterable[Risk] = ()) -> str:
+    """Return the comment on a difference; empty where nothing differs. `accepted` are risks that are not in `risks`."""
     if difference.is_empty:
         return ""
     command = _command(difference)
     top, end = f"### {_title(difference)}\n", f"\n{_foot(difference, command)}\n"
     room = LIMIT - len(f"{top}{end}".encode())
-    parts = [part for part in _parts(difference, risks) if part.rows]
+    parts = [part for part in _parts(difference, risks, accepted) if part.rows]
     shown = []
     for index, part in enumerate(parts):
         # What a short part leaves is for those below it.
@@ -59,12 +60,13 @@ def text(difference: Difference, risks: Findings = ()) -> str:
     return f"{top}{''.join(shown)}{end}"
 
 
-def _parts(difference: Difference, risks: Findings) -> Iterator[_Part]:
+def _parts(difference: Difference, risks: Findings, accepted: Iterable[Risk]) -> Iterator[_Part]:
     ranked = ranking.sentences(difference.effects)
     yield _Part(noun="line", rows=_plain_rows(diff_text.faults(difference)))
     yield _Part(head=_table("effect", "nodes", "what happens"), noun="sentence", rows=_effects(difference, ranked))
     yield _Part(noun="sentence", rows=[_Row(text=f"**{prose(line)}**") for line in _sums(difference)])
-    yield _Part(head="**Risks**\n\n", noun="risk", rows=_risks(risks))
+    yield _Part(head="**Risks**\n\n", noun="risk", rows=[*_risks(risks), *_accepted(accepted)])
+    yield _folded("Privileges", "line", _plain_rows(diff_text.privileges(difference)))
     yield _folded("Nodes", "node", _nodes(difference, ranked))
     edits = _edits(difference.intent)
     yield _folded("Edits", "edit", edits, _table("line", "field", "before", "after"))
@@ -107,7 +109,13 @@ def _cells(*cells: str) -> str:
 
 
 def _plain_rows(lines: Iterable[str]) -> Sequence[_Row]:
-    return [_Row(text=f"{'  ' * line.startswith(' ')}- {prose(line.strip())}") for line in lines]
+    return [_Row(text=f"{'  ' * line.startswith(' ')}- {_signed(line.strip())}") for line in lines]
+
+
+def _signed(line: str) -> str:
+    """Return a line of a list; a sign at its beginning would make a list of its own."""
+    sign, _, rest = line.partition(" ")
+    return f"{code(sign)} {prose(rest)}" if sign in ("+", "-") else prose(line)
 
 
 def _title(difference: Difference) -> str:
@@ -192,6 +200,11 @@ def _risks(risks: Findings) -> Sequence[_Row]:
         )
         for item in ordered
     ]
+
+
+def _accepted(risks: Iterable[Risk]) -> Iterator[_Row]:
+    for risk in risks:
+        yield _Row(text=f"- **accepted** {code(risk.scope)}: {prose(risk.finding.message)}")
 
 
 def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
