@@ -139,19 +139,32 @@ check: $(READY) ## Check that output/, schemas/ and the generated docs are what 
 wheel: $(READY) ## Build the wheel into dist/
 	$(BIN)/python -m build --wheel --no-isolation
 
+# In a recipe, the lines that find what builds images.
+builder = builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
+		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
+	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac
+
 # With podman, buildah or docker, whichever is there first. The first two give every file the time 0, so that the same
 # sources give the same layers. The name of an image is the title in its Dockerfile.
 .PHONY: images
 images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=)
-	@builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
-		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
-	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac; \
+	@$(builder); \
 	for file in */Dockerfile; do \
 		name=$$(sed -n 's/.*org.opencontainers.image.title="\(.*\)".*/\1/p' "$$file"); \
 		"$$builder" build --file "$$file" --tag "$(IMAGE_REGISTRY)/$$name:$(TAG)" $$epoch \
 			$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
 			$(IMAGE_FLAGS) . || exit 1; \
 	done
+
+.PHONY: compiler-image
+compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the same variables)
+	@rm -rf .venv/image && mkdir .venv/image
+	$(BIN)/python -m build --wheel --no-isolation --outdir .venv/image
+	@cp templates/init/ci/requirements.txt .venv/image
+	@$(builder); \
+	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch \
+		$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
+		$(IMAGE_FLAGS) .venv/image
 
 .PHONY: bench
 bench: $(READY) ## Measure the compiler on large fleets, the device plugin and the watcher

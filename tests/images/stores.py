@@ -54,6 +54,17 @@ class Store:
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
+    def build_compiler(self, sources: Path, tag: str) -> None:
+        """Runs `make compiler-image` in a folder of sources, likewise."""
+        wheels = inputs.wheels(sources / "templates/init/ci/requirements.txt")
+        flags = ["--no-cache", "--network=none", f"--volume={wheels}:/wheels:ro"]
+        flags += ["--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels"]
+        self._work(
+            *("make", "--no-print-directory", f"--directory={sources}", "compiler-image"),
+            *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            f"IMAGE_FLAGS={shlex.join(flags)}",
+        )
+
     def take_base(self) -> None:
         """Takes the base in."""
         self._work("podman", "import", "--quiet", str(inputs.base()), _BASE)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fails where the documents are wrong (1), or where output/ is not what they compile to (4).
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
+cd "${KAE_PROJECT:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
 format=text
 base=${CI_MERGE_REQUEST_DIFF_BASE_SHA:-}
