@@ -28,7 +28,7 @@ def parser() -> parsing.Parser:
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
-    for add in (*on_projects, _schema, _completion, _rule, _help):
+    for add in (*on_projects, _config, _schema, _completion, _rule, _help):
         add(commands)
     return top
 
@@ -288,6 +288,20 @@ def _status(commands: options.Commands) -> None:
     options.access(command)
     command.add_argument("--output-dir", metavar="DIR", help="compare with DIR instead of output/")
     command.renamed = {**command.renamed, "--output": _FOLDER}
+
+
+def _config(commands: options.Commands) -> None:
+    command = options.command(
+        commands,
+        "config",
+        "print a setting of the project, for scripts",
+        "kae config output",
+        "kae config output main    as kae.yaml of this branch says",
+    )
+    command.add_argument(
+        "setting", choices=("output",), help="output: the folder of outputs, refused where it is a link"
+    )
+    command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
 
 
 def _schema(commands: options.Commands) -> None:

@@ -112,3 +112,16 @@ def test_the_job_mends_a_conflict_that_was_committed(world: World) -> None:
 
     assert code == 0, said
     assert world.text("output/default/kustomization.yaml") == text.strip()
+
+
+def test_files_that_gitignore_names_are_committed_where_engines_look(world: World) -> None:
+    clone = request(world, "c", compiled=False)
+    (clone / ".gitignore").write_text("*.log\n*-kae-driver-c*\n", encoding="utf-8")
+    world.commit(clone, "Ignore logs")
+
+    code, said = pushed(world, clone)
+
+    assert code == 0, said
+    other = world.clone("b")
+    assert project.kae(other, "compile", "--check").code == 0
+    assert (other / "output/default/driver/daemonset-kae-driver-c.yaml").is_file()

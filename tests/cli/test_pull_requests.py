@@ -58,6 +58,17 @@ def merged(world: World, clone: Path) -> None:
     world.git(clone, "merge", "--quiet", "--no-ff", "--no-edit", head)
 
 
+def begin_again(world: World, clone: Path, settings: str, folder: str) -> None:
+    """Give the main line a kae.yaml, and the folder of outputs the name that it says; then begin a branch."""
+    (clone / folder).parent.mkdir(exist_ok=True)
+    world.git(clone, "mv", "output", folder)
+    (clone / "kae.yaml").write_text(settings, encoding="utf-8")
+    assert project.kae(clone, "compile").code == 0
+    world.commit(clone, "Name the folder")
+    world.git(clone, "push", "--quiet")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+
+
 def commands(text: str) -> Iterator[str]:
     """Yield the workflow commands that GitHub's runner takes from what a job prints.
 
@@ -192,6 +203,114 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
 
     assert done.returncode == 4
     assert f"+++ {DRIVER} (compiled)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "settings", ["{output: the gen}\n", "output : the gen\n", '"output": the gen\n', "output: the gen/\n"]
+)
+def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world: World, settings: str) -> None:
+    clone = world.clone("a")
+    begin_again(world, clone, settings, "the gen")
+    shutil.copytree(clone / "the gen", clone / "gen")
+    (clone / "kae.yaml").write_text("output: gen\n", encoding="utf-8")
+    assert project.kae(clone, "compile").code == 0
+    driver = clone / DRIVER.replace("output/", "the gen/")
+    driver.write_text(driver.read_text("utf-8").replace("privileged: true", "privileged: false"), encoding="utf-8")
+    world.commit(clone, "Tidy")
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 4
+    assert "+++ the gen/default/driver/" in done.stdout
+
+
+@pytest.mark.parametrize("settings", ["output: gen\n", "output: gen/\n", "{output: ./gen}\n"])
+def test_a_setting_beside_the_folder_can_change(world: World, settings: str) -> None:
+    clone = world.clone("a")
+    begin_again(world, clone, settings, "gen")
+    (clone / "kae.yaml").write_text("output: gen\nlimits:\n  removedPercent: 10\n", encoding="utf-8")
+    world.commit(clone, "Allow less")
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("folder", ["gen", "deep/gen"])
+def test_the_folder_that_engines_apply_becomes_no_link(world: World, folder: str) -> None:
+    clone = world.clone("a")
+    begin_again(world, clone, f"output: {folder}\n", folder)
+    world.git(clone, "mv", folder.split("/", maxsplit=1)[0], "evil")
+    (clone / folder.split("/", maxsplit=1)[0]).symlink_to("evil")
+    (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
+    assert project.kae(clone, "compile").code == 0
+    world.commit(clone, "Tidy")
+    assert project.kae(clone, "compile", "--check").code == 0
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 1
+    assert "is a link, and output is written to a real folder" in done.stderr
+    assert "::error title=output-hidden::Engines apply the folder that kae.yaml names in 'HEAD^1'" in done.stdout
+
+
+def test_a_base_whose_settings_cannot_be_read_is_no_success(world: World) -> None:
+    clone = world.clone("a")
+    (clone / "kae.yaml").write_text("output: [gen\n", encoding="utf-8")
+    world.commit(clone, "Break it")
+    world.git(clone, "push", "--quiet")
+    (clone / "kae.yaml").write_text("output: output\n", encoding="utf-8")
+    world.commit(clone, "Mend it")
+    merged(world, clone)
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 1
+    assert "kae.yaml of 'HEAD^1' cannot be read" in done.stderr
+
+
+def test_the_check_is_of_what_git_holds_and_not_of_what_attributes_make_of_it(world: World) -> None:
+    clone = world.clone("a")
+    evil = (
+        (clone / DRIVER)
+        .read_text("utf-8")
+        .replace("privileged: true", "privileged: tr\N{FULLWIDTH LATIN SMALL LETTER U}e")
+    )
+    with (clone / ".gitattributes").open("a", encoding="utf-8") as file:
+        file.write("output/**/*.yaml working-tree-encoding=ASCII//TRANSLIT\n")
+    (world.folder / "evil").write_text(evil, encoding="utf-8")
+    blob = world.git(clone, "hash-object", "-w", "--no-filters", str(world.folder / "evil"))
+    world.git(clone, "add", ".gitattributes")
+    world.git(clone, "update-index", "--cacheinfo", f"100644,{blob},{DRIVER}")
+    world.git(clone, "commit", "--quiet", "--message", "Tidy")
+    world.git(clone, "reset", "--quiet", "--hard")
+    assert project.kae(clone, "compile", "--check").code == 0
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 1
+    said = [one for one in commands(done.stdout) if one.startswith("error")]
+    assert said == [f"error git holds at {DRIVER} something else than the file that was checked."]
+
+
+@pytest.mark.parametrize("folder", ["output/default/more", "output/more"])
+def test_a_submodule_in_output_is_no_success(world: World, folder: str) -> None:
+    clone = world.clone("a")
+    head = world.git(clone, "rev-parse", "HEAD")
+    world.git(clone, "update-index", "--add", "--cacheinfo", f"160000,{head},{folder}")
+    world.git(clone, "commit", "--quiet", "--message", "Tidy")
+    world.git(clone, "reset", "--quiet", "--hard")
+    assert project.kae(clone, "compile", "--check").code == 0
+
+    done = world.run(clone, "ci/check.sh")
+
+    assert done.returncode == 1
+    assert (
+        done.stderr == f"error[output-hidden]: git holds at {folder} something else than the file that was checked.\n"
+    )
 
 
 def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:

@@ -12,12 +12,12 @@ fi
 
 # Shows a sentence; what it quotes comes from the pull request, and may hold no control character.
 tell() {
-    local sentence
+    local sentence level=${3:-warning}
     sentence=$(tr '\000-\011\013-\037\177' '?' <<<"$2")
     if [[ $format == github ]]; then
-        echo "::warning title=$1::${sentence//%/%25}"
+        echo "::$level title=$1::${sentence//%/%25}"
     else
-        echo "warning[$1]: $sentence" >&2
+        echo "$level[$1]: $sentence" >&2
     fi
 }
 
@@ -43,27 +43,47 @@ tell_changes() {
 
 [[ -z $base ]] || tell_changes
 
-# The folder of outputs that engines apply, as the base names it, where the pull request changes kae.yaml and keeps it.
-applied() {
-    if [[ -n $base ]] && ! git diff --quiet "$base" HEAD -- kae.yaml 2>/dev/null; then
-        local folder
-        folder=$(git show "$base:kae.yaml" 2>/dev/null \
-            | sed -n "s/^output:[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*/\1/p" || true)
-        git ls-tree -d --name-only HEAD -- "${folder:-output}"
-    fi
+# Names what engines find in git, and a check of the files cannot see: attributes of git can change what a clone makes of
+# a file's content, and a submodule is an empty folder in it.
+hidden() {
+    local clusters=("$1"/*/index.json) held
+    git ls-tree -r HEAD -- "$1" | sed -n $'s/^160000 [^\t]*\t//p' || return
+    [[ -e ${clusters[0]} ]] || return 0
+    held=$(git ls-tree -r --full-name HEAD -- "${clusters[@]%/index.json}") || return
+    held=$(sed '/^160000/d; s/^100[0-7]* blob //' <<<"$held")
+    comm -23 <(sort <<<"$held") \
+        <(cut -f2 <<<"$held" | git hash-object --no-filters --stdin-paths | paste - <(cut -f2 <<<"$held") | sort) \
+        | cut -f2
+}
+
+# Checks a folder of outputs, and what git holds of it: FOLDER [OPTION].
+check() {
+    local names code=0
+    kae compile --check --format "$format" "${@:2}" || code=$?
+    ((code == 0)) || return "$code"
+    names=$(hidden "$1") || return
+    while read -r name; do
+        [[ -z $name ]] || tell output-hidden "git holds at $name something else than the file that was checked." error
+    done <<<"$names"
+    [[ -z $names ]]
 }
 
 code=0
-kae compile --check --format "$format" || code=$?
-folder=$(applied)
-if ((code == 0)) && [[ -n $folder ]]; then
-    # With another folder in kae.yaml, the check above has not looked at this one.
-    kae compile --check --format "$format" --output-dir "$folder" || code=$?
+output=$(kae config output 2>/dev/null) || true  # The check itself says what is wrong.
+check "$output" || code=$?
+if ((code == 0)) && [[ -n $base ]] && git rev-parse --quiet --verify "$base^{commit}" >/dev/null; then
+    # Engines apply the folder that the base names. With another one in kae.yaml, nobody has looked at it yet.
+    if ! applied=$(kae config output "$base"); then
+        tell output-hidden "Engines apply the folder that kae.yaml names in '$base', and it cannot be checked." error
+        code=1
+    elif [[ $applied != "$output" && -d $applied ]]; then
+        check "$applied" "--output-dir=$applied" || code=$?
+    fi
 fi
 if ((code == 4)); then
     if [[ $format == github ]]; then
         echo "::error title=output::output/ is not what policies/ and inventory/ compile to."
     fi
-    echo "Run 'kae compile', and commit output/." >&2
+    echo "Run 'kae compile', and commit output/. Where .gitignore names a file of it, add it by 'git add --force'." >&2
 fi
 exit "$code"

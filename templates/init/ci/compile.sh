@@ -23,9 +23,6 @@ export GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME:-$GIT_AUTHOR_NAME}
 export GIT_COMMITTER_EMAIL=${GIT_COMMITTER_EMAIL:-$GIT_AUTHOR_EMAIL}
 source_of="Kae-Compiled-From"
 accept="Kae-Accept"
-# The folder of outputs, as kae.yaml names it.
-output=$(sed -n "s/^output:[[:space:]]*[\"']\{0,1\}\([^\"'#[:space:]]*\).*/\1/p" kae.yaml 2>/dev/null || true)
-output=${output:-output}
 
 # Whether a commit is this script's own. The trailer names the parent, so a copy elsewhere is not taken for it.
 is_own() {
@@ -116,14 +113,11 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
         exit 0
     fi
     git checkout --quiet --detach "$base"
+    output=$(kae config output)
     compile "$base"
     mkdir -p "$output"
-    git add --all -- "$output"
-    if ! git diff --quiet || [[ -n $(git ls-files --others --exclude-standard -- '*/index.json') ]]; then
-        echo "kae compile has written outside of $output/, the folder that this script reads from kae.yaml." >&2
-        echo "Write it there as 'output: FOLDER', alone on a line." >&2
-        exit 1
-    fi
+    # What .gitignore leaves out would be missing where engines look.
+    git add --all --force -- "$output"
     if git diff --cached --quiet; then
         echo "$output/ is up to date."
         exit 0

@@ -1,0 +1,73 @@
+"""`kae config` prints a setting of the project, now or at a revision."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import project
+
+GIT = ("git", "-c", "user.name=a", "-c", "user.email=a@b", "-c", "init.defaultBranch=main")
+
+
+def committed(folder: Path, settings: str) -> None:
+    """Commit a project file to the repository at or above a folder."""
+    (folder / "policies").mkdir(exist_ok=True)
+    (folder / "kae.yaml").write_text(settings, encoding="utf-8")
+    for command in (("init", "--quiet"), ("add", "--all"), ("commit", "--quiet", "--message", "Settings")):
+        if command[0] != "init" or not (folder.parent / ".git").exists():
+            subprocess.run(
+                (*GIT, *command), cwd=folder, check=True, timeout=60, env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull}
+            )
+
+
+def test_the_folder_of_outputs_is_output_by_default(tmp_path: Path) -> None:
+    assert project.kae(tmp_path, "config", "output") == project.Answer(0, "output\n", "")
+
+
+@pytest.mark.parametrize("settings", ["output: the gen", "{output: the gen/}", '"output" : ./the gen # ours'])
+def test_the_folder_is_printed_as_kae_yaml_names_it(tmp_path: Path, settings: str) -> None:
+    committed(tmp_path, settings)
+    assert project.kae(tmp_path, "config", "output").out == "the gen\n"
+
+    (tmp_path / "kae.yaml").write_text("output: gen", encoding="utf-8")
+
+    assert project.kae(tmp_path, "config", "output").out == "gen\n"
+    assert project.kae(tmp_path, "config", "output", "HEAD").out == "the gen\n"
+
+
+def test_a_project_in_a_folder_of_the_repository_has_its_own_settings(tmp_path: Path) -> None:
+    committed(tmp_path, "output: other\n")
+    (tmp_path / "fleet").mkdir()
+    committed(tmp_path / "fleet", "output: gen\n")
+
+    assert project.kae(tmp_path / "fleet", "config", "output", "HEAD").out == "gen\n"
+    assert project.kae(tmp_path / "fleet", "config", "output", "HEAD^1").out == "output\n"
+
+
+def test_other_mistakes_in_the_settings_of_a_revision_do_not_matter(tmp_path: Path) -> None:
+    committed(tmp_path, "output: gen\npolicies: nowhere\nunknown: true\n")
+
+    assert project.kae(tmp_path, "config", "output", "HEAD").out == "gen\n"
+    assert project.kae(tmp_path, "config", "output").code == 1
+
+
+@pytest.mark.parametrize("settings", ["output: [gen\n", "output: [gen]\n", "output: gen\noutput: gen2\n", "gen\n"])
+def test_settings_that_may_name_any_folder_are_an_error(tmp_path: Path, settings: str) -> None:
+    committed(tmp_path, settings)
+
+    answer = project.kae(tmp_path, "config", "output", "HEAD")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("kae: kae.yaml of 'HEAD' cannot be read, and may name a folder of outputs.\n")
+
+
+def test_a_folder_that_has_become_a_link_is_an_error(tmp_path: Path) -> None:
+    committed(tmp_path, "output: deep/gen\n")
+    (tmp_path / "deep").symlink_to("policies")
+
+    answer = project.kae(tmp_path, "config", "output", "HEAD")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert "'deep' is a link" in answer.err
