@@ -30,6 +30,8 @@ class CodeHost:
         self.comments: list[dict[str, Any]] = []
         self.requests: list[Request] = []
         self.may_write = True
+        self.moved_to = ""
+        """Where every request is sent on, if it is."""
 
     @property
     def environment(self) -> dict[str, str]:
@@ -119,7 +121,9 @@ def serving(name: str) -> Iterator[CodeHost]:
         def _serve(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or "null")
             status, data, more = host.answer(Request(self.command, self.path, body), self.headers)
-            self.send_response(status)
+            self.send_response(307 if host.moved_to else status)
+            if host.moved_to:
+                self.send_header("Location", f"{host.moved_to}{self.path}")
             if more:
                 self.send_header("Link", f'<{host.url}{urlsplit(self.path).path}?page=2>; rel="next"')
             self.end_headers()

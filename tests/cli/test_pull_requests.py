@@ -465,7 +465,8 @@ def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
 
 
 def test_the_job_that_comments_on_github_runs_nothing_of_the_pull_request() -> None:
-    job = template(".github/workflows/kae.yaml")["jobs"]["comment"]
+    workflow = template(".github/workflows/kae.yaml")
+    job = workflow["jobs"]["comment"]
     checkout, download, comment = job["steps"]
 
     assert checkout["with"] == {
@@ -477,6 +478,8 @@ def test_the_job_that_comments_on_github_runs_nothing_of_the_pull_request() -> N
     assert comment["run"].endswith("python3 -I ci/comment.py review/comment.md")
     assert "github.event.pull_request.head.repo.full_name == github.repository" in job["if"]
     assert "needs.check.outputs.review" in job["if"]
+    assert workflow["concurrency"]["cancel-in-progress"] is True
+    assert workflow["concurrency"]["group"].endswith("|| github.run_id }}")
 
 
 def test_no_word_of_a_pull_request_is_pasted_into_a_script() -> None:

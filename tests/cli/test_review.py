@@ -39,15 +39,21 @@ def world(tmp_path: Path, repository_root: Path) -> World:
     return found
 
 
-def comment(host: CodeHost, folder: Path, text: str) -> str:
-    """Run the script with this text, and return what it says."""
+def post(host: CodeHost, folder: Path, text: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the script with this text."""
     (folder / "comment.md").write_text(text)
     command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(folder / "comment.md"))
-    done = subprocess.run(
-        command, env=host.environment | {"NO_PROXY": "*"}, capture_output=True, text=True, timeout=30, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    environment = {"NO_PROXY": "*", **host.environment, **more}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=False)
     assert codehosts.TOKEN not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def comment(host: CodeHost, folder: Path, text: str) -> str:
+    """Run the script with this text, and return what it says."""
+    done = post(host, folder, text)
+    assert done.returncode == 0, done.stderr
     return done.stdout
 
 
@@ -111,15 +117,39 @@ def test_a_token_that_only_reads_ends_no_job(host: CodeHost, tmp_path: Path) -> 
     assert host.comments == []
 
 
-def test_without_a_token_nothing_is_asked(host: CodeHost, tmp_path: Path) -> None:
-    (tmp_path / "comment.md").write_text("text\n")
-    environment = {name: value for name, value in host.environment.items() if not name.endswith("_TOKEN")}
-    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(tmp_path / "comment.md"))
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (("GITHUB_TOKEN", "KAE_COMMENT_TOKEN"), "is not set"),
+        (("GITHUB_REF", "CI_MERGE_REQUEST_IID"), "of no pull request"),
+    ],
+)
+def test_without_a_token_or_a_pull_request_nothing_is_asked(
+    host: CodeHost, tmp_path: Path, variables: tuple[str, str], said: str
+) -> None:
+    done = post(host, tmp_path, "text\n", **dict.fromkeys(variables, ""))
 
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30, check=True)
-
-    assert "is not set" in done.stdout
+    assert done.returncode == 0
+    assert said in done.stdout
     assert host.requests == []
+
+
+def test_another_error_of_the_code_host_fails_the_job(host: CodeHost, tmp_path: Path) -> None:
+    done = post(host, tmp_path, "text\n", GITHUB_REPOSITORY="team/other", CI_MERGE_REQUEST_PROJECT_ID="13")
+
+    assert done.returncode == 1
+    assert ": 404 Not Found" in done.stderr
+
+
+def test_a_token_is_not_sent_on_to_another_host(host: CodeHost, tmp_path: Path) -> None:
+    with codehosts.serving(host.name) as other:
+        host.moved_to = other.url
+
+        done = post(host, tmp_path, "text\n")
+
+    assert done.returncode == 1
+    assert ": 307 " in done.stderr
+    assert other.requests == []
 
 
 def propose(world: World, *trailers: str, edit: str = "canary") -> Path:

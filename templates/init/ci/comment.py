@@ -42,7 +42,7 @@ class GitHub:
     update = "PATCH"
 
     def __init__(self, environment: dict[str, str]) -> None:
-        number = re.fullmatch(r"refs/pull/(\d+)/merge", environment["GITHUB_REF"])[1]
+        number = self.request(environment)
         repository = environment["GITHUB_REPOSITORY"]
         issues = f"{environment['GITHUB_API_URL']}/repos/{repository}/issues"
         self.comments, self.each = f"{issues}/{number}/comments", f"{issues}/comments"
@@ -52,6 +52,12 @@ class GitHub:
             "Authorization": f"Bearer {environment[self.variable]}",
             "X-GitHub-Api-Version": "2022-11-28",
         }
+
+    @staticmethod
+    def request(environment: dict[str, str]) -> str:
+        """Return the number of the pull request; empty in a job of another kind."""
+        found = re.fullmatch(r"refs/pull/(\d+)/merge", environment.get("GITHUB_REF", ""))
+        return found[1] if found else ""
 
     def is_own(self, comment: dict) -> bool:
         """Return whether the token of a workflow wrote a comment."""
@@ -65,12 +71,17 @@ class GitLab:
     update = "PUT"
 
     def __init__(self, environment: dict[str, str]) -> None:
-        project, number = environment["CI_MERGE_REQUEST_PROJECT_ID"], environment["CI_MERGE_REQUEST_IID"]
+        project, number = environment["CI_MERGE_REQUEST_PROJECT_ID"], self.request(environment)
         self.comments = f"{environment['CI_API_V4_URL']}/projects/{project}/merge_requests/{number}/notes"
         self.each = self.comments
         self.page = environment["CI_PIPELINE_URL"]
         self.headers = {"PRIVATE-TOKEN": environment[self.variable]}
         self._user, _ = ask(self, "GET", f"{environment['CI_API_V4_URL']}/user")
+
+    @staticmethod
+    def request(environment: dict[str, str]) -> str:
+        """Return the number of the merge request; empty in a job of another kind."""
+        return environment.get("CI_MERGE_REQUEST_IID", "")
 
     def is_own(self, comment: dict) -> bool:
         """Return whether the user of the token wrote a note."""
@@ -126,6 +137,8 @@ def main(file: str) -> str:
     host = GitHub if environment.get("GITHUB_ACTIONS") == "true" else GitLab
     if not environment.get(host.variable):
         return f"There is no comment, as {host.variable} is not set."
+    if not host.request(environment):
+        return "There is no comment, as this job is of no pull request."
     text = Path(file).read_text(encoding="utf-8")
     try:
         return write(host(environment), text)
