@@ -313,6 +313,25 @@ def test_a_submodule_in_output_is_no_success(world: World, folder: str) -> None:
     )
 
 
+def test_the_folder_of_a_removed_cluster_holds_no_files_of_people(world: World) -> None:
+    clone = world.clone("a")
+    world.git(clone, "checkout", "--quiet", "-b", "change")
+    for name in ("output/default/index.json", "output/default/kustomization.yaml", "inventory/default.json"):
+        (clone / name).unlink()
+    for document in (clone / "policies").iterdir():
+        document.write_text(document.read_text().replace('name: "default"', "name: other"))
+    (clone / "kae.yaml").write_text("extra: [output/default]\n", encoding="utf-8")
+    project.kae(clone, "compile")
+    world.commit(clone, "Keep some manifests")
+    merged(world, clone)
+    assert project.kae(clone, "compile", "--check").code == 0
+
+    done = world.run(clone, "ci/check.sh", **ACTIONS)
+
+    assert done.returncode == 1
+    assert "An engine applied output/default, and it holds files that kae did not write" in done.stdout
+
+
 def test_a_folder_of_outputs_can_be_renamed(world: World) -> None:
     clone = world.clone("a")
     world.git(clone, "checkout", "--quiet", "-b", "change")

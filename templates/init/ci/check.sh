@@ -56,6 +56,14 @@ hidden() {
         | cut -f2
 }
 
+# Names the folders in FOLDER that engines applied by the base, and where other files stand now: `extra` may list them.
+taken_over() {
+    local folder
+    git ls-tree -r --name-only "$base" -- "$1" | sed -n 's#/index[.]json$##p' | while read -r folder; do
+        [[ ! -d $folder || -e $folder/index.json ]] || echo "$folder"
+    done
+}
+
 # Checks a folder of outputs, and what git holds of it: FOLDER [OPTION].
 check() {
     local names code=0
@@ -79,6 +87,11 @@ if ((code == 0)) && [[ -n $base ]] && git rev-parse --quiet --verify "$base^{com
     elif [[ $applied != "$output" && -d $applied ]]; then
         check "$applied" "--output-dir=$applied" || code=$?
     fi
+    while read -r folder; do
+        [[ -n $folder ]] || continue
+        tell output-hidden "An engine applied $folder, and it holds files that kae did not write: remove them." error
+        code=1
+    done <<<"$(taken_over "$applied")"
 fi
 if ((code == 4)); then
     if [[ $format == github ]]; then
