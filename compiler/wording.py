@@ -1,7 +1,8 @@
 """Phrases that messages share: quoted words, lists, counts, paths, and escapes for what a terminal cannot show."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 LONGEST = 80
 """Characters of a document's own words that a message repeats."""
@@ -29,6 +30,15 @@ def masked(line: str) -> str:
 def without_credentials(text: str) -> str:
     """Return a text with asterisks for the user and password in each URL, one for each character."""
     return _CREDENTIALS.sub(lambda match: "*" * len(match.group()), text) if "@" in text else text
+
+
+def value_without_credentials(value: Any) -> Any:
+    """Return a value of a document with `without_credentials` for each text in it, at any depth."""
+    if isinstance(value, str):
+        return without_credentials(value)
+    if isinstance(value, Mapping):
+        return {value_without_credentials(key): value_without_credentials(item) for key, item in value.items()}
+    return [value_without_credentials(item) for item in value] if isinstance(value, list) else value
 
 
 def file_name(name: str) -> str:

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
-from compiler import diagnostic_formats
+from compiler import diagnostic_formats, wording
 from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault, Revision
 from compiler.changes.effects import Effect, Placement
@@ -68,8 +68,9 @@ def _fault(fault: Fault) -> dict[str, Any]:
     return {"side": fault.side, "cluster": fault.cluster, "errors": errors}
 
 
-def _document(change: DocumentChange) -> dict[str, Any]:
-    return {
+def _document(change: DocumentChange) -> Any:
+    """Return the change of a document, in which a person may have written credentials."""
+    found = {
         "kind": change.kind,
         "name": change.name,
         "action": change.action,
@@ -79,6 +80,7 @@ def _document(change: DocumentChange) -> dict[str, Any]:
             {"path": field.text, "old": field.old, "new": field.new, **_place(field.span)} for field in change.fields
         ],
     }
+    return wording.value_without_credentials(found)
 
 
 def _effect(effect: Effect) -> dict[str, Any]:

@@ -84,10 +84,12 @@ def field_line(field: FieldChange) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Return the value of a field on one line, cut where it is long."""
+    """Return the value of a field on one line, without credentials, and cut where it is long."""
     if value is None:
         return "(none)"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    # Cut first, a password could lose the mark by which it is known.
+    known = wording.value_without_credentials(value)
+    text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
     return wording.escaped(text if len(text) <= _VALUE else f"{text[:_VALUE]}…")
 
 
