@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from compiler.changes import fields
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan
@@ -45,6 +46,24 @@ class ObjectPair:
         """Kind, namespace and name; the namespace is empty for an object of the cluster."""
         data = self.after or self.before or {}
         return data["kind"], data["metadata"].get("namespace", ""), data["metadata"]["name"]
+
+    @property
+    def text(self) -> str:
+        """Kind, namespace and name in words."""
+        kind, namespace, name = self.name
+        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+
+    @property
+    def action(self) -> Literal["added", "changed", "pruned"]:
+        """What an engine that prunes does to the object."""
+        if self.before is None:
+            return "added"
+        return "pruned" if self.after is None else "changed"
+
+    @property
+    def fields(self) -> tuple[fields.Field, ...]:
+        """The fields that differ, of an object that is there before and after."""
+        return tuple(fields.changed(self.before, self.after)) if self.before and self.after else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from compiler.changes import fields
 from compiler.model import quantities
 from compiler.status import defaults
-
-_KEYS = ("name", "mountPath", "path", "key")
-"""The keys of list items; the first that every item has, with no value twice, identifies the items."""
 
 _AMOUNTS = ("limits", "requests")
 """Fields of quantities, which the API server writes in a form of its own."""
@@ -46,10 +44,11 @@ class _Place:
 
     def field(self, key: str) -> "_Place":
         """Return the place of a field."""
-        path = f"{self.path}.{key}" if self.path and _is_plain(key) else f"{self.path}[{key}]" if self.path else key
         # Metadata is everybody's: labels and annotations of others, and what the API server records.
         filled_in = self.filled_in if self.path or key != "metadata" else None
-        return _Place(path=path, place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in)
+        return _Place(
+            path=fields.below(self.path, key), place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in
+        )
 
     def item(self, name: str) -> "_Place":
         """Return the place of an item of a list."""
@@ -92,24 +91,12 @@ def _is_added(at: _Place, key: str, live: Mapping[str, Any]) -> bool:
 
 
 def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:
-    key = next((key for key in _KEYS if _tells_apart(key, wanted) and _tells_apart(key, live)), None)
-    ours = {str(item[key]) if key else str(index): item for index, item in enumerate(wanted)}
-    theirs = {str(item[key]) if key else str(index): item for index, item in enumerate(live)}
+    ours, theirs = fields.by_name(wanted, live)
     for name, wanted_item in ours.items():
         yield from _compared(wanted_item, theirs.get(name), at.item(name))
     for name, live_item in theirs.items():
         if name not in ours:
             yield Change(path=at.item(name).path, wanted=None, live=live_item)
-
-
-def _tells_apart(key: str, items: Sequence[Any]) -> bool:
-    names = [item.get(key) if isinstance(item, Mapping) else None for item in items]
-    return all(isinstance(name, str) for name in names) and len(set(names)) == len(names)
-
-
-def _is_plain(key: str) -> bool:
-    """Return whether a key can be written between dots."""
-    return "." not in key and "/" not in key
 
 
 def _is_same_amount(wanted: Any, live: Any) -> bool:

@@ -9,7 +9,7 @@ from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault, Revision
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.intent import DocumentChange
-from compiler.changes.pods import PodChange
+from compiler.changes.pods import ObjectPair, PodChange
 from compiler.changes.privileges import PrivilegeChange, texts
 from compiler.diagnostics import Span
 
@@ -25,8 +25,22 @@ def data(difference: Difference, accepted: Collection[Risk] = ()) -> dict[str, A
         "clusters": [{"name": item.cluster, "new": item.is_new, "gone": item.is_gone} for item in difference.clusters],
         "effects": [_effect(effect) for effect in difference.effects],
         "pods": [_pods(change) for item in difference.clusters for change in item.pods],
+        "objects": [_object(item.cluster, pair) for item in difference.clusters for pair in item.objects],
         "privileges": [_privileges(change) for item in difference.clusters for change in item.privileges],
         "risks": [_risk(risk, is_accepted=risk in accepted) for risk in difference.risks],
+    }
+
+
+def _object(cluster: str, pair: ObjectPair) -> dict[str, Any]:
+    kind, namespace, name = pair.name
+    return {
+        "cluster": cluster,
+        "kind": kind,
+        "namespace": namespace,
+        "name": name,
+        "action": pair.action,
+        "file": pair.path,
+        "fields": [{"path": field.path, "old": field.old, "new": field.new} for field in pair.fields],
     }
 
 

@@ -9,7 +9,7 @@ from compiler import wording
 from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault
 from compiler.changes.intent import DocumentChange, FieldChange
-from compiler.changes.pods import PodChange
+from compiler.changes.pods import ObjectPair, PodChange
 from compiler.changes.privileges import PrivilegeChange, texts
 from compiler.views import effect_sentences
 
@@ -18,6 +18,9 @@ _NAMES = 5
 
 _VALUE = 80
 """Characters of a value that are shown."""
+
+_FIELDS = 8
+"""Fields that are shown of an object."""
 
 _FINDINGS = 3
 """Errors that are shown of a revision that does not compile."""
@@ -33,6 +36,7 @@ def lines(difference: Difference, accepted: Iterable[Risk] = ()) -> Iterator[str
         ("intent", intent(difference.intent)),
         ("effect", _effects(difference)),
         ("pods", pods(difference)),
+        ("objects", objects(difference)),
         ("privileges", privileges(difference)),
         ("accepted", (f"{risk.scope}: {wording.escaped(risk.finding.message)}" for risk in accepted)),
     ):
@@ -122,6 +126,29 @@ def pods(difference: Difference) -> Iterator[str]:
     for change in (change for cluster in difference.clusters for change in cluster.pods):
         where = f" in {change.cluster}" if several else ""
         yield f"{change.kind} {change.name}{where}: {_fates(change)}"
+
+
+def objects(difference: Difference) -> Iterator[str]:
+    """Yield the lines on objects that are pruned, changed and added; equal changes share them."""
+    several = len(difference.clusters) > 1
+    shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for cluster in difference.clusters:
+        where = f" in {cluster.cluster}" if several else ""
+        for pair in cluster.objects:
+            shared.setdefault((pair.action, tuple(_object_fields(pair))), []).append(f"{pair.text}{where}")
+    for action, changes in sorted(shared, key=lambda key: ("pruned", "changed", "added").index(key[0])):
+        yield f"{action}: {wording.listed(shared[action, changes], most=_NAMES)}"
+        yield from (f"  {line}" for line in changes)
+
+
+def _object_fields(pair: ObjectPair) -> Iterator[str]:
+    fields = pair.fields
+    for item in fields[:_FIELDS]:
+        yield f"{item.path}: {value_text(item.old)} -> {value_text(item.new)}"
+    if len(fields) > _FIELDS:
+        yield f"and {wording.counted(len(fields) - _FIELDS, 'more field')}"
+    if pair.action == "changed" and not fields:
+        yield "only the order of items"
 
 
 def privileges(difference: Difference) -> Iterator[str]:

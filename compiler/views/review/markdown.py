@@ -51,13 +51,18 @@ def text(difference: Difference, risks: Findings = (), accepted: Iterable[Risk] 
     top, end = f"### {_title(difference)}\n", f"\n{_foot(difference, command)}\n"
     room = LIMIT - len(f"{top}{end}".encode())
     parts = [part for part in _parts(difference, risks, accepted) if part.rows]
-    shown = []
-    for index, part in enumerate(parts):
-        # What a short part leaves is for those below it.
-        body = _fitted(part, room // (len(parts) - index), command)
-        room -= len(body.encode())
-        shown.append(body)
-    return f"{top}{''.join(shown)}{end}"
+    rooms = _rooms([len(_whole(part).encode()) for part in parts], room)
+    body = "".join(_fitted(part, own, command) for part, own in zip(parts, rooms, strict=True))
+    return f"{top}{body}{end}"
+
+
+def _rooms(sizes: Sequence[int], room: int) -> Sequence[int]:
+    """Return the bytes for each part: equal ones for all that are too long, which share what the short ones leave."""
+    rooms = dict.fromkeys(range(len(sizes)), 0)
+    for rank, index in enumerate(sorted(rooms, key=sizes.__getitem__)):
+        rooms[index] = min(sizes[index], room // (len(sizes) - rank))
+        room -= rooms[index]
+    return tuple(rooms.values())
 
 
 def _parts(difference: Difference, risks: Findings, accepted: Iterable[Risk]) -> Iterator[_Part]:
@@ -71,29 +76,42 @@ def _parts(difference: Difference, risks: Findings, accepted: Iterable[Risk]) ->
     edits = _edits(difference.intent)
     yield _folded("Edits", "edit", edits, _table("line", "field", "before", "after"))
     yield _folded("Pods", "workload", _pods(difference), _table("workload", "created", "replaced", "deleted"))
-    yield _folded("Objects", "object", _objects(difference), _table("object", "is", "file in output/"))
+    yield _folded("Objects", "line", _plain_rows(diff_text.objects(difference)))
 
 
 def _folded(title: str, noun: str, rows: Sequence[_Row], head: str = "") -> _Part:
-    return _Part(title=f"{title} ({sum(row.weight for row in rows)})", head=head, noun=noun, rows=rows)
+    number = "" if noun == "line" else f" ({sum(row.weight for row in rows)})"
+    return _Part(title=f"{title}{number}", head=head, noun=noun, rows=rows)
+
+
+def _frame(part: _Part) -> tuple[str, str]:
+    """Return what is before the rows of a part, and what is after them."""
+    if not part.title:
+        return f"\n{part.head}", ""
+    return f"\n<details><summary>{part.title}</summary>\n\n{part.head}", "\n</details>\n"
+
+
+def _whole(part: _Part) -> str:
+    before, after = _frame(part)
+    return f"{before}{''.join(f'{row.text}{chr(10)}' for row in part.rows)}{after}"
 
 
 def _fitted(part: _Part, room: int, command: str) -> str:
     """Return a part in at most so many bytes; it says how much it leaves out."""
-    before, after = (
-        ("\n", "") if not part.title else (f"\n<details><summary>{part.title}</summary>\n\n", "\n</details>\n")
-    )
-    total = sum(row.weight for row in part.rows)
-    room -= len(f"{before}{part.head}{after}{_left_out(total, part.noun, command)}".encode())
-    shown: list[_Row] = []
+    whole = _whole(part)
+    if len(whole.encode()) <= room:
+        return whole
+    (before, after), left = _frame(part), sum(row.weight for row in part.rows)
+    room -= len(f"{before}{after}{_left_out(left, part.noun, command)}".encode())
+    lines = ""
     for row in part.rows:
-        room -= len(f"{row.text}\n".encode())
+        line = f"{row.text}\n"
+        room -= len(line.encode())
         if room < 0:
             break
-        shown.append(row)
-    left = total - sum(row.weight for row in shown)
-    lines = "".join(f"{row.text}\n" for row in shown)
-    return f"{before}{part.head}{lines}{_left_out(left, part.noun, command)}{after}"
+        lines += line
+        left -= row.weight
+    return f"{before}{lines}{_left_out(left, part.noun, command)}{after}"
 
 
 def _left_out(number: int, noun: str, command: str) -> str:
@@ -238,18 +256,6 @@ def _pods(difference: Difference) -> Sequence[_Row]:
         numbers = (str(number or "") for number in counts.values())
         found.append(_Row(text=_cells(f"{change.kind} {code(change.name)}{where}", *numbers)))
     return found
-
-
-def _objects(difference: Difference) -> Sequence[_Row]:
-    found = []
-    for cluster in difference.clusters:
-        for pair in cluster.objects:
-            kind, namespace, name = pair.name
-            happens = "added" if pair.before is None else "pruned" if pair.after is None else "changed"
-            full = f"{namespace}/{name}" if namespace else name
-            found.append(_Row(text=_cells(f"{kind} {code(full)}", happens, code(f"{cluster.cluster}/{pair.path}"))))
-    # What is pruned is gone as soon as it is merged.
-    return sorted(found, key=lambda row: "| pruned |" not in row.text)
 
 
 def _command(difference: Difference) -> str:
