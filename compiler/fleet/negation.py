@@ -133,8 +133,9 @@ class Negation:
         return by_problem
 
     def _spend(self, work: int, boxes: int = 0) -> None:
+        # Before the step is taken: which one is too many depends on the order of sets, and it may be a large one.
+        self._require(self.work + work, boxes)
         self.work += work
-        self._require(self.work, boxes)
 
     def _require(self, work: int, boxes: int = 0) -> None:
         if work > MOST_WORK or boxes > self._most_boxes:
