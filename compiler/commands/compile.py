@@ -13,7 +13,7 @@ from compiler import cli, diagnostics, names, wording
 from compiler.cli import findings
 from compiler.commands import compile_answer
 from compiler.output import cache, foreign, scan, tree
-from compiler.project import compile_call, package_data
+from compiler.project import compile_call, package_data, project_file
 
 if TYPE_CHECKING:
     from compiler.changes import comparison
@@ -60,9 +60,11 @@ def _compiled(call: compile_call.Call) -> int:
     outcomes = _outcomes(call, fleet, set(current.values()))
     declared = [cluster.name for cluster in fleet.clusters]
     stale = () if call.arguments.cluster else scan.stale_clusters(call.output, declared, call.unmerged)
+    kept = [*project_file.of_outputs(call.settings, stale)]
+    stale = tuple(name for name in stale if name not in call.settings.extra)
     removed = [change_checks.removed_cluster(call.settings.output, name) for name in stale]
     on_clusters = pipeline.settle(fleet, {item.name: item.findings for item in outcomes})
-    found = diagnostics.merged([*on_documents, *removed, *on_clusters])
+    found = diagnostics.merged([*on_documents, *kept, *removed, *on_clusters])
     removals = [*_removed_clusters(call, stale), *(removal for item in outcomes for removal in item.removals)]
     # A check has nothing to ask: the output that it compares with has been accepted.
     refused = [item.told() for item in removals if not item.is_accepted(call.arguments.accept)]

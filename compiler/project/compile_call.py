@@ -2,14 +2,13 @@
 
 import argparse
 import functools
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compiler import diagnostic_formats, diagnostics, errors, names
-from compiler.output import cache, index_file, tree
+from compiler.output import cache, tree
 from compiler.project import document_files, links, package_data, project_file
 from compiler.settings import Settings
 
@@ -61,15 +60,16 @@ class Call:
     @functools.cached_property
     def tracked(self) -> frozenset[str]:
         """The clusters whose output git has; none without git or outside of a repository."""
-        listed = _git_files("--", f":(glob){self.settings.output}/*/{index_file.NAME}")
-        return frozenset(Path(path).parent.name for path in listed)
+        from compiler.project import output_in_git  # noqa: PLC0415 - only where something has to be compiled
+
+        return output_in_git.tracked(self.settings.output)
 
     @functools.cached_property
     def unmerged(self) -> frozenset[str]:
-        """The paths below output/ that git has in conflict; none without git or outside of a repository."""
-        # Each is there up to three times, after its mode, its digest and its side.
-        listed = _git_files("--unmerged", "--", f":(literal){self.settings.output}")
-        return frozenset(os.path.relpath(line.partition("\t")[2], self.settings.output) for line in listed)
+        """The compiler's paths below output/ that git has in conflict; none without git or outside of a repository."""
+        from compiler.project import output_in_git  # noqa: PLC0415 - only where something has to be compiled
+
+        return output_in_git.unmerged(self.settings.output, self.settings.extra)
 
     def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
         """Return the key and the data of the project file; what the cache knows is not read again."""
@@ -113,17 +113,6 @@ class Call:
         """Write the cache, unless the call forbids it."""
         if not self.arguments.no_cache:
             cache.save(Path(), state)
-
-
-def _git_files(*arguments: str) -> list[str]:
-    """Return the lines of `git ls-files`; none without git or outside of a repository."""
-    import subprocess  # noqa: PLC0415 - needed only where something has to be compiled
-
-    try:
-        listed = subprocess.run(("git", "ls-files", "-z", *arguments), capture_output=True, check=False)  # noqa: S603, S607
-    except OSError:
-        return []
-    return [os.fsdecode(line) for line in listed.stdout.split(b"\0") if line]
 
 
 def records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, object], ...]:

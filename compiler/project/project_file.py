@@ -182,18 +182,29 @@ def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnosti
 
 def of_clusters(settings: Settings, clusters: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
     """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError."""
-    taken = [(index, name) for index, name in enumerate(settings.extra) if name in clusters]
+    for name, span in _extra_places(settings, clusters):
+        message = f"The folder of cluster '{name}' cannot hold objects of your own."
+        yield _finding(span, "project-settings", message, "Name a folder that is no cluster's.")
+
+
+def of_outputs(settings: Settings, outputs: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
+    """Yield a finding for each folder of people's own objects that has output of the compiler. Raises WorldError."""
+    for name, span in _extra_places(settings, outputs):
+        message = f"'{settings.output}/{name}' holds an index.json of the compiler, so its files are not your own."
+        hint = "Remove this line to have that output removed, or that index.json to keep the files."
+        yield _finding(span, "project-settings", message, hint)
+
+
+def _extra_places(settings: Settings, folders: Collection[str]) -> Iterator[tuple[str, diagnostics.Span]]:
+    """Yield the folders of people's own objects that are among some, with their places. Raises WorldError."""
+    taken = [(index, name) for index, name in enumerate(settings.extra) if name in folders]
     item = file() if taken else None
     if item is None:
         return
     from compiler.formats import decode  # noqa: PLC0415 - only for the place of a mistake
 
     document = decode.decode(item.name, document_files.read(item))[0][0]
-    for index, name in taken:
-        message = f"The folder of cluster '{name}' cannot hold objects of your own."
-        yield _finding(
-            document.span("extra", index), "project-settings", message, "Name a folder that is no cluster's."
-        )
+    yield from ((name, document.span("extra", index)) for index, name in taken)
 
 
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -211,6 +211,37 @@ def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
     assert (conflicting / "output/east/driver/own.yaml").read_text() == "own\n"
 
 
+@pytest.mark.parametrize(
+    ("path", "settings"),
+    [
+        ("output/site/cm.yaml", "extra: [output/site]\n"),
+        ("output/notes/n.md", ""),
+        ("output/n.md", ""),
+        ("output/east/driver/own.yaml", ""),
+    ],
+    ids=["declared", "in a folder", "alone", "in a cluster"],
+)
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_file_of_a_person_in_conflict_stays(path: str, settings: str, removes: bool, clone: Path) -> None:
+    def edit(text: str) -> Callable[[Path], object]:
+        return lambda _: project.write(clone, {path: text})
+
+    project.write(clone, {"kae.yaml": settings} if settings else {})
+    change(clone, "main", edit("first\n"))
+    pairs.git(clone, "branch", "--quiet", "--force", "topic", "main")
+    change(clone, "main", (lambda _: (clone / path).unlink()) if removes else edit("main\n"))
+    change(clone, "topic", edit("topic\n"))
+    assert join(clone, "merge", "main") == f"{path}\n"
+    left = (clone / path).read_text()
+
+    answer = project.kae(clone, "compile", "--no-cache")
+
+    assert answer.code == 0, answer.err
+    assert "topic\n" in left
+    assert (clone / path).read_text() == left
+    assert settings or "warning[foreign-file]" in answer.err
+
+
 def test_a_daemon_set_that_both_branches_record_and_nobody_has_is_missed(conflicting: Path) -> None:
     (conflicting / "output/east/driver/daemonset-kae-driver-vm.yaml").unlink()
     (conflicting / "policies/vm.yaml").unlink()

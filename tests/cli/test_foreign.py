@@ -220,15 +220,29 @@ def test_a_folder_of_peoples_own_is_declared_for_every_folder_of_outputs(small: 
     assert (answer.code, answer.out.splitlines()[-1]) == (0, "elsewhere/site: 1 file of your own, not compiled")
 
 
-def test_output_of_a_cluster_is_not_kept_by_declaring_it_peoples_own(small: Path) -> None:
+@pytest.mark.parametrize("words", [("compile",), ("compile", "--check"), ("compile", "--accept", "removes-drivers")])
+def test_a_folder_of_peoples_own_with_output_of_the_compiler_is_an_error(words: tuple[str, ...], small: Path) -> None:
     (small / "policies/west.yaml").unlink()
-    project.write(small, {"kae.yaml": "extra: [output/west]\n"})
+    project.write(small, {"kae.yaml": "extra: [output/west]\n", "output/west/own.yaml": "a: b\n"})
+    before = project.tree(small / "output")
 
-    checked, compiled = project.kae(small, "compile", "--check"), project.kae(small, "compile")
+    answers = [project.kae(small, *words) for _ in range(2)]
 
-    assert "west: output exists, but the cluster is no longer declared\n" in checked.out
-    assert (checked.code, compiled.code) == (4, 1)
-    assert "error[removes-device-plugins]" in compiled.err
+    for answer in answers:
+        assert answer.code == 1
+        assert answer.err.startswith("kae.yaml:1:9: error[project-settings]: 'output/west' holds an index.json of ")
+        assert "removes-device-plugins" not in answer.err
+    assert project.tree(small / "output") == before
+
+
+def test_an_index_that_comes_to_a_folder_of_peoples_own_is_an_error_too(small: Path) -> None:
+    project.write(small, {"kae.yaml": "extra: [output/site]\n", "output/site/own.yaml": "a: b\n"})
+    assert project.kae(small, "compile").code == 0
+    (small / "output/site/index.json").write_bytes((small / "output/west/index.json").read_bytes())
+
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, (small / "output/site/own.yaml").is_file()) == (1, True)
 
 
 def test_a_link_is_no_folder_of_peoples_own(small: Path) -> None:

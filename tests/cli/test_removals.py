@@ -538,3 +538,16 @@ def test_a_wave_whose_only_node_gets_no_driver_is_a_warning(
 
     assert answer.code == 0
     assert answer.err == snapshot
+
+
+def test_an_output_that_git_has_is_missed_whatever_its_folder_is_called(folder: Path) -> None:
+    output = "out[1]"
+    project.write(folder, {"kae.yaml": f'output: "{output}"\n'})
+    assert compiling(folder).code == 0
+    for arguments in (("init", "--quiet"), ("add", "--all")):
+        subprocess.run(("git", *arguments), cwd=folder, check=True)
+    shutil.rmtree(folder / output / "east")
+
+    answer = compiling(folder)
+
+    assert f"error[output-unreadable]: '{output}/east' is in git but not on the disk" in answer.err
