@@ -51,7 +51,7 @@ class Deployed:
     objects: Mapping[str, Object]
     """Readable objects by path, without those of bootstrap/."""
     unreadable: tuple[str, ...] = ()
-    """Recorded files that decide over nodes, and are missing or no objects."""
+    """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
 
     def policies(self, component: str) -> tuple[str, ...]:
         """Return the policies with DaemonSets of a component; a driver that is Absent does not count."""
@@ -116,15 +116,19 @@ def _side(
     # The compile that was interrupted was accepted: what it has deleted by then is no removal of this one.
     gone = removed if index.complete else frozenset(index.files)
     workloads = tuple(item for item in index.workloads if item.file in seen.files or item.file not in gone)
+    untold = frozenset(index.untold())
     found: dict[str, Object] = {}
     unreadable = []
     for path in filter(_is_object_file, index.files):
         content = seen.files.get(path)
         if content is not None and texts.get(path) == content:
             found[path] = objects[path]
-        elif content is not None and (data := _object(conflict.sides(content)[number], path)) is not None:
+            continue
+        data = None if content is None else _object(conflict.sides(content)[number], path)
+        if data is not None:
             found[path] = data
-        elif index.complete and path.startswith(_DECISIVE) and (content is not None or path not in gone):
+        is_known = data is not None and path not in untold
+        if not is_known and index.complete and path.startswith(_DECISIVE) and (content is not None or path not in gone):
             unreadable.append(path)
     return Deployed(index=replace(index, workloads=workloads), objects=found, unreadable=tuple(unreadable))
 

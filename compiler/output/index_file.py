@@ -67,6 +67,16 @@ class Index:
     version: int = VERSION
     """The version that was read."""
 
+    def untold(self) -> tuple[str, ...]:
+        """Return the files of DaemonSets of which nothing tells whose they are."""
+        told = {item.file for item in self.workloads}
+        return tuple(path for path in self.files if is_daemon_set(path) and path not in told)
+
+
+def is_daemon_set(path: str) -> bool:
+    """Return whether a file of the compiler holds a DaemonSet of the driver or of the device plugin."""
+    return path.startswith(("driver/daemonset-", "device-plugin/daemonset-"))
+
 
 def interim(old: Index | None, new: Index) -> Index:
     """Return the index of a rewrite under way, which covers both trees."""

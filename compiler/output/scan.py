@@ -4,7 +4,6 @@ import contextlib
 import os
 import stat
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -192,15 +191,19 @@ def _recorded(folder: Path, content: bytes | None) -> tuple[index_file.Index, ..
                 f"'{folder}/{index_file.NAME}' records {path!r}, which the compiler never writes.",
                 hint="Restore it from git.",
             )
-    return tuple(_with_workloads(folder, index) if index.version == 1 else index for index in sides)
+    return tuple(_corrected(folder, index) for index in sides)
 
 
-def _with_workloads(folder: Path, index: index_file.Index) -> index_file.Index:
-    """Return an index of version 1 with the workloads that the files on disk deploy."""
-    from compiler.output import version_1  # noqa: PLC0415 - only the first compile after an upgrade finds version 1
+def _corrected(folder: Path, index: index_file.Index) -> index_file.Index:
+    """Return an index with the workloads that the files on disk deploy, where it leaves them open."""
+    # An index that says Absent, or nothing, lets a driver go without a question.
+    sure = {item.file for item in index.workloads if item.state != "Absent"}
+    doubtful = [path for path in index.files if index_file.is_daemon_set(path) and path not in sure]
+    if not doubtful:
+        return index
+    from compiler.output import workloads  # noqa: PLC0415 - needed for few outputs
 
-    paths = [path for path in index.files if version_1.is_workload(path) and _is_file(folder / path)]
-    return replace(index, workloads=tuple(version_1.workloads({path: _content(folder / path) for path in paths})))
+    return workloads.corrected(index, {path: _content(folder / path) for path in doubtful if _is_file(folder / path)})
 
 
 def _is_file(path: Path) -> bool:

@@ -372,6 +372,49 @@ def test_a_frozen_group_of_an_earlier_release_thaws_not_without_being_asked(
     assert "error[thaws-nodes]" in compiling(folder).err
 
 
+def untold(data: dict[str, object]) -> None:
+    data["workloads"] = []
+
+
+def said_to_be_absent(data: dict[str, object]) -> None:
+    workloads = data["workloads"]
+    assert isinstance(workloads, list)
+    for item in workloads:
+        item["state"] = "Absent"
+
+
+@pytest.mark.parametrize("harm", [untold, said_to_be_absent])
+@pytest.mark.parametrize("documents", [("tls",), ("tls", "rest", "east")], ids=["policy", "cluster"])
+def test_an_index_that_was_edited_hides_no_removal(
+    harm: Callable[[dict[str, object]], object], documents: tuple[str, ...], folder: Path
+) -> None:
+    deleted(*documents)(folder)
+    if "east" in documents:
+        (folder / "inventory/east.json").unlink()
+    asked = compiling(folder)
+    index(folder, harm)
+
+    answer = compiling(folder)
+
+    assert "error[removes-drivers]: The driver of policy 'tls' goes" in asked.err
+    assert (answer.code, answer.err) == (1, asked.err)
+
+
+@pytest.mark.parametrize("documents", [("tls",), ("tls", "rest", "east")], ids=["policy", "cluster"])
+def test_a_daemon_set_whose_policy_nothing_tells_is_unreadable(documents: tuple[str, ...], folder: Path) -> None:
+    index(folder, untold)
+    deleted(*documents)(folder)
+    if "east" in documents:
+        (folder / "inventory/east.json").unlink()
+    (path,) = (folder / "output/east/driver").glob("daemonset-*-tls--rest.yaml")
+    path.write_text(path.read_text().replace('"policy": "tls",', ""))
+
+    answer = compiling(folder, "removes-drivers", "removes-device-plugins")
+
+    assert answer.code == 1
+    assert f"error[output-unreadable]: 'output/east/driver/{path.name}' is missing or damaged" in answer.err
+
+
 def in_conflict(text: str) -> str:
     """Return a file whose image two branches changed."""
     return re.sub(r"(.*image: .*\n)", r"<<<<<<< ours\n\1=======\n\1>>>>>>> theirs\n", text)

@@ -241,6 +241,8 @@ def _is_cleaned(change: Change, loss: losses.Loss) -> bool:
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:
     """A cluster with drivers or device plugins in its output is still declared."""
     output = deployed.Deployed(index=index, objects={})
+    for path in index.untold() if index.complete else ():
+        yield Removal(cluster=name, finding=_damaged(f"{folder}/{name}/{path}", "missing or damaged"))
     for component, code in _CODES.items():
         for policy in output.policies(component):
             yield Removal(

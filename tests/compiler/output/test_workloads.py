@@ -5,7 +5,7 @@ import json
 import pytest
 
 from compiler.formats import canonical
-from compiler.output import index_file, version_1
+from compiler.output import index_file, workloads
 
 PATH = "driver/daemonset-kae-driver-tls.yaml"
 
@@ -20,7 +20,7 @@ def daemon_set(config: str) -> bytes:
 def test_a_driver_is_read_from_the_config_in_its_pod_template(state: index_file.State) -> None:
     config = {"policy": "tls", "pool": "canary", "state": state, "driverVersion": "2.2.0"}
 
-    found = list(version_1.workloads({PATH: daemon_set(json.dumps(config, indent=2))}))
+    found = list(workloads.workloads({PATH: daemon_set(json.dumps(config, indent=2))}))
 
     assert found == [index_file.Workload(file=PATH, component="driver", policy="tls", pool="canary", state=state)]
 
@@ -41,4 +41,4 @@ def test_a_driver_is_read_from_the_config_in_its_pod_template(state: index_file.
     ],
 )
 def test_a_file_that_was_edited_beyond_reading_deploys_no_driver(content: bytes) -> None:
-    assert list(version_1.workloads({PATH: content})) == []
+    assert list(workloads.workloads({PATH: content})) == []

@@ -1,7 +1,12 @@
-"""The workloads of an output whose index.json has version 1, which records no workloads."""
+"""The workloads that the files of an output deploy, where its index.json does not say it, or may not be believed.
+
+Version 1 of the index records no workloads. Of version 2, a workload may be cut out by hand, or said to be Absent, so
+that nobody is asked for its removal.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from compiler import names
@@ -9,9 +14,11 @@ from compiler.formats import yaml_text
 from compiler.output import index_file
 
 
-def is_workload(path: str) -> bool:
-    """Return whether a recorded path is that of a DaemonSet of the driver or of the device plugin."""
-    return path.startswith(("driver/daemonset-", "device-plugin/daemonset-"))
+def corrected(index: index_file.Index, contents: Mapping[str, bytes]) -> index_file.Index:
+    """Return the index with the workloads that these files deploy, whatever it says of them."""
+    stated = [item for item in workloads(contents) if item.state != "Absent" or index.version == 1]
+    told = {item.file for item in stated}
+    return replace(index, workloads=(*(item for item in index.workloads if item.file not in told), *stated))
 
 
 def workloads(contents: Mapping[str, bytes]) -> Iterator[index_file.Workload]:
