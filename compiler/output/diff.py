@@ -172,8 +172,9 @@ def _kind(seen: Observed) -> Kind | None:
     if len(seen.sides) > 1 or any(path in seen.files for path in seen.conflicts):
         return "conflict"
     if seen.recorded is None:
-        return "edited" if seen.index is not None or seen.files else None
-    if not seen.recorded.complete:
+        # Without an index nothing is known to be the compiler's but its temporary files.
+        return "incomplete" if seen.leftovers else "edited" if seen.index is not None or seen.files else None
+    if not seen.recorded.complete or seen.leftovers:
         return "incomplete"
     is_canonical = seen.recorded.version != index_file.VERSION or seen.index == index_file.text(seen.recorded).encode()
     return None if is_canonical and all(path in seen.files for path in seen.recorded.files) else "edited"

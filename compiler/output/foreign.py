@@ -12,8 +12,9 @@ from compiler import diagnostics, wording
 from compiler.output import scan
 
 _GIT = ".git"
-_HARMLESS = (".gitattributes", ".gitignore", ".gitkeep", "README.md")
-"""Files directly in output/ that are for people and for git: no GitOps engine reads them."""
+_HARMLESS = (".gitkeep", "README.md")
+"""Files directly in output/ that nothing reads but people. By .gitignore and .gitattributes git has other files, or other
+bytes in them, than those that are compared here."""
 
 _PLACE = "kustomization.yaml"
 """The one such file that the compiler writes, directly in the folder of a cluster."""

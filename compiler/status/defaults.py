@@ -1,5 +1,7 @@
 """The fields that the API server fills in by itself, of the kinds that are compared in every field.
 
+That somebody states a default changes nothing, so it is no difference either.
+
 A place is a path without the names of list items, as in spec.containers.*.image. The defaults are those of the API
 reference: https://kubernetes.io/docs/reference/kubernetes-api/ (workload-resources, policy-resources).
 """
@@ -71,9 +73,15 @@ _CONTAINER: Fields = {
     "env.*.valueFrom.resourceFieldRef.divisor": "0",
     "imagePullPolicy": _pull_policy,
     "ports.*.protocol": "TCP",
+    "securityContext.privileged": False,
     "securityContext.procMount": "Default",
+    "securityContext.readOnlyRootFilesystem": False,
+    "stdin": False,
+    "stdinOnce": False,
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "File",
+    "tty": False,
+    "volumeMounts.*.readOnly": False,
     **_below(("livenessProbe", "readinessProbe", "startupProbe"), _PROBE),
 }
 
@@ -88,9 +96,15 @@ _VOLUME: Fields = {
 _POD: Fields = {
     "dnsPolicy": "ClusterFirst",
     "enableServiceLinks": True,
+    "hostIPC": False,
+    "hostNetwork": False,
+    "hostPID": False,
+    "hostUsers": True,
     "restartPolicy": "Always",
     "schedulerName": "default-scheduler",
     "serviceAccount": _account,
+    "setHostnameAsFQDN": False,
+    "shareProcessNamespace": False,
     "terminationGracePeriodSeconds": 30,
     **_below(("containers.*", "initContainers.*"), _CONTAINER),
     **_below(("volumes.*",), _VOLUME),
@@ -100,6 +114,7 @@ _RESTARTED = "kubectl.kubernetes.io/restartedAt"
 """The annotation of `kubectl rollout restart`, which changes nothing but the time of a pod's start."""
 
 _WORKLOAD: Fields = {
+    "spec.minReadySeconds": 0,
     "spec.revisionHistoryLimit": 10,
     f"spec.template.metadata.annotations.{_RESTARTED}": _itself(_RESTARTED),
     **_below(("spec.template.spec",), _POD),
@@ -120,12 +135,14 @@ _KINDS: Mapping[str, Fields] = {
     },
     "Deployment": {
         **_WORKLOAD,
+        "spec.paused": False,
         "spec.progressDeadlineSeconds": 600,
         "spec.replicas": 1,
         "spec.strategy.rollingUpdate.maxSurge": "25%",
         "spec.strategy.rollingUpdate.maxUnavailable": "25%",
         "spec.strategy.type": "RollingUpdate",
     },
+    "NodeFeatureRule": {},  # The CRD has no defaults.
     "Role": {},
     "RoleBinding": _BINDING,
     "ValidatingAdmissionPolicy": {"spec.failurePolicy": "Fail", **_below(("spec.matchConstraints",), _MATCHED)},

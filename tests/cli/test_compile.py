@@ -249,6 +249,14 @@ def test_a_check_shows_the_difference_and_writes_nothing(small: Path, snapshot: 
         (lambda folder: (folder / IMAGES).unlink(), "east: output was edited by hand"),
         (lambda folder: (folder / "output/east/index.json").unlink(), "east: output was edited by hand"),
         (lambda folder: shutil.rmtree(folder / "output/east"), "east: output is not what the documents compile to"),
+        (
+            lambda folder: (folder / f"{IMAGES}.kae-tmp").write_text("x\n"),
+            "east: a compile was interrupted and left output incomplete",
+        ),
+        (
+            lambda folder: (folder / "output/east/index.json.kae-tmp").write_text("x\n"),
+            "east: a compile was interrupted and left output incomplete",
+        ),
         (lambda folder: (folder / "policies/west.yaml").unlink(), "west: output exists, but the cluster is"),
     ],
 )

@@ -14,6 +14,7 @@ DRIVER = "driver/daemonset-kae-driver-tls.yaml"
 WATCHER = "watcher/deployment-kae-watcher.yaml"
 POLICY = "guard/validatingadmissionpolicy-kae-driver.yaml"
 BINDING = "guard/validatingadmissionpolicybinding-kae-driver.yaml"
+RULE = "node-feature-rule/nodefeaturerule-kae-pool-storage.yaml"
 ROLE, ROLE_BINDING = "driver/role-kae-driver.yaml", "driver/rolebinding-kae-driver.yaml"
 CLUSTER_ROLE, CLUSTER_ROLE_BINDING = "driver/clusterrole-kae-driver.yaml", "driver/clusterrolebinding-kae-driver.yaml"
 SHELL = {"name": "shell", "image": "busybox", "command": ["sh"]}
@@ -95,6 +96,11 @@ def added(path: str, where: Path, value: Any) -> tuple[Mapping[str, Any], Mappin
         (DRIVER, (*SPEC, "nodeSelector"), {"kubernetes.io/hostname": "mine"}),
         (DRIVER, (*SPEC, "schedulerName"), "mine"),
         (DRIVER, (*SPEC, "hostIPC"), True),
+        (RULE, ("spec", "rules", 0, "labelsTemplate"), "a=b"),
+        (RULE, ("spec", "rules", 0, "taints"), [{"key": "a", "effect": "NoExecute"}]),
+        (RULE, ("spec", "rules", 0, "matchAny"), [{"matchFeatures": []}]),
+        (RULE, ("spec", "rules", 0, "extendedResources"), {"a.example.com/b": "1"}),
+        (RULE, ("spec", "rules", 0, "labels"), {"a": "b"}),
     ],
 )  # fmt: skip
 def test_an_addition_is_seen_with_its_value(path: str, where: Path, value: Any) -> None:
@@ -134,6 +140,12 @@ def test_an_addition_is_seen_with_its_value(path: str, where: Path, value: Any) 
         (DRIVER, ("spec", "revisionHistoryLimit"), 10),
         (DRIVER, (*SPEC, "securityContext"), {}),
         (DRIVER, (*CONTAINER, "readinessProbe", "failureThreshold"), 3),
+        (WATCHER, ("spec", "paused"), False),
+        (DRIVER, ("spec", "minReadySeconds"), 0),
+        (DRIVER, (*SPEC, "hostNetwork"), False),
+        (DRIVER, (*SPEC, "setHostnameAsFQDN"), False),
+        (DRIVER, (*CONTAINER, "tty"), False),
+        (RULE, ("metadata", "generation"), 2),
         (DRIVER, ("status",), {"desiredNumberScheduled": 3}),
     ],
 )  # fmt: skip
@@ -172,11 +184,11 @@ def strict() -> Sequence[str]:
     return [path for path, kind in found.items() if path.endswith(".yaml") and defaults.of_kind(kind) is not None]
 
 
-def test_guard_rights_and_workloads_are_compared_in_every_field_and_nothing_else_is() -> None:
+def test_guard_rights_rules_and_workloads_are_compared_in_every_field_and_nothing_else_is() -> None:
     kinds = {rendered(path)["kind"] for path in strict()}
 
     assert kinds == {
         *("ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "DaemonSet", "Deployment"),
-        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        *("NodeFeatureRule", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
     }
     assert drift.changes({"kind": "ConfigMap", "data": {}}, {"kind": "ConfigMap", "data": {"a": "b"}}) == ()
