@@ -106,7 +106,7 @@ def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal
 
 def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", diagnostics.Findings]:
     """Return the fleet without the inventories that are current, and the findings."""
-    from compiler.project import load  # noqa: PLC0415 - only where something has to be compiled
+    from compiler.project import load, output_in_git  # noqa: PLC0415 - only where something has to be compiled
 
     changed = [item for item in call.inputs if item.name not in current]
     # A check has nothing to ask.
@@ -115,7 +115,7 @@ def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definit
     load.require_clusters(call.arguments.cluster, fleet.clusters)
     clean = frozenset(current.values())
     # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
-    known = {*load.names_of(fleet), *(path.partition("/")[0] for path in call.unmerged)}
+    known = load.names_of(fleet) | output_in_git.clusters(call.unmerged)
     on_output = foreign.engine_files(call.output, known, call.settings.extra, skipped=clean)
     return fleet, (*found, *on_output)
 

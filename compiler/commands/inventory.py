@@ -17,6 +17,8 @@ from compiler.model import cluster
 from compiler.project import atomic, document_files, links, load, package_data, project_file
 
 _KINDS = ("List", "NodeList", "NodeInventory")
+_OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
+"""Errors that a first inventory may end."""
 _HINT = "Run: kubectl get nodes -o json | kae inventory --cluster NAME"
 
 
@@ -101,9 +103,18 @@ def _require_nodes(found: Sequence[documents.Document]) -> None:
 
 
 def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, diagnostics.Findings]:
-    """Return the settings of the cluster, defaults if it is not declared, and the labels that they must not ignore."""
+    """Return the settings of the cluster, defaults if it is not declared, and the errors that leave its labels open.
+
+    Such are labels that it must not ignore, and documents that may say which it ignores, and cannot be read.
+    """
     name, settings = arguments.cluster, project_file.of(arguments)
-    files, _ = document_files.find([settings.policies])
-    declared, _ = load.fleet_of(files, settings=settings)
+    declared, found = load.fleet_of(*document_files.find([settings.policies]), settings=settings)
     own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
-    return own.spec, tuple(cluster_checks.ignored_labels(declared.policies, own))
+    if own.source is not None and not own.spec.watcher.ignoreLabels:
+        return own.spec, ()
+    faults = (
+        item
+        for item in found
+        if item.code not in _OF_CLUSTERS and diagnostics.has_errors(settings.with_severities([item]))
+    )
+    return own.spec, diagnostics.merged([*faults, *cluster_checks.ignored_labels(declared.policies, own)])

@@ -13,8 +13,8 @@ from compiler.output import scan
 
 _GIT = ".git"
 _HARMLESS = (".gitkeep", "README.md")
-"""Files directly in output/ that nothing reads but people. By .gitignore and .gitattributes git has other files, or other
-bytes in them, than those that are compared here."""
+"""Files directly in output/ that only people read. By .gitignore and .gitattributes, git would have other files, or
+other bytes in them, than those that are compared here."""
 
 _PLACE = "kustomization.yaml"
 """The one such file that the compiler writes, directly in the folder of a cluster."""

@@ -7,7 +7,7 @@ from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.output import foreign
-from compiler.project import document_files, package_data, project_file
+from compiler.project import document_files, output_in_git, package_data, project_file
 from compiler.settings import Settings
 
 
@@ -15,7 +15,12 @@ def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet of the project in the current folder, and the findings, also on output/. Raises WorldError."""
     output = project_file.output(settings)
     fleet, found = fleet_of(*document_files.of_project(settings), settings=settings)
-    return fleet, (*found, *foreign.engine_files(output, names_of(fleet), settings.extra))
+    on_output = foreign.engine_files(output, names_of(fleet), settings.extra)
+    if on_output:
+        # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
+        left = output_in_git.clusters(output_in_git.unmerged(settings.output, settings.extra))
+        on_output = foreign.engine_files(output, names_of(fleet) | left, settings.extra)
+    return fleet, (*found, *on_output)
 
 
 def names_of(fleet: definitions.Fleet) -> frozenset[str]:

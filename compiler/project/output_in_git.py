@@ -35,14 +35,19 @@ def unmerged(output: str, extra: Collection[str]) -> frozenset[str]:
     # Each is there up to three times, after its mode, its digest and its side.
     listed = _lines("ls-files", "-z", "--unmerged", "--", f":(literal){output}")
     paths = {os.path.relpath(line.partition("\t")[2], output) for line in listed}
-    clusters = {path.partition("/")[0] for path in paths}.difference(extra)
-    return frozenset(paths.intersection(_recorded(output, filter(tree.is_name, sorted(clusters)))))
+    own = filter(tree.is_name, sorted(clusters(paths).difference(extra)))
+    return frozenset(paths.intersection(_recorded(output, own)))
 
 
-def _recorded(output: str, clusters: Iterable[str]) -> Iterator[str]:
-    """Yield the paths below output/ that the sides of a merge record for these clusters."""
+def clusters(paths: Iterable[str]) -> frozenset[str]:
+    """Return the clusters of paths below output/."""
+    return frozenset(path.partition("/")[0] for path in paths)
+
+
+def _recorded(output: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield the paths below output/ that the sides of a merge record for clusters of these names."""
     folder = os.path.relpath(output)
-    asked = [(cluster, f"{side}:./{folder}/{cluster}/{index_file.NAME}") for cluster in clusters for side in _SIDES]
+    asked = [(cluster, f"{side}:./{folder}/{cluster}/{index_file.NAME}") for cluster in names for side in _SIDES]
     for (cluster, _), content in zip(asked, _blobs(name for _, name in asked), strict=False):
         for index in index_file.sides(content):
             yield from (f"{cluster}/{path}" for path in (*index.files, index_file.NAME))

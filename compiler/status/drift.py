@@ -1,7 +1,7 @@
 """The differences between a rendered and a live object.
 
-The objects that grant, confine, label or run something are compared in every field, apart from what the API server fills in;
-the others, and all metadata, in the rendered fields only, as others may add theirs.
+The objects that grant, confine, label or run something are compared in every field, apart from what the API server
+fills in; the others, and all metadata, in the rendered fields only, as others may add theirs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

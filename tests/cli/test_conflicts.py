@@ -191,6 +191,7 @@ def test_a_kustomization_of_a_cluster_that_one_branch_removed_goes(clone: Path) 
     change(clone, "main", removing("west"), *gone)
     assert "output/west/kustomization.yaml\n" in join(clone, "merge", "main")
 
+    assert project.kae(clone, "plan").code == 0
     asked = project.kae(clone, "compile")
     answer = project.kae(clone, "compile", *(f"--accept={scope}" for scope in gone))
     commit(clone)

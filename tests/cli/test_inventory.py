@@ -67,6 +67,36 @@ def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch
     assert '"pool"' not in answer.out
 
 
+@pytest.mark.parametrize(
+    ("policies", "code"),
+    [
+        ({"east": "  watcher:\n    ignoreLabels: [po*]\n  typo: 1\n"}, "unknown-field"),
+        ({"east": "  watcher:\n    ignoreLabels: [po*]\n  a: {\n"}, "yaml-syntax"),
+        ({"east": "  watcher:\n    ignoreLabels: [po*]\n", "rest": "  typo: 1\n"}, "unknown-field"),
+    ],
+)
+def test_no_inventory_is_taken_while_a_document_may_say_which_labels_it_leaves_out(
+    policies: dict[str, str], code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {"east": fleet.CLUSTER.replace("west", "east"), "rest": fleet.REST}
+    project.write(tmp_path, {f"policies/{name}.yaml": text + policies.get(name, "") for name, text in texts.items()})
+    piped(monkeypatch, fleet.listed())
+
+    answer = project.kae(tmp_path, "inventory", "--cluster", "east", "-o", "inventory/east.json")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert f"error[{code}]" in answer.err
+
+
+def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "policies/west.yaml": fleet.CLUSTER})
+    piped(monkeypatch, fleet.listed())
+
+    assert project.kae(tmp_path, "inventory", "--cluster", "east").code == 0
+
+
 @pytest.mark.parametrize("live", [False, True])
 def test_no_inventory_is_taken_without_a_label_that_decides(
     live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
