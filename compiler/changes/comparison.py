@@ -1,10 +1,13 @@
 """The comparison of a cluster's earlier output with the compiled one, and what a person may accept of a change."""
 
+import enum
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import ClassVar
 
+from compiler import wording
 from compiler.changes import deployed
 from compiler.diagnostics import CODES, Diagnostic, Span
 from compiler.fleet import definitions
@@ -56,11 +59,60 @@ class Removal(Acceptable):
     _in_ci = "where CI compiles, commit with"
 
 
+class Place(enum.Enum):
+    """The place of a risk in its message: a cluster, or the number of several."""
+
+    CLUSTER = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Nodes:
+    """Nodes in the message of a risk, sorted."""
+
+    names: tuple[str, ...]
+
+
+Part = str | int | Nodes | Place
+"""A part of a risk's message: words, or a number, nodes or a place, which those of several clusters add up."""
+
+_NODES = 5
+"""Nodes that a message names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Risk(Acceptable):
     """Something that a change does and that a person should know of."""
 
+    parts: tuple[Part, ...]
+    """The message of the finding."""
+
     command = "kae diff"
     _in_ci = "in CI, commit with"
+
+
+def worded(told: Sequence[tuple[str, Sequence[Part]]]) -> str:
+    """Return the message that clusters have in common, from the parts of each, which differ in no words."""
+    return "".join(
+        _added([(cluster, part) for (cluster, _), part in zip(told, alike, strict=True)])
+        for alike in zip(*(parts for _, parts in told), strict=True)
+    )
+
+
+def _added(alike: Sequence[tuple[str, Part]]) -> str:
+    """Return one part of the message, of each cluster, as one text."""
+    first = alike[0][1]
+    several = len({cluster for cluster, _ in alike}) > 1
+    if isinstance(first, Place):
+        return f"{len({cluster for cluster, _ in alike})} clusters" if several else f"cluster '{alike[0][0]}'"
+    if isinstance(first, int):
+        return str(sum(part for _, part in alike if isinstance(part, int)))
+    if isinstance(first, str):
+        return first
+    own = [(cluster, part.names) for cluster, part in alike if isinstance(part, Nodes)]
+    count = sum(len(names) for _, names in own)
+    names = (f"{cluster}/{name}" if several else name for cluster, names in own for name in names)
+    shown = [*islice(names, _NODES), *([f"{count - _NODES} more"] if count > _NODES else [])]
+    return f"{wording.counted(count, 'node')} ({wording.listed(shown)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

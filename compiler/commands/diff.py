@@ -11,7 +11,7 @@ from compiler.changes.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
 from compiler.project.history import comparison
-from compiler.views import diff_data, diff_text
+from compiler.views import diff_data, diff_text, risk_groups
 from compiler.views.review import annotations, markdown
 
 _ERROR: diagnostics.Severity = "error"
@@ -29,16 +29,18 @@ def run(arguments: argparse.Namespace) -> int:
     failing = dict.fromkeys(arguments.fail_on, _ERROR)
     arguments.settings = replace(settings, severities={**settings.severities, **failing})
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
-    risks = diagnostics.merged(risk.told() for risk in found.risks if risk not in accepted)
+    others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
+    is_read = arguments.shape not in ("json", "yaml") and arguments.format != "json"
+    risks = diagnostics.merged(item.told() for item in (risk_groups.groups(others) if is_read else others))
     for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
-    body = "" if for_programs else _body(arguments, found, risks, accepted)
+    body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
     findings.show(arguments, risks, body, annotations.notes(found), **for_programs)
     _tell_unused(arguments.accept, found.risks)
     return _exit_code(arguments, found, risks)
 
 
 def _body(
-    arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings, accepted: Sequence[Risk]
+    arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings, accepted: Sequence[risk_groups.Group]
 ) -> str:
     if arguments.shape == "markdown":
         shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))

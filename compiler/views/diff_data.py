@@ -40,7 +40,9 @@ def _object(cluster: str, pair: ObjectPair) -> dict[str, Any]:
         "name": name,
         "action": pair.action,
         "file": pair.path,
-        "fields": [{"path": field.path, "old": field.old, "new": field.new} for field in pair.fields],
+        "fields": wording.value_without_credentials(
+            [{"path": field.path, "old": field.old, "new": field.new} for field in pair.fields]
+        ),
     }
 
 

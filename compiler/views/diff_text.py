@@ -1,20 +1,23 @@
 """The difference between two revisions for people."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from compiler import wording
-from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault
 from compiler.changes.intent import DocumentChange, FieldChange
-from compiler.changes.pods import ObjectPair, PodChange
+from compiler.changes.pods import ObjectPair
 from compiler.changes.privileges import PrivilegeChange, texts
-from compiler.views import effect_sentences
+from compiler.views import effect_sentences, risk_groups
 
 _NAMES = 5
 """Nodes that are named below a sentence."""
+
+_CLUSTERS = 3
+"""Clusters that a line names."""
 
 _VALUE = 80
 """Characters of a value that are shown."""
@@ -26,7 +29,7 @@ _FINDINGS = 3
 """Errors that are shown of a revision that does not compile."""
 
 
-def lines(difference: Difference, accepted: Iterable[Risk] = ()) -> Iterator[str]:
+def lines(difference: Difference, accepted: Iterable[risk_groups.Group] = ()) -> Iterator[str]:
     """Yield the lines of a difference; none where nothing differs. `accepted` are the risks that people accepted."""
     if difference.is_empty:
         return
@@ -38,7 +41,7 @@ def lines(difference: Difference, accepted: Iterable[Risk] = ()) -> Iterator[str
         ("pods", pods(difference)),
         ("objects", objects(difference)),
         ("privileges", privileges(difference)),
-        ("accepted", (f"{risk.scope}: {wording.escaped(risk.finding.message)}" for risk in accepted)),
+        ("accepted", (f"{group.scope}: {wording.escaped(group.text)}" for group in accepted)),
     ):
         shown = list(part)
         if shown:
@@ -99,9 +102,14 @@ def value_text(value: Any) -> str:
 
 def remarks(difference: Difference) -> Iterator[str]:
     """Yield the sentences on clusters that come and go, and on policies with another name."""
-    for cluster in difference.clusters:
-        if cluster.is_new or cluster.is_gone:
-            yield f"Cluster {cluster.cluster} is {'new' if cluster.is_new else 'gone'}."
+    for state, names in (
+        ("new", [cluster.cluster for cluster in difference.clusters if cluster.is_new]),
+        ("gone", [cluster.cluster for cluster in difference.clusters if cluster.is_gone]),
+    ):
+        if len(names) == 1:
+            yield f"Cluster {names[0]} is {state}."
+        elif names:
+            yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
     for change in difference.intent:
         if change.kind == "KAEPolicy" and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
@@ -121,23 +129,37 @@ def _effects(difference: Difference) -> Iterator[str]:
 
 
 def pods(difference: Difference) -> Iterator[str]:
-    """Yield the lines on the pods that are created, replaced and deleted."""
-    several = len(difference.clusters) > 1
+    """Yield the lines on the pods that are created, replaced and deleted; those of equal names are one."""
+    for kind, name, clusters, counts in pod_groups(difference):
+        unit = f"{wording.inflected('pod', sum(counts.values()))} " if kind == "Deployment" else ""
+        fates = wording.listed(f"{number} {unit}{fate}" for fate, number in counts.items() if number)
+        yield f"{kind} {name}{where(difference, clusters)}: {fates}"
+
+
+def pod_groups(difference: Difference) -> Iterator[tuple[str, str, Sequence[str], Mapping[str, int]]]:
+    """Yield the kind and the name of each workload, its clusters, and the pods in them by what happens to them."""
+    found: dict[tuple[str, str, tuple[str, ...]], dict[str, Counter[str]]] = {}
     for change in (change for cluster in difference.clusters for change in cluster.pods):
-        where = f" in {change.cluster}" if several else ""
-        yield f"{change.kind} {change.name}{where}: {_fates(change)}"
+        counts = Counter(
+            {"created": len(change.created), "replaced": len(change.replaced), "deleted": len(change.deleted)}
+        )
+        counts.update({change.fate: change.replicas} if change.fate else {})
+        fates = tuple(fate for fate, number in counts.items() if number)
+        found.setdefault((change.kind, change.name, fates), {})[change.cluster] = counts
+    for (kind, name, _), own in found.items():
+        yield kind, name, list(own), sum(own.values(), Counter())
 
 
 def objects(difference: Difference) -> Iterator[str]:
     """Yield the lines on objects that are pruned, changed and added; equal changes share them."""
-    several = len(difference.clusters) > 1
-    shared: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    shared: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
     for cluster in difference.clusters:
-        where = f" in {cluster.cluster}" if several else ""
         for pair in cluster.objects:
-            shared.setdefault((pair.action, tuple(_object_fields(pair))), []).append(f"{pair.text}{where}")
+            own = shared.setdefault((pair.action, tuple(_object_fields(pair))), {})
+            own.setdefault(pair.text, []).append(cluster.cluster)
     for action, changes in sorted(shared, key=lambda key: ("pruned", "changed", "added").index(key[0])):
-        yield f"{action}: {wording.listed(shared[action, changes], most=_NAMES)}"
+        same = shared[action, changes].items()
+        yield f"{action}: {wording.listed((f'{text}{where(difference, own)}' for text, own in same), most=_NAMES)}"
         yield from (f"  {line}" for line in changes)
 
 
@@ -153,15 +175,30 @@ def _object_fields(pair: ObjectPair) -> Iterator[str]:
 
 def privileges(difference: Difference) -> Iterator[str]:
     """Yield the lines on privileges that objects gain and lose; those of equal changes are one."""
-    several = len(difference.clusters) > 1
+    for clusters, names, facts in privilege_groups(difference):
+        yield f"{wording.listed(names, most=_NAMES)}{where(difference, clusters)}:"
+        yield from (f"  {fact}" for fact in facts)
+
+
+def privilege_groups(difference: Difference) -> Iterator[tuple[Sequence[str], Sequence[str], Sequence[str]]]:
+    """Yield the clusters, the objects in each of them, and what these gain and lose."""
+    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     # A cluster that comes or goes does so with all that its objects may do.
     for cluster in (each for each in difference.clusters if not each.is_new and not each.is_gone):
         objects: dict[tuple[str, ...], list[str]] = {}
         for change in cluster.privileges:
             objects.setdefault(tuple(_privileges(change)), []).append(f"{change.kind} {change.name}")
         for facts, names in objects.items():
-            yield f"{wording.listed(names, most=_NAMES)}{f' in {cluster.cluster}' if several else ''}:"
-            yield from (f"  {fact}" for fact in facts)
+            found.setdefault((tuple(names), facts), []).append(cluster.cluster)
+    for (equal, facts), clusters in found.items():
+        yield clusters, equal, facts
+
+
+def where(difference: Difference, clusters: Sequence[str]) -> str:
+    """Return where something happens; nothing for a difference of one cluster."""
+    if len(difference.clusters) == 1:
+        return ""
+    return f" in {wording.listed(clusters) if len(clusters) <= _CLUSTERS else f'{len(clusters)} clusters'}"
 
 
 def _privileges(change: PrivilegeChange) -> Iterator[str]:
@@ -170,10 +207,3 @@ def _privileges(change: PrivilegeChange) -> Iterator[str]:
     lost = [item for item in change.lost if not change.is_gone or item.sort == "confinement"]
     yield from ("deleted, with what it was allowed",) if change.is_gone else ()
     yield from (f"- {wording.escaped(text)}" for text in texts(lost))
-
-
-def _fates(change: PodChange) -> str:
-    if change.kind == "Deployment":
-        return f"{wording.counted(change.replicas, 'pod')} {change.fate}"
-    fates = (("created", change.created), ("replaced", change.replaced), ("deleted", change.deleted))
-    return f"{wording.listed(f'{len(nodes)} {fate}' for fate, nodes in fates if nodes)}"

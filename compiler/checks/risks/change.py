@@ -40,9 +40,19 @@ class Change:
         """What happens to the nodes."""
         return self.difference.effects
 
-    def risk(self, finding: Diagnostic, policy: str | None = None) -> comparison.Risk:
-        """Return a finding as a risk of the change, of a policy if it is one's own."""
-        return comparison.Risk(finding=finding, cluster=self.cluster, policy=policy)
+    def risk(
+        self,
+        code: str,
+        span: Span,
+        *parts: comparison.Part,
+        hint: str,
+        notes: Sequence[str] = (),
+        policy: str | None = None,
+    ) -> comparison.Risk:
+        """Return a risk of the change with the message that `parts` make, of a policy if it is one's own."""
+        message = comparison.worded([(self.cluster, parts)])
+        finding = Diagnostic(code=code, span=span, message=message, notes=tuple(notes), hint=hint)
+        return comparison.Risk(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
 
     def span(self, policy: str | None, *paths: documents.Path) -> Span:
         """Return the changed field at or below one of these paths, of a policy before that of others.

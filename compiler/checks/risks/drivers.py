@@ -3,12 +3,11 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
-from compiler import wording
 from compiler.changes import pods
-from compiler.changes.comparison import Risk
+from compiler.changes.comparison import Nodes, Place, Risk
 from compiler.changes.effects import DISTURBING, Effect
 from compiler.checks.risks.change import Change, release
-from compiler.diagnostics import Diagnostic, Span
+from compiler.diagnostics import Span
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -24,17 +23,20 @@ def large_step(change: Change) -> Iterator[Risk]:
         if count > 1 and count * 100 > change.step_percent * every:
             staged = all(_STAGED.intersection(effect.reasons) for effect in found)
             yield change.risk(
-                Diagnostic(
-                    code="large-step",
-                    span=_cause(found),
-                    message=f"Policy '{policy}' takes the drivers of {count} of its {every} nodes in cluster "
-                    f"'{change.cluster}' out of use in one step.",
-                    notes=(f"limits.stepPercent allows {change.step_percent} %, or one node.",),
-                    hint="Bring the change to a wave first, in a commit of its own."
-                    if staged
-                    else "No wave can carry this setting: give it to a policy of its own for some of the nodes first.",
-                ),
-                policy,
+                "large-step",
+                _cause(found),
+                f"Policy '{policy}' takes the drivers of ",
+                count,
+                " of its ",
+                every,
+                " nodes in ",
+                Place.CLUSTER,
+                " out of use in one step.",
+                notes=(f"limits.stepPercent allows {change.step_percent} %, or one node.",),
+                hint="Bring the change to a wave first, in a commit of its own."
+                if staged
+                else "No wave can carry this setting: give it to a policy of its own for some of the nodes first.",
+                policy=policy,
             )
 
 
@@ -52,15 +54,16 @@ def frozen_touched(change: Change) -> Iterator[Risk]:
 
     for (policy, group), found in _by(change.effects, _frozen_group, frozen).items():
         yield change.risk(
-            Diagnostic(
-                code="frozen-touched",
-                span=_cause(found),
-                message=f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in cluster "
-                f"'{change.cluster}': {wording.nodes(_nodes(found))}.",
-                hint="Keep its nodes in it, and what they have; settings that no group overrides, such as "
-                "moduleParameters, reach them too.",
-            ),
-            policy,
+            "frozen-touched",
+            _cause(found),
+            f"The change reaches the drivers of the frozen group '{group}' of policy '{policy}' in ",
+            Place.CLUSTER,
+            ": ",
+            _nodes(found),
+            ".",
+            hint="Keep its nodes in it, and what they have; settings that no group overrides, such as "
+            "moduleParameters, reach them too.",
+            policy=policy,
         )
 
 
@@ -73,16 +76,17 @@ def driver_removed(change: Change) -> Iterator[Risk]:
 
     for (policy, work), found in _by(change.effects, lambda each: (_owner(each), each.work), gone).items():
         yield change.risk(
-            Diagnostic(
-                code="driver-removed",
-                span=_cause(found),
-                message=f"The driver of policy '{policy}' {works[str(work)]} {wording.nodes(_nodes(found))} of cluster "
-                f"'{change.cluster}'.",
-                hint="Undo the change that takes it away."
-                if work == "removes"
-                else "To have the driver removed too, set driver.state: Absent first.",
-            ),
-            policy,
+            "driver-removed",
+            _cause(found),
+            f"The driver of policy '{policy}' {works[str(work)]} ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ".",
+            hint="Undo the change that takes it away."
+            if work == "removes"
+            else "To have the driver removed too, set driver.state: Absent first.",
+            policy=policy,
         )
 
 
@@ -97,14 +101,15 @@ def driver_downgrade(change: Change) -> Iterator[Risk]:
 
     for (policy, was, now), found in _by(change.effects, _versions, older).items():
         yield change.risk(
-            Diagnostic(
-                code="driver-downgrade",
-                span=_cause(found),
-                message=f"{wording.nodes(_nodes(found))} of policy '{policy}' in cluster '{change.cluster}' "
-                f"{'goes' if _count(found) == 1 else 'go'} back from driver {was} to {now}.",
-                hint=f"Set the version to {was} or a newer one, unless going back is meant.",
-            ),
-            policy,
+            "driver-downgrade",
+            _cause(found),
+            f"The driver of policy '{policy}' goes back from {was} to {now} on ",
+            _nodes(found),
+            " of ",
+            Place.CLUSTER,
+            ".",
+            hint=f"Set the version to {was} or a newer one, unless going back is meant.",
+            policy=policy,
         )
 
 
@@ -116,17 +121,19 @@ def drain_unbounded(change: Change) -> Iterator[Risk]:
         nodes = change.driven(policy)
         if nodes > 1 and leases >= nodes and (policy in evicting or leases > before.get(policy, 0)):
             yield change.risk(
-                Diagnostic(
-                    code="drain-unbounded",
-                    span=change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
-                    message=f"All {nodes} nodes of policy '{policy}' in cluster '{change.cluster}' may drain at once.",
-                    notes=(
-                        f"Its driver.rollout.maxParallel is {leases}, and no pod is evicted without one of its Leases.",
-                        "rollout.maxUnavailable paces no node that changes its pool or boots another kernel.",
-                    ),
-                    hint=f"Set driver.rollout.maxParallel to less than {nodes}.",
+                "drain-unbounded",
+                change.span(policy, ("spec", "driver", "rollout", "maxParallel"), ("spec", "driver", "drain")),
+                "All ",
+                nodes,
+                f" nodes of policy '{policy}' in ",
+                Place.CLUSTER,
+                " may drain at once.",
+                notes=(
+                    f"Its driver.rollout.maxParallel is {leases}, and no pod is evicted without one of its Leases.",
+                    "rollout.maxUnavailable paces no node that changes its pool or boots another kernel.",
                 ),
-                policy,
+                hint="Set driver.rollout.maxParallel to less than the nodes that the policy has in a cluster.",
+                policy=policy,
             )
 
 
@@ -168,8 +175,8 @@ def _versions(effect: Effect) -> tuple[str | None, str | None, str | None]:
     return _policy(effect), was.version if was else None, now.version if now else None
 
 
-def _nodes(effects: Iterable[Effect]) -> list[str]:
-    return sorted(name for effect in effects for name in effect.nodes)
+def _nodes(effects: Iterable[Effect]) -> Nodes:
+    return Nodes(tuple(sorted(name for effect in effects for name in effect.nodes)))
 
 
 def _count(effects: Iterable[Effect]) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.changes import deployed, pods, privileges
-from compiler.changes.comparison import Risk
+from compiler.changes.comparison import Place, Risk
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import Change, divisions
@@ -45,13 +45,13 @@ def privilege_gained(change: Change) -> Iterator[Risk]:
     for component, notes in gained.items():
         if notes:
             yield change.risk(
-                Diagnostic(
-                    code="privilege-gained",
-                    span=change.span(None, _SETTINGS.get(component, ())),
-                    message=f"The objects of {component} in cluster '{change.cluster}' gain privileges.",
-                    notes=(*notes[:_MOST], *([f"And {len(notes) - _MOST} more."] if len(notes) > _MOST else [])),
-                    hint="Undo the change, unless they are meant.",
-                )
+                "privilege-gained",
+                change.span(None, _SETTINGS.get(component, ())),
+                f"The objects of {component} in ",
+                Place.CLUSTER,
+                " gain privileges.",
+                notes=(*notes[:_MOST], *([f"And {len(notes) - _MOST} more."] if len(notes) > _MOST else [])),
+                hint="Undo the change, unless they are meant.",
             )
 
 
@@ -92,15 +92,13 @@ def registry_changed(change: Change) -> Iterator[Risk]:
     for (component, policy), registries in found.items():
         of_policy = f"policy '{policy}' in " if policy else ""
         yield change.risk(
-            Diagnostic(
-                code="registry-changed",
-                span=change.span(policy, *_image_settings(component)),
-                message=f"{component.capitalize() if component != 'nfd' else 'NFD'} "
-                f"of {of_policy}cluster '{change.cluster}' comes from "
-                f"{wording.listed(sorted(registries))}, and did not before.",
-                hint="Check that the images there are those that you mean, and pin them by their digests.",
-            ),
-            policy,
+            "registry-changed",
+            change.span(policy, *_image_settings(component)),
+            f"{component.capitalize() if component != 'nfd' else 'NFD'} of {of_policy}",
+            Place.CLUSTER,
+            f" comes from {wording.listed(sorted(registries))}, and did not before.",
+            hint="Check that the images there are those that you mean, and pin them by their digests.",
+            policy=policy,
         )
 
 
@@ -145,14 +143,7 @@ def _unpinned(
     for finding in after:
         if finding.code == "mutable-tag" and finding.message not in known:
             yield change.risk(
-                Diagnostic(
-                    code=finding.code,
-                    span=finding.span,
-                    message=finding.message,
-                    notes=finding.notes,
-                    hint=finding.hint,
-                ),
-                policy,
+                finding.code, finding.span, finding.message, notes=finding.notes, hint=finding.hint, policy=policy
             )
 
 
@@ -161,13 +152,12 @@ def crd_pruned(change: Change) -> Iterator[Risk]:
     for data in _pruned(change, "CustomResourceDefinition"):
         names = data["spec"]["names"]
         yield change.risk(
-            Diagnostic(
-                code="crd-pruned",
-                span=change.span(None, ("spec", "nfd")),
-                message=f"CustomResourceDefinition {data['metadata']['name']} leaves the output of cluster "
-                f"'{change.cluster}', and every {names['kind']} there goes with it.",
-                hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
-            )
+            "crd-pruned",
+            change.span(None, ("spec", "nfd")),
+            f"CustomResourceDefinition {data['metadata']['name']} leaves the output of ",
+            Place.CLUSTER,
+            f", and every {names['kind']} there goes with it.",
+            hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
         )
 
 
@@ -175,13 +165,12 @@ def namespace_pruned(change: Change) -> Iterator[Risk]:
     """A Namespace stays, and with it all that is in it."""
     for data in _pruned(change, "Namespace"):
         yield change.risk(
-            Diagnostic(
-                code="namespace-pruned",
-                span=change.span(None, ("spec", "namespace")),
-                message=f"Namespace {data['metadata']['name']} leaves the output of cluster '{change.cluster}', and "
-                "everything in it goes with it, objects of others too.",
-                hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
-            )
+            "namespace-pruned",
+            change.span(None, ("spec", "namespace")),
+            f"Namespace {data['metadata']['name']} leaves the output of ",
+            Place.CLUSTER,
+            ", and everything in it goes with it, objects of others too.",
+            hint="Keep it, or name the engine in gitops.engine: then it is marked to stay.",
         )
 
 
@@ -201,16 +190,16 @@ def guard_off(change: Change) -> Iterator[Risk]:
         return
     was_evicting = before is not None and _evicts(before)
     if before is None or not was_evicting or supported.can_guard(before.planned.cluster.spec):
-        goes = "loses the guard" if was_evicting else "evicts pods from now on, and has no guard"
+        goes = "lose the" if was_evicting else "evict pods from now on, and have no"
         yield change.risk(
-            Diagnostic(
-                code="guard-off",
-                span=change.span(None, ("spec", "kubernetesVersion"), ("spec", "driver", "drain")),
-                message=f"Cluster '{change.cluster}' {goes} that confines a driver's evictions to its own node.",
-                notes=("Whoever has the token of a driver may evict any pod of the cluster.",),
-                hint=f"Set spec.kubernetesVersion to the release of the API server; the guard needs "
-                f"1.{supported.GUARD_KUBERNETES}.",
-            )
+            "guard-off",
+            change.span(None, ("spec", "kubernetesVersion"), ("spec", "driver", "drain")),
+            "The drivers of ",
+            Place.CLUSTER,
+            f" {goes} guard that confines their evictions to their own node.",
+            notes=("Whoever has the token of a driver may evict any pod of the cluster.",),
+            hint=f"Set spec.kubernetesVersion to the release of the API server; the guard needs "
+            f"1.{supported.GUARD_KUBERNETES}.",
         )
 
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from compiler import wording
 from compiler.changes import pods
-from compiler.changes.comparison import Risk
+from compiler.changes.comparison import Place, Risk
 from compiler.changes.effects import Effect
 from compiler.checks.risks.change import Change, divisions, release
-from compiler.diagnostics import Diagnostic
 from compiler.model import driver as drivers
 from compiler.planning import images, plan, pools
 
@@ -90,15 +89,14 @@ def _risks(change: Change, policy: str, rollout: _Rollout, effects: Sequence[Eff
         if late:
             own = [effect for effect in effects if _group(effect, is_later=rollout.is_later) in late]
             yield change.risk(
-                Diagnostic(
-                    code="waves-skipped",
-                    span=max(own, key=lambda effect: len(effect.nodes)).cause,
-                    message=f"In cluster '{change.cluster}', {target} comes to {wording.listed(late)} of policy "
-                    f"'{policy}' before {wording.inflected('wave', len(waves))} {wording.listed(waves)} could show "
-                    "that it works.",
-                    hint=f"Bring it to {waves[0]} alone, and to the next when the pods there are ready.",
-                ),
-                policy,
+                "waves-skipped",
+                max(own, key=lambda effect: len(effect.nodes)).cause,
+                "In ",
+                Place.CLUSTER,
+                f", {target} comes to {wording.listed(late)} of policy '{policy}' before "
+                f"{wording.inflected('wave', len(waves))} {wording.listed(waves)} could show that it works.",
+                hint=f"Bring it to {waves[0]} alone, and to the next when the pods there are ready.",
+                policy=policy,
             )
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
-from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Work
 from compiler.changes.intent import DocumentChange
 from compiler.diagnostics import Findings
-from compiler.views import diff_text, effect_sentences
+from compiler.views import diff_text, effect_sentences, risk_groups
 from compiler.views.review import ranking
 from compiler.views.review.escapes import code, prose
 
@@ -43,7 +42,7 @@ class _Part:
     rows: Sequence[_Row]
 
 
-def text(difference: Difference, risks: Findings = (), accepted: Iterable[Risk] = ()) -> str:
+def text(difference: Difference, risks: Findings = (), accepted: Iterable[risk_groups.Group] = ()) -> str:
     """Return the comment on a difference; empty where nothing differs. `accepted` are risks that are not in `risks`."""
     if difference.is_empty:
         return ""
@@ -65,7 +64,7 @@ def _rooms(sizes: Sequence[int], room: int) -> Sequence[int]:
     return tuple(rooms.values())
 
 
-def _parts(difference: Difference, risks: Findings, accepted: Iterable[Risk]) -> Iterator[_Part]:
+def _parts(difference: Difference, risks: Findings, accepted: Iterable[risk_groups.Group]) -> Iterator[_Part]:
     ranked = ranking.sentences(difference.effects)
     yield _Part(noun="line", rows=_plain_rows(diff_text.faults(difference)))
     yield _Part(head=_table("effect", "nodes", "what happens"), noun="sentence", rows=_effects(difference, ranked))
@@ -220,9 +219,9 @@ def _risks(risks: Findings) -> Sequence[_Row]:
     ]
 
 
-def _accepted(risks: Iterable[Risk]) -> Iterator[_Row]:
-    for risk in risks:
-        yield _Row(text=f"- **accepted** {code(risk.scope)}: {prose(risk.finding.message)}")
+def _accepted(accepted: Iterable[risk_groups.Group]) -> Iterator[_Row]:
+    for group in accepted:
+        yield _Row(text=f"- **accepted** {code(group.scope)}: {prose(group.text)}", weight=len(group.risks))
 
 
 def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
@@ -246,16 +245,15 @@ def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
 
 
 def _pods(difference: Difference) -> Sequence[_Row]:
-    several = len(difference.clusters) > 1
-    found = []
-    for change in (change for cluster in difference.clusters for change in cluster.pods):
-        where = f" in {code(change.cluster)}" if several else ""
-        counts = {"created": len(change.created), "replaced": len(change.replaced), "deleted": len(change.deleted)}
-        if change.fate:
-            counts[change.fate] = change.replicas
-        numbers = (str(number or "") for number in counts.values())
-        found.append(_Row(text=_cells(f"{change.kind} {code(change.name)}{where}", *numbers)))
-    return found
+    return [
+        _Row(
+            text=_cells(
+                f"{kind} {code(name)}{prose(diff_text.where(difference, clusters))}",
+                *(str(counts[fate] or "") for fate in ("created", "replaced", "deleted")),
+            )
+        )
+        for kind, name, clusters, counts in diff_text.pod_groups(difference)
+    ]
 
 
 def _command(difference: Difference) -> str:

@@ -1,0 +1,157 @@
+"""`kae diff` on many clusters that a policy changes alike: people read one sentence, programs each cluster."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests import builders, project, revisions
+
+CLUSTERS = 12
+POLICY = builders.raw(
+    "KAEPolicy",
+    "tls",
+    {
+        "nodeSelector": {"matchLabels": {"pool": "tls"}},
+        "driver": {"version": "2.2.0", "repository": "registry.example.com/kae"},
+        "devicePlugin": {"version": "1.4.1"},
+    },
+)
+CHANGED = (("2.2.0", "2.3.0"), ("registry.example.com", "mirror.example.com"))
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """Return a committed fleet of clusters with two nodes each, but for one that has four."""
+    project.write(tmp_path, {"policies/tls.yaml": yaml.safe_dump(POLICY)})
+    for number in range(CLUSTERS):
+        names = [f"{number:02}-{index}" for index in range(4 if number == 0 else 2)]
+        known = [builders.kubernetes_node(name, builders.HPRE | {"pool": "tls"}) for name in names]
+        listed = json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
+        project.write(tmp_path, {f"inventory/c{number:02}.json": listed})
+    revisions.commit(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def changed(fleet: Path) -> Path:
+    """Return the fleet with another driver from another registry, everywhere."""
+    return edit(fleet, *CHANGED)
+
+
+def edit(folder: Path, *replacements: tuple[str, str]) -> Path:
+    """Replace texts in the policy."""
+    text = (folder / "policies/tls.yaml").read_text("utf-8")
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "policies/tls.yaml").write_text(text, encoding="utf-8")
+    return folder
+
+
+def data(folder: Path, *arguments: str) -> Any:
+    """Return the answer for programs."""
+    return json.loads(project.kae(folder, "diff", *arguments).out)
+
+
+def test_what_happens_in_many_clusters_is_one_sentence_with_all_nodes(changed: Path) -> None:
+    answer = project.kae(changed, "diff")
+
+    assert answer.out.count("26 nodes of tls go from 2.2.0 to 2.3.0 in 12 clusters, one host at a time in each ") == 1
+    assert "  DaemonSet kae-driver-tls in 12 clusters: 26 replaced\n" in answer.out
+    assert answer.out.count("  DaemonSet kae-driver-tls in 12 clusters:\n    + images from mirror.example.com\n") == 1
+    assert answer.out.count("  changed: DaemonSet kae-operator/kae-driver-tls in 12 clusters\n") == 1
+    assert "c05" not in answer.out
+
+
+def test_a_risk_of_many_clusters_is_one_finding_that_counts_them(changed: Path) -> None:
+    answer = project.kae(changed, "diff")
+
+    assert answer.err.count("large-step]") == answer.err.count("registry-changed]") == 1
+    assert "takes the drivers of 26 of its 26 nodes in 12 clusters out of use in one step.\n" in answer.err
+    assert "note: The clusters are c00, c01, c02, c03, c04, c05, c06, c07 and 4 more.\n" in answer.err
+    assert "run `kae diff --accept large-step`, or in CI commit with 'Kae-Accept: large-step';" in answer.err
+    assert "for one cluster it is large-step:c00/tls." in answer.err
+    assert answer.err.endswith("\n2 warnings\n")
+
+
+def test_the_nodes_of_a_risk_are_named_with_their_clusters(fleet: Path) -> None:
+    edit(fleet, ("  driver:\n", "  driver:\n    state: Absent\n"))
+
+    answer = project.kae(fleet, "diff")
+
+    assert (
+        "The driver of policy 'tls' is removed from 26 nodes (c00/00-0, c00/00-1, c00/00-2, c00/00-3, c01/01-0 and 21 "
+        "more) of 12 clusters.\n" in answer.err
+    )
+
+
+def test_a_comment_is_as_long_for_many_clusters_as_for_one(changed: Path) -> None:
+    text = project.kae(changed, "diff", "-o", "markdown").out
+
+    assert text.count("**warning**") == 2
+    assert "| DaemonSet `kae-driver-tls` in 12 clusters |  | 26 |  |\n" in text
+    assert "- changed: DaemonSet kae-operator/kae-driver-tls in 12 clusters\n" in text
+    assert len(text.splitlines()) < 60
+
+
+def test_a_line_has_one_annotation_of_a_code(changed: Path) -> None:
+    notices = [line for line in project.kae(changed, "diff", "--format", "github").out.splitlines() if "line=" in line]
+    (run,) = data(changed, "--format", "sarif")["runs"]
+
+    assert sorted(line.partition(" ")[0] for line in notices) == ["::notice", "::warning", "::warning"]
+    assert all("12 clusters" in line for line in notices)
+    assert sorted(result["ruleId"] for result in run["results"]) == ["effect", "large-step", "registry-changed"]
+
+
+def test_programs_read_each_cluster(changed: Path) -> None:
+    found = data(changed, "-o", "json")
+
+    scopes = [f"large-step:c{number:02}/tls" for number in range(CLUSTERS)]
+    assert [risk["scope"] for risk in found["risks"] if risk["code"] == "large-step"] == scopes
+    assert len(found["diagnostics"]) == len(data(changed, "--format", "json")["diagnostics"]) == 2 * CLUSTERS
+    assert len(found["effects"]) == len(found["privileges"]) == CLUSTERS
+
+
+def test_the_code_accepts_a_risk_of_all_clusters(changed: Path) -> None:
+    answer = project.kae(changed, "diff", "--accept", "large-step", "--fail-on", "large-step")
+
+    assert answer.code == 0
+    assert "accepted:\n  large-step: Policy 'tls' takes the drivers of 26 of its 26 nodes in 12 clusters " in answer.out
+    assert "The clusters are c00, c01, " in answer.out
+
+
+def test_an_accepted_cluster_is_none_of_those_that_are_left(changed: Path) -> None:
+    answer = project.kae(changed, "diff", "--accept", "large-step:c00/tls", "--fail-on", "large-step")
+
+    assert answer.code == 1
+    assert "accepted:\n  large-step:c00/tls: Policy 'tls' takes the drivers of 4 of its 4 nodes in clus" in answer.out
+    assert "error[large-step]: Policy 'tls' takes the drivers of 22 of its 22 nodes in 11 clusters " in answer.err
+
+
+def test_clusters_with_a_line_of_their_own_have_a_finding_of_their_own(fleet: Path) -> None:
+    for number in range(CLUSTERS):
+        text = yaml.safe_dump(builders.raw("KAECluster", f"c{number:02}", {"kubernetesVersion": "1.31"}))
+        project.write(fleet, {f"policies/c{number:02}.yaml": text})
+    revisions.commit(fleet)
+    for number in range(2):
+        path = fleet / f"policies/c{number:02}.yaml"
+        path.write_text(path.read_text("utf-8").replace("1.31", "1.29"), encoding="utf-8")
+
+    answer = project.kae(fleet, "diff")
+
+    places = re.findall(r"^(\S+): warning\[guard-off\]: The drivers of cluster '(c..)' lose", answer.err, re.MULTILINE)
+    assert [cluster for _, cluster in places] == ["c00", "c01"]
+    assert [place.partition(":")[0] for place, _ in places] == ["policies/c00.yaml", "policies/c01.yaml"]
+
+
+def test_clusters_that_come_and_go_together_are_one_sentence(fleet: Path) -> None:
+    for number in range(3):
+        (fleet / f"inventory/c{number:02}.json").rename(fleet / f"inventory/d{number:02}.json")
+
+    text = project.kae(fleet, "diff").out
+
+    assert "  3 clusters are new: d00, d01 and d02.\n  3 clusters are gone: c00, c01 and c02.\n" in text
