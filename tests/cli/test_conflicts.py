@@ -181,26 +181,42 @@ def test_a_file_that_one_branch_removed_and_the_other_changed_goes(branches: tup
     assert not (clone / "output/east/driver/daemonset-kae-driver-vm.yaml").exists()
 
 
-def test_a_kustomization_of_a_cluster_that_one_branch_removed_goes(clone: Path) -> None:
+GONE = ("removes-drivers:west", "removes-device-plugins:west")
+
+
+@pytest.fixture
+def removing_west(clone: Path) -> Path:
+    """A merge of a branch without cluster west into one that has changed it."""
     (clone / "policies/west.yaml").write_text(EAST.replace("east", "west"))
     assert project.kae(clone, "compile").code == 0
     commit(clone)
     pairs.git(clone, "branch", "--quiet", "--force", "topic", "main")
     change(clone, "topic", adding("mail"))
-    gone = ("removes-drivers:west", "removes-device-plugins:west")
-    change(clone, "main", removing("west"), *gone)
+    change(clone, "main", removing("west"), *GONE)
     assert "output/west/kustomization.yaml\n" in join(clone, "merge", "main")
+    return clone
 
-    assert project.kae(clone, "plan").code == 0
-    asked = project.kae(clone, "compile")
-    answer = project.kae(clone, "compile", *(f"--accept={scope}" for scope in gone))
-    commit(clone)
+
+def test_a_kustomization_of_a_cluster_that_one_branch_removed_stops_no_command(removing_west: Path) -> None:
+    pairs.git(removing_west, "rm", "--quiet", "output/west/index.json")
+
+    planned, compiled = project.kae(removing_west, "plan"), project.kae(removing_west, "compile")
+
+    assert (planned.code, planned.err) == (0, "")
+    assert compiled.code == 0, compiled.err
+    assert not (removing_west / "output/west/kustomization.yaml").exists()
+
+
+def test_a_kustomization_of_a_cluster_that_one_branch_removed_goes(removing_west: Path) -> None:
+    asked = project.kae(removing_west, "compile")
+    answer = project.kae(removing_west, "compile", *(f"--accept={scope}" for scope in GONE))
+    commit(removing_west)
 
     # The index of topic has them all, and nothing tells them from a policy that topic has added.
     assert "removes-drivers:west/mail" in asked.err
     assert answer.code == 0, answer.err
-    assert not (clone / "output/west").exists()
-    assert project.kae(clone, "compile", "--check").code == 0
+    assert not (removing_west / "output/west").exists()
+    assert project.kae(removing_west, "compile", "--check").code == 0
 
 
 def test_a_file_of_a_person_beside_a_conflict_stays(conflicting: Path) -> None:
