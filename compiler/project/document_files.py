@@ -21,9 +21,16 @@ _NEARLY = re.compile(r"\.(ya?ml|json)(\.(bak|old|orig|rej|save|sw[op]|tmp|txt)|\
 MOST_FOLDERS = 5_000
 """Folders that are read: far more than a fleet needs, and an end where kae.yaml names /proc or /usr."""
 
+FOLDER_HINT = "Put the documents into the project, or name the folder itself."
+"""The action where a folder of documents is a link that leads out of the project."""
+
 _HERE = Path()
+FILE, FOLDER, NOTHING = "a file", "a folder", "a link that leads to no file"
+"""What an entry of a folder is; the other sorts are of disks alone, and git has none of them."""
+
 _SORTS = (
-    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISREG, FILE),
+    (stat.S_ISDIR, FOLDER),
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
     (stat.S_ISCHR, "a device"),
@@ -75,8 +82,8 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
     pending = [(name_of(folder, root), root / folder) for folder in folders]
     for name, path in pending:
         if path.is_symlink() and not path.exists():
-            raise errors.WorldError(f"The folder '{wording.file_name(name)}' is a link to nothing.", "Repair the link.")
-        links.require_inside(name, root, hint="Put the documents into the project, or name the folder itself.")
+            raise link_to_nothing(name)
+        links.require_inside(name, root, hint=FOLDER_HINT)
     while pending or walk.links:
         if not pending:  # Links come last, so that a document has the name of its real folder.
             walk.links.sort(reverse=True)
@@ -134,11 +141,7 @@ class _Walk:
             if (status.st_dev, status.st_ino) in self._read:
                 return []
             self._read.add((status.st_dev, status.st_ino))
-            if len(self._read) > MOST_FOLDERS:
-                raise errors.WorldError(
-                    f"there are more than {MOST_FOLDERS} folders in those of the documents.",
-                    hint="Name folders of documents in kae.yaml and by --inventory.",
-                )
+            require_few(len(self._read))
             with os.scandir(path) as entries:
                 ordered = sorted(entries, key=lambda entry: entry.name)
         except FileNotFoundError:
@@ -153,39 +156,72 @@ class _Walk:
     def _entry(self, name: str, entry: "os.DirEntry[str]") -> list[tuple[str, Path]]:
         path, is_link = Path(entry.path), entry.is_symlink()
         if is_link and not links.is_inside(path, self._allowed):
-            # A file of another name is not read, wherever it is.
-            if name.endswith(ENDINGS) or os.path.isdir(path):  # noqa: PTH112 - it raises nothing
-                self._refuse(name, links.message(name), "Put what it leads to into the project.", "link-outside")
+            self.findings += outside(name, is_folder=os.path.isdir(path))  # noqa: PTH112 - it raises nothing
             return []
         try:
             mode = _mode(path)
         except OSError as error:
             raise _failure(name, error) from error
-        if name.endswith(ENDINGS):
-            self._document(name, path, mode)
-        elif stat.S_ISDIR(mode):
+        sort = next((words for test, words in _SORTS if test(mode)), NOTHING)
+        if is_read(name, sort):
+            self.inputs.append(Input(name, path))
+        elif is_entered(name, sort):
             if not is_link:
                 return [(name, path)]
             self.links.append((name, path))
-        elif stat.S_ISREG(mode) and (end := _nearly_end(name)):
-            self.findings.append(_nearly(name, f"{name[: end.start()]}.{end[1].lower()}"))
+        else:
+            self.findings += unread(name, sort)
         return []
 
-    def _document(self, name: str, path: Path, mode: int) -> None:
-        if not stat.S_ISREG(mode):
-            sort = next((words for test, words in _SORTS if test(mode)), "a link that leads to no file")
-            self._refuse(name, f"'{wording.file_name(name)}' is {sort}.", "Rename or remove it.")
-        elif wording.file_name(name) != name:
-            self._refuse(name, f"The name '{wording.file_name(name)}' holds what cannot be printed.", "Rename it.")
-        else:
-            self.inputs.append(Input(name, path))
 
-    def _refuse(self, name: str, message: str, hint: str, code: str = "not-a-file") -> None:
-        self.findings.append(refused(name, message, hint, code))
+def is_read(name: str, sort: str) -> bool:
+    """Return whether an entry is a document file; `sort` is what it leads to."""
+    return name.endswith(ENDINGS) and sort == FILE and wording.file_name(name) == name
 
 
-def refused(name: str, message: str, hint: str, code: str = "not-a-file") -> diagnostics.Diagnostic:
-    """Return the finding for a path that has the name of a document and is not read."""
+def is_entered(name: str, sort: str) -> bool:
+    """Return whether an entry is a folder that may hold document files; `sort` is what it leads to."""
+    return sort == FOLDER and not name.endswith(ENDINGS)
+
+
+def unread(name: str, sort: str) -> list[diagnostics.Diagnostic]:
+    """Return the finding on an entry that is neither read nor entered, if its name is that of a document or nearly."""
+    said = wording.file_name(name)
+    if not name.endswith(ENDINGS):
+        end = _nearly_end(name) if sort == FILE else None
+        return [_nearly(name, f"{name[: end.start()]}.{end[1].lower()}")] if end else []
+    if sort != FILE:
+        return [_refused(name, f"'{said}' is {sort}.", "Rename or remove it.", "not-a-file")]
+    return [_refused(name, f"The name '{said}' holds what cannot be printed.", "Rename it.", "not-a-file")]
+
+
+def outside(name: str, *, is_folder: bool) -> list[diagnostics.Diagnostic]:
+    """Return the finding on a link that leads out of the folders of documents; a file of another name is never read."""
+    if not name.endswith(ENDINGS) and not is_folder:
+        return []
+    return [_refused(name, links.message(name), "Put what it leads to into the project.", "link-outside")]
+
+
+def require_few(folders: int) -> None:
+    """Raise WorldError for a number of folders that no project has."""
+    if folders > MOST_FOLDERS:
+        raise errors.WorldError(
+            f"there are more than {MOST_FOLDERS} folders in those of the documents.",
+            hint="Name folders of documents in kae.yaml and by --inventory.",
+        )
+
+
+def link_to_nothing(name: str) -> errors.WorldError:
+    """Return the error on a folder of documents that is a broken link."""
+    return errors.WorldError(f"'{wording.file_name(name)}' is a link to nothing.", "Repair the link.")
+
+
+def no_folder(name: str) -> errors.WorldError:
+    """Return the error on a folder of documents that is something else."""
+    return errors.WorldError(f"'{wording.file_name(name)}' is not a folder.", "Make it a folder, or remove it.")
+
+
+def _refused(name: str, message: str, hint: str, code: str) -> diagnostics.Diagnostic:
     return diagnostics.Diagnostic(
         code=code, span=diagnostics.Span(file=wording.file_name(name)), message=message, hint=hint
     )
@@ -212,7 +248,7 @@ def _mode(path: Path) -> int:
     """Return the mode of a path's target; 0 for a broken link, or a link to itself."""
     try:
         return path.stat().st_mode
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return 0
     except OSError as error:
         if error.errno == errno.ELOOP:
@@ -224,5 +260,5 @@ def _failure(name: str, error: OSError) -> errors.WorldError:
     if isinstance(error, PermissionError):
         return errors.WorldError(f"'{wording.file_name(name)}' may not be read.", "Allow this user to read it.")
     if isinstance(error, NotADirectoryError):
-        return errors.WorldError(f"'{wording.file_name(name)}' is not a folder.", "Make it a folder, or remove it.")
+        return no_folder(name)
     return errors.WorldError(f"'{wording.file_name(name)}' cannot be read: {error.strerror or error}.")

@@ -19,6 +19,9 @@ from compiler.settings import Limits, Settings
 if TYPE_CHECKING:
     from compiler.formats import documents
 
+HINT = "Put the file itself into the project."
+"""The action where the project file is a link that leads out of the project."""
+
 Data = Mapping[str, Any]
 """The content of a project file without mistakes."""
 
@@ -92,10 +95,15 @@ def file() -> document_files.Input | None:
     """Return the project file; None where there is none. Raises WorldError for what is no file."""
     if not os.path.lexists(names.PROJECT_FILE):
         return None
-    links.require_inside(names.PROJECT_FILE, hint="Put the file itself into the project.")
+    links.require_inside(names.PROJECT_FILE, hint=HINT)
     if not Path(names.PROJECT_FILE).is_file():
-        raise errors.WorldError(f"'{names.PROJECT_FILE}' is no regular file.", hint="Rename or remove it.")
+        raise no_file()
     return document_files.Input(names.PROJECT_FILE, Path(names.PROJECT_FILE))
+
+
+def no_file() -> errors.WorldError:
+    """Return the error on a project file that is a folder, or a link to nothing."""
+    return errors.WorldError(f"'{names.PROJECT_FILE}' is no regular file.", hint="Rename or remove it.")
 
 
 def holds(found: Data) -> bool:
@@ -180,9 +188,14 @@ def _misplaced(document: "documents.Document") -> Iterator[diagnostics.Diagnosti
             yield _finding(document.span("extra", index), "project-settings", message, hint)
 
 
-def of_clusters(settings: Settings, clusters: Collection[str]) -> Iterator[diagnostics.Diagnostic]:
-    """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError."""
-    for name, span in _extra_places(settings, clusters):
+def of_clusters(
+    settings: Settings, clusters: Collection[str], document: "documents.Document | None" = None
+) -> Iterator[diagnostics.Diagnostic]:
+    """Yield a finding for each folder of people's own objects that is the folder of a cluster. Raises WorldError.
+
+    `document` is the project file if it is read already.
+    """
+    for name, span in _extra_places(settings, clusters, document):
         message = f"The folder of cluster '{name}' cannot hold objects of your own."
         yield _finding(span, "project-settings", message, "Name a folder that is no cluster's.")
 
@@ -195,16 +208,17 @@ def of_outputs(settings: Settings, outputs: Collection[str]) -> Iterator[diagnos
         yield _finding(span, "project-settings", message, hint)
 
 
-def _extra_places(settings: Settings, folders: Collection[str]) -> Iterator[tuple[str, diagnostics.Span]]:
+def _extra_places(
+    settings: Settings, folders: Collection[str], document: "documents.Document | None" = None
+) -> Iterator[tuple[str, diagnostics.Span]]:
     """Yield the folders of people's own objects that are among some, with their places. Raises WorldError."""
     taken = [(index, name) for index, name in enumerate(settings.extra) if name in folders]
-    item = file() if taken else None
-    if item is None:
-        return
-    from compiler.formats import decode  # noqa: PLC0415 - only for the place of a mistake
+    if document is None and taken and (item := file()):
+        from compiler.formats import decode  # noqa: PLC0415 - only for the place of a mistake
 
-    document = decode.decode(item.name, document_files.read(item))[0][0]
-    yield from ((name, document.span("extra", index)) for index, name in taken)
+        document = decode.decode(item.name, document_files.read(item))[0][0]
+    if document is not None:
+        yield from ((name, document.span("extra", index)) for index, name in taken)
 
 
 def _overlaps(settings: Settings) -> Iterator[tuple[str, str]]:

@@ -9,7 +9,7 @@ from compiler.settings import Settings
 def output(revision: str) -> str:
     """Return the folder of outputs that the project file of a revision names. Raises WorldError."""
     with repositories.Repository() as repository:
-        found = repository.tree(repository.commit(revision), [names.PROJECT_FILE]).file(names.PROJECT_FILE)
+        found = repository.tree(repository.commit(revision), [names.PROJECT_FILE]).project_file()
         read, wrong = decode.decode(names.PROJECT_FILE, repository.read(found.blob)) if found else ([], [])
     data = read[0].data if read else {}
     folder = data.get("output", Settings().output) if isinstance(data, dict) else None

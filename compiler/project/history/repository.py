@@ -5,11 +5,10 @@ import os
 import posixpath
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 from compiler import errors, wording
 from compiler.project.history import tree
-
-File = tree.File
 
 
 class Repository:
@@ -49,7 +48,7 @@ class Repository:
         entries = _listed(commit, paths if all(paths) else ())
         if any(entry.is_link for entry in entries):
             entries = _listed(commit, ())
-        return tree.Tree(self._prefix, entries, self.read)
+        return tree.Tree(self._prefix, entries, self.read, self._top())
 
     def read(self, blob: str) -> bytes:
         """Return the content of a blob. Raises WorldError where git does not have it."""
@@ -69,14 +68,15 @@ class Repository:
                     return source.read(int(head[2]) + 1)[:-1]
         raise errors.WorldError(f"git does not have its object {blob}.", hint="`git fsck` shows what is missing.")
 
+    def _top(self) -> str:
+        """Return the folder of the repository on this host."""
+        return posixpath.normpath(posixpath.join(str(Path.cwd()), *[".." for step in self._prefix.split("/") if step]))
+
     def _path(self, name: str) -> str:
         """Return the path in the repository of a name in the project; empty for the repository itself."""
         path = posixpath.normpath(posixpath.join(self._prefix, name))
         if path.startswith(("../", "/")) or path == "..":
-            raise errors.WorldError(
-                f"'{wording.file_name(name)}' is outside of the git repository, which so has no older version of it.",
-                hint="Move it into the repository.",
-            )
+            raise tree.not_in_git(name)
         return "" if path == "." else path
 
 

@@ -3,18 +3,21 @@
 An inventory is read when its cluster is compared, and given up afterwards: those of a large fleet fill gigabytes.
 """
 
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from compiler import diagnostics, names, pipeline, schema
+from compiler import diagnostics, names, pipeline, schema, wording
 from compiler.changes import difference
+from compiler.errors import WorldError
 from compiler.fleet import assignment, definitions
 from compiler.formats import decode, documents
 from compiler.inventory import snapshot
 from compiler.output import foreign
 from compiler.project import document_files, project_file
 from compiler.project.history import repository as repositories
+from compiler.project.history import tree
 from compiler.settings import Settings
 
 
@@ -88,15 +91,15 @@ def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
     sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
     side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
     on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
-    on_project = (*on_output, *project_file.of_clusters(settings, frozenset(side.clusters)))
-    return replace(side, errors=errors(settings, (*side.errors, *on_project)))
+    return replace(side, errors=errors(settings, (*side.errors, *on_output)))
 
 
 def of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> Side:
     """Return the documents of a revision. Raises WorldError; WrongFileError where its project file has mistakes."""
     commit = repository.commit(name)
     top = repository.tree(commit, [names.PROJECT_FILE])
-    found = top.file(names.PROJECT_FILE)
+    with _naming(name):
+        found = top.project_file()
     data = (
         project_file.parsed(repository.read(found.blob), lambda folder: _has(repository, commit, folder))
         if found
@@ -104,9 +107,20 @@ def of_revision(repository: repositories.Repository, name: str, judge: schema.Ju
     )
     settings = project_file.settings_of(data)
     folders = (settings.policies, *settings.inventories)
-    files, findings = repository.tree(commit, folders).documents(folders)
+    whole = repository.tree(commit, folders)
+    with _naming(name):
+        files, findings = whole.documents(folders)
     sources = [_in_git(repository, item) for item in (*([found] if found else ()), *files)]
     return _side(difference.Revision(name=name, commit=commit), settings, sources, findings, judge)
+
+
+@contextlib.contextmanager
+def _naming(revision: str) -> Iterator[None]:
+    """Name a revision in an error on its files, which the working tree may not have."""
+    try:
+        yield
+    except WorldError as error:
+        raise WorldError(f"In {wording.quoted(revision)}, {error.message}", hint=error.hint) from error
 
 
 def without_documents(revision: difference.Revision, found: diagnostics.Findings) -> Side:
@@ -123,7 +137,7 @@ def _on_disk(item: document_files.Input) -> Source:
     return Source(item.name, lambda: document_files.read(item))
 
 
-def _in_git(repository: repositories.Repository, item: repositories.File) -> Source:
+def _in_git(repository: repositories.Repository, item: tree.File) -> Source:
     return Source(item.name, lambda: repository.read(item.blob), item.blob)
 
 
@@ -148,11 +162,13 @@ def _side(
             inventories[stem] = (*inventories.get(stem, ()), source)
     known = {source.name: stem for stem, own in inventories.items() for source in own}
     fleet, found_errors = pipeline.read(policies, judge, known, tuple(unread), settings)
+    clusters = frozenset(cluster.name for cluster in fleet.clusters)
+    on_project = project_file.of_clusters(settings, clusters, project[0]) if project else ()
     return Side(
         revision=revision,
         settings=settings,
         written=(*project, *policies),
         fleet=fleet,
-        errors=errors(settings, found_errors),
+        errors=errors(settings, (*found_errors, *on_project)),
         inventories=inventories,
     )
