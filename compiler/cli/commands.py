@@ -149,6 +149,7 @@ def _report(commands: options.Commands) -> None:
         help="show the change since this commit, branch or tag of git too",
     )
     command.add_argument("--html", required=True, dest="target", metavar="FILE", help="write the page to FILE")
+    _accept(command, "show a risk of the change as accepted, such as large-step:east/tls; repeatable")
     options.sources(command)
     options.strict(command)
     options.quiet(command)

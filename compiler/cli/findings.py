@@ -5,10 +5,13 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.project import project_file
+
+if TYPE_CHECKING:
+    from compiler.changes.comparison import Risk  # heavy, and a compile needs none
 
 _WRITING = ("bump", "compile")
 
@@ -69,6 +72,13 @@ def show(
     sys.stdout.flush()
     if form == "text":
         report(arguments, every)
+
+
+def tell_unused(accepted: Iterable[str], risks: "Sequence[Risk]") -> None:
+    """Say which accepted risks the change does not have; a removal is accepted where it is compiled."""
+    for scope in accepted:
+        if scope.partition(":")[0] in diagnostics.RISKS and not any(risk.is_accepted([scope]) for risk in risks):
+            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: the change has no such risk.\n")
 
 
 def _examples() -> Mapping[str, str]:

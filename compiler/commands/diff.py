@@ -1,12 +1,10 @@
 """`kae diff`: what the change between two revisions of the documents does, before it is applied."""
 
 import argparse
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler import cli, diagnostics, wording
-from compiler.changes.comparison import Risk
+from compiler import cli, diagnostics
 from compiler.changes.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
@@ -35,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
     body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
     findings.show(arguments, risks, body, annotations.notes(found), **for_programs)
-    _tell_unused(arguments.accept, found.risks)
+    findings.tell_unused(arguments.accept, found.risks)
     return _exit_code(arguments, found, risks)
 
 
@@ -46,13 +44,6 @@ def _body(
         shown, _ = diagnostics.split_ignored(findings.with_severities(arguments, risks))
         return markdown.text(found, shown, accepted)
     return "".join(f"{line}\n" for line in diff_text.lines(found, accepted))
-
-
-def _tell_unused(accepted: Iterable[str], risks: Sequence[Risk]) -> None:
-    """Say which accepted risks the change does not have; a removal is accepted where it is compiled."""
-    for scope in accepted:
-        if scope.partition(":")[0] in diagnostics.RISKS and not any(risk.is_accepted([scope]) for risk in risks):
-            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: the change has no such risk.\n")
 
 
 def _exit_code(arguments: argparse.Namespace, found: Difference, risks: diagnostics.Findings) -> int:

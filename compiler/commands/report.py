@@ -32,6 +32,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:
     """Return what the change since a revision does; None if the call names no revision."""
     if arguments.revision is None:
+        findings.tell_unused(arguments.accept, ())
         return None
     settings = project_file.of(arguments)
-    return report_changes.Changes(comparison.of_revisions(arguments.revision, None, settings, arguments.cluster))
+    found = comparison.of_revisions(arguments.revision, None, settings, arguments.cluster)
+    findings.tell_unused(arguments.accept, found.risks)
+    return report_changes.Changes(found, settings, arguments.accept)

@@ -1,13 +1,15 @@
 """The part of the report's page on a change: what happens to each node, and the sentences on it."""
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
+from compiler import diagnostic_formats, diagnostics, wording
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect, Placement
-from compiler.views import diff_text, effect_sentences
+from compiler.settings import Settings
+from compiler.views import diff_text, effect_sentences, risk_groups
 from compiler.views.review import ranking
 
 
@@ -20,11 +22,44 @@ class Sentence:
     change: str
 
 
+@dataclass(frozen=True, slots=True)
+class Risk:
+    """A risk of the change: its severity, or `accepted`."""
+
+    state: Literal["error", "warning", "accepted"]
+    finding: diagnostics.Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """The privileges that objects gain and lose, equal ones together."""
+
+    objects: str
+    where: str
+    facts: Sequence[str]
+    """The privileges, with a sign at the beginning of each."""
+
+    @property
+    def summary(self) -> str:
+        """The objects, and how much they gain and lose."""
+        signs = Counter(fact[:2] for fact in self.facts)
+        counts = [f"{word} {signs[sign]}" for sign, word in (("+ ", "gains"), ("- ", "loses")) if signs[sign]]
+        return f"{self.objects}{self.where}{f': {wording.listed(counts)}' if counts else ''}"
+
+
 class Changes:
     """What a difference does, for the page."""
 
-    def __init__(self, difference: Difference) -> None:
+    def __init__(self, difference: Difference, settings: Settings, accepted: Collection[str] = ()) -> None:
+        """`accepted` are the scopes of risks that people have accepted."""
         self._difference = difference
+        others, passed = risk_groups.split(difference.risks, accepted)
+        judged = settings.with_severities(diagnostics.merged(group.told() for group in others))
+        shown, ignored = diagnostics.split_ignored(judged)
+        self.ignored = diagnostic_formats.ignored_text(ignored) if ignored else ""
+        """The number of risks that the project ignores; empty where it ignores none."""
+        self.risks = [*_risks(shown), *(Risk("accepted", _accepted(group)) for group in passed)]
+        """The risks, errors first and accepted ones last."""
         self._numbers: defaultdict[Effect, list[int]] = defaultdict(list)
         ranked = ranking.sentences(difference.effects)
         for number, item in enumerate(ranked):
@@ -73,6 +108,19 @@ class Changes:
         return tuple(diff_text.pods(self._difference))
 
     @property
+    def objects(self) -> Sequence[str]:
+        """The lines on objects that are pruned, changed and added."""
+        return tuple(diff_text.objects(self._difference))
+
+    @property
+    def privileges(self) -> Sequence[Privileges]:
+        """The privileges that objects gain and lose."""
+        return [
+            Privileges(wording.listed(names), diff_text.where(self._difference, clusters), facts)
+            for clusters, names, facts in diff_text.privilege_groups(self._difference)
+        ]
+
+    @property
     def clusters(self) -> Mapping[str, Sequence[Effect]]:
         """The effects by cluster."""
         return {item.cluster: item.effects for item in self._difference.clusters}
@@ -86,6 +134,17 @@ class Changes:
             "after": _placement(effect.after),
             "cause": str(effect.cause),
         }
+
+
+def _risks(found: diagnostics.Findings) -> Iterator[Risk]:
+    states: tuple[Literal["error", "warning"], ...] = ("error", "warning")
+    for state in states:
+        yield from (Risk(state, finding) for finding in found if finding.severity == state)
+
+
+def _accepted(group: risk_groups.Group) -> diagnostics.Diagnostic:
+    """Return the finding of accepted risks, without the hint to accept them."""
+    return replace(group.risks[0].finding, message=group.text, hint=f"It is accepted as {group.scope}.")
 
 
 def _placement(placement: Placement | None) -> dict[str, Any] | None:

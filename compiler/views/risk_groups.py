@@ -1,6 +1,6 @@
 """The risks of a change for people: those that many clusters have alike, at one line, are one."""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import wording
@@ -60,6 +60,13 @@ class Group:
             notes=(*first.finding.notes, self.where),
             hint=f"{first.finding.hint} {how}",
         )
+
+
+def split(risks: Iterable[Risk], accepted: Collection[str]) -> tuple[Sequence[Group], Sequence[Group]]:
+    """Return the groups of the risks that nobody has accepted, and those of the others, by scopes."""
+    every = tuple(risks)
+    passed = [risk for risk in every if risk.is_accepted(accepted)]
+    return groups(risk for risk in every if not risk.is_accepted(accepted)), groups(passed)
 
 
 def groups(risks: Iterable[Risk]) -> Sequence[Group]:

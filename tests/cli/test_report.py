@@ -14,13 +14,16 @@ from typing import Any
 import pytest
 
 from compiler import diagnostics
+from compiler.changes import comparison, difference, privileges
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
-from compiler.views import report_data, report_page
+from compiler.settings import Settings
+from compiler.views import report_changes, report_data, report_page
 from compiler.views.review import ranking
 from tests import builders, project, revisions
 from tests.cli import fleet
+from tests.cli.test_diff import WAVES
 
 EVIL = "</script><script>alert(1)</script><img src=x>"
 HOSTILE = "</script><script>alert(1)</script><!--\u2028\u2029&amp;\"'`${1}{{ 7 }}"
@@ -292,9 +295,9 @@ def edit(folder: Path, old: str, new: str, file: str = "policies/tls.yaml") -> N
 CANARY = ("version: 2.2.0\n        - name: half", "version: 2.3.0\n        - name: half")
 
 
-def changed(folder: Path, revision: str = "HEAD") -> Page:
-    """The page with the change since a revision."""
-    answer = project.kae(folder, "report", "-q", "--html", "page.html", revision)
+def changed(folder: Path, *arguments: str) -> Page:
+    """The page with the change since the last commit."""
+    answer = project.kae(folder, "report", "-q", "--html", "page.html", *arguments, "HEAD")
     assert answer.code == 0, answer.err
     return Page((folder / "page.html").read_text("utf-8"))
 
@@ -393,6 +396,118 @@ def test_an_unknown_revision_makes_no_page(rollout: Path) -> None:
     assert (answer.code, answer.out) == (3, "")
     assert "nowhere" in answer.err
     assert not (rollout / "page.html").exists()
+
+
+RISKY = ("version: 2.2.0\n    source", "version: 2.1.0\n    repository: mirror.example.com/kae\n    source")
+
+
+def risks(page: Page) -> list[tuple[str, str]]:
+    """The state and the code of each risk, as people read them."""
+    states = [item["data-state"] for item in page.named("li") if "data-state" in item]
+    words = [text for text in page.text("b") if text in ("error", "warning", "accepted")]
+    assert words == states
+    return list(zip(states, [text for text in page.text("code") if text in diagnostics.RISKS], strict=True))
+
+
+def test_the_risks_of_a_change_are_on_the_page_errors_first_and_accepted_ones_last(rollout: Path) -> None:
+    edit(rollout, WAVES, "")
+    revisions.commit(rollout)
+    edit(rollout, *RISKY)
+    project.write(rollout, {"kae.yaml": "findings: {driver-downgrade: error}\n"})
+
+    page = changed(rollout, "--accept", "large-step:east/tls")
+
+    assert risks(page) == [
+        ("error", "driver-downgrade"),
+        ("warning", "registry-changed"),
+        ("accepted", "large-step"),
+    ]
+    assert "Driver of policy 'tls' in cluster 'east' comes from mirror.example.com, and did not before." in " ".join(
+        page.text("span")
+    )
+    assert "It is accepted as large-step:east/tls." in page.text("small")
+    texts = [text for _, text in page.texts]
+    assert texts.index("Risks") < next(index for index, text in enumerate(texts) if "nodes of tls go from" in text)
+
+
+def test_what_the_project_ignores_of_risks_is_counted(rollout: Path) -> None:
+    edit(rollout, *RISKY)
+    project.write(rollout, {"kae.yaml": "findings: {driver-downgrade: ignore}\n"})
+
+    assert "Risks ignored as kae.yaml says: 1 driver-downgrade" in changed(rollout).text("p")
+
+
+def test_a_change_without_risks_has_no_list_of_them(rollout: Path) -> None:
+    edit(rollout, *CANARY)
+
+    page = changed(rollout)
+
+    assert risks(page) == []
+    assert "Risks" not in page.text("h3")
+
+
+def test_an_accepted_risk_that_a_change_does_not_have_is_told(rollout: Path) -> None:
+    said = "--accept crd-pruned lets nothing pass: the change has no such risk.\n"
+
+    answers = [
+        project.kae(rollout, "report", "--html", "page.html", "--accept", "crd-pruned", *revision)
+        for revision in ((), ("HEAD",))
+    ]
+
+    assert [(answer.code, answer.err) for answer in answers] == [(0, said), (0, said)]
+
+
+def test_the_privileges_that_objects_gain_and_lose_are_folded_by_object(rollout: Path) -> None:
+    edit(rollout, *RISKY)
+
+    page = changed(rollout)
+
+    names = "DaemonSet kae-driver-tls"
+    assert any(text.startswith(names) and text.endswith(": gains 1 and loses 1") for text in page.text("summary"))
+    assert "+ images from mirror.example.com" in page.text("li")
+    assert "- images from cr.openfuyao.cn" in page.text("li")
+
+
+def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
+    finding = diagnostics.Diagnostic(
+        code="large-step", span=diagnostics.Span(file=HOSTILE), message=HOSTILE, notes=(HOSTILE,), hint=HOSTILE
+    )
+    gained = privileges.Privilege(sort="rights", text=HOSTILE, verb=HOSTILE, name=HOSTILE)
+    side = difference.Revision(name=HOSTILE, commit="0" * 40)
+    cluster = difference.ClusterDifference(
+        cluster=HOSTILE,
+        is_new=False,
+        is_gone=False,
+        nodes=1,
+        effects=(),
+        pods=(),
+        objects=(),
+        privileges=(
+            privileges.PrivilegeChange(
+                cluster=HOSTILE,
+                component="driver",
+                kind=HOSTILE,
+                namespace=HOSTILE,
+                name=HOSTILE,
+                is_new=False,
+                is_gone=False,
+                gained=(gained,),
+                lost=(gained,),
+            ),
+        ),
+        risks=tuple(
+            comparison.Risk(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
+            for name in (HOSTILE, f"{HOSTILE} too")
+        ),
+    )
+    found = difference.Difference(before=side, after=side, intent=(), clusters=(cluster,))
+    shown = report_changes.Changes(found, Settings(), [f"large-step:{HOSTILE}"])
+
+    page = Page("".join(report_page.text([], [], package_data.report(), shown)))
+
+    assert [len(page.named(tag)) for tag in ("script", "img")] == [2, 0]
+    assert [risk.state for risk in shown.risks] == ["warning", "accepted"]
+    assert any(EVIL[:9] in text for text in page.text("summary"))
 
 
 def test_a_value_of_a_field_that_differs_is_a_text(rollout: Path) -> None:

@@ -247,6 +247,7 @@ def test_a_risk_that_is_an_error_fails_the_review_until_a_commit_accepts_it(worl
     assert (first.returncode, second.returncode) == (1, 0), second.stderr
     assert "- **error** `large-step`" in told
     assert "- **accepted** `large-step:east/tls`" in (clone / "review/comment.md").read_text()
+    assert "It is accepted as large-step:east/tls." in (clone / "review/fleet.html").read_text()
 
 
 def test_a_review_writes_through_no_link_of_the_repository(world: World) -> None:

@@ -29,7 +29,7 @@ change=("$commit" --to HEAD ${accepted[@]+"${accepted[@]}"})
 code=0
 kae diff "${change[@]}" --format "$format" || code=$?
 kae diff "${change[@]}" -o markdown >review/comment.md 2>/dev/null || code=$?
-kae report --html review/fleet.html "$commit" >/dev/null 2>&1 || rm -f review/fleet.html
+kae report --html review/fleet.html "$commit" ${accepted[@]+"${accepted[@]}"} >/dev/null 2>&1 || rm -f review/fleet.html
 if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
     if [[ -s review/comment.md ]]; then
         cat review/comment.md
