@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import cli, diagnostics
+from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
@@ -28,13 +29,20 @@ def run(arguments: argparse.Namespace) -> int:
     arguments.settings = replace(settings, severities={**settings.severities, **failing})
     accepted = [risk for risk in found.risks if risk.is_accepted(arguments.accept)]
     others = [risk for risk in found.risks if not risk.is_accepted(arguments.accept)]
-    is_read = arguments.shape not in ("json", "yaml") and arguments.format != "json"
-    risks = diagnostics.merged(item.told() for item in (risk_groups.groups(others) if is_read else others))
+    risks = _told(arguments, others)
     for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
     body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
     findings.show(arguments, risks, body, annotations.notes(found), **for_programs)
     findings.tell_unused(arguments.accept, found.risks)
     return _exit_code(arguments, found, risks)
+
+
+def _told(arguments: argparse.Namespace, risks: Sequence[Risk]) -> diagnostics.Findings:
+    """Return the findings on risks: all for programs, one for clusters alike, and for code hosts one for each line."""
+    if arguments.shape in ("json", "yaml") or arguments.format == "json":
+        return diagnostics.merged(risk.told() for risk in risks)
+    found = diagnostics.merged(group.told() for group in risk_groups.groups(risks))
+    return annotations.by_line(found) if arguments.format in ("github", "sarif") else found
 
 
 def _body(

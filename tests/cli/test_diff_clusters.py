@@ -52,6 +52,13 @@ def edit(folder: Path, *replacements: tuple[str, str]) -> Path:
     return folder
 
 
+def declare(folder: Path, spec: dict[str, Any], most: int = CLUSTERS) -> None:
+    """Write the KAEClusters of the fleet, or of the first ones."""
+    for number in range(most):
+        cluster = builders.raw("KAECluster", f"c{number:02}", {"kubernetesVersion": "1.31", **spec})
+        project.write(folder, {f"policies/c{number:02}.yaml": yaml.safe_dump(cluster)})
+
+
 def data(folder: Path, *arguments: str) -> Any:
     """Return the answer for programs."""
     return json.loads(project.kae(folder, "diff", *arguments).out)
@@ -107,6 +114,21 @@ def test_a_line_has_one_annotation_of_a_code(changed: Path) -> None:
     assert sorted(result["ruleId"] for result in run["results"]) == ["effect", "large-step", "registry-changed"]
 
 
+def test_several_risks_of_a_code_at_a_line_are_one_annotation(fleet: Path) -> None:
+    mirrors = [{"from": name, "to": "mirror.example.com"} for name in ("cr.openfuyao.cn", "registry.example.com")]
+    declare(fleet, {})
+    revisions.commit(fleet)
+    declare(fleet, {"images": {"mirrors": mirrors}}, most=1)
+
+    told = project.kae(fleet, "diff")
+    notices = project.kae(fleet, "diff", "--format", "github").out.splitlines()
+
+    assert told.err.count("warning[registry-changed]: ") == 2
+    (line,) = (line for line in notices if "title=registry-changed" in line)
+    assert line.count(" comes from mirror.example.com, and did not before.") == 2
+    assert line.count("To accept it, run `kae diff --accept registry-changed:c00") == 2
+
+
 def test_programs_read_each_cluster(changed: Path) -> None:
     found = data(changed, "-o", "json")
 
@@ -133,13 +155,9 @@ def test_an_accepted_cluster_is_none_of_those_that_are_left(changed: Path) -> No
 
 
 def test_clusters_with_a_line_of_their_own_have_a_finding_of_their_own(fleet: Path) -> None:
-    for number in range(CLUSTERS):
-        text = yaml.safe_dump(builders.raw("KAECluster", f"c{number:02}", {"kubernetesVersion": "1.31"}))
-        project.write(fleet, {f"policies/c{number:02}.yaml": text})
+    declare(fleet, {})
     revisions.commit(fleet)
-    for number in range(2):
-        path = fleet / f"policies/c{number:02}.yaml"
-        path.write_text(path.read_text("utf-8").replace("1.31", "1.29"), encoding="utf-8")
+    declare(fleet, {"kubernetesVersion": "1.29"}, most=2)
 
     answer = project.kae(fleet, "diff")
 

@@ -1,11 +1,12 @@
 """The effects of a change as annotations of the lines that cause them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
-from compiler.diagnostic_formats import Note
-from compiler.diagnostics import Span
+from compiler.diagnostic_formats import Note, sentences
+from compiler.diagnostics import Diagnostic, Findings, Span
 from compiler.views.review import ranking
 
 _SENTENCES = 5
@@ -20,6 +21,21 @@ def notes(difference: Difference) -> Sequence[Note]:
             own = causes.setdefault(effect.cause, [])
             own.extend(() if effect in own else [effect])
     return tuple(Note(code="effect", span=span, text=_text(effects)) for span, effects in causes.items())
+
+
+def by_line(found: Findings) -> Findings:
+    """Return one finding for each code and place, as code hosts show ten of a kind; others there are its notes."""
+    places: dict[tuple[str, Span], list[Diagnostic]] = {}
+    for finding in found:
+        places.setdefault((finding.code, finding.span), []).append(finding)
+    return tuple(_joined(*own) for own in places.values())
+
+
+def _joined(first: Diagnostic, *others: Diagnostic) -> Diagnostic:
+    if not others:
+        return first
+    notes = (*first.notes, first.hint, *(sentences(other) for other in others))
+    return replace(first, notes=tuple(filter(None, notes)), hint="")
 
 
 def _text(effects: Sequence[Effect]) -> str:
