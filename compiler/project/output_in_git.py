@@ -5,11 +5,12 @@ Light enough for every call; nothing is known without git or outside of a reposi
 
 import os
 import re
-import subprocess
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
+from compiler import errors
 from compiler.output import index_file, tree
+from compiler.project import git
 
 _SIDES = ("HEAD", "MERGE_HEAD", "REBASE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REVERT_HEAD^")
 """The commits that `git merge`, `rebase`, `cherry-pick` and `revert` join: gitrevisions(7)."""
@@ -72,8 +73,6 @@ def _lines(*arguments: str) -> list[str]:
 def _git(*arguments: str, given: str = "") -> bytes:
     """Return the answer of git, empty where there is none."""
     try:
-        # No shell, and git takes no option from what it is given.
-        done = subprocess.run(("git", *arguments), input=os.fsencode(given), capture_output=True, check=False)  # noqa: S603, S607
-    except OSError:
+        return git.answer(*arguments, given=given)
+    except errors.WorldError:
         return b""
-    return done.stdout

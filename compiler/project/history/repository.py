@@ -1,13 +1,13 @@
 """Revisions of a project, read from git's objects; nothing is checked out."""
 
 import contextlib
-import os
 import posixpath
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from compiler import errors, wording
+from compiler.project import git
 from compiler.project.history import tree
 
 
@@ -16,7 +16,7 @@ class Repository:
 
     def __init__(self) -> None:
         self._reader: subprocess.Popen[bytes] | None = None
-        self._prefix = _git("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
+        self._prefix = git.answer("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n")
 
     def __enter__(self) -> "Repository":
         return self
@@ -27,13 +27,13 @@ class Repository:
 
     def names(self) -> list[str]:
         """Return the names of branches and tags. Raises WorldError."""
-        found = _git("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
+        found = git.answer("for-each-ref", "--format=%(refname:short)", "refs/heads", "refs/remotes", "refs/tags")
         return found.decode("utf-8", "surrogateescape").splitlines()
 
     def commit(self, revision: str) -> str:
         """Return the id of a revision's commit. Raises WorldError."""
         try:
-            found = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+            found = git.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         except errors.WorldError as error:
             hint = "Name a commit, a branch or a tag; a shallow clone has to fetch it first."
             raise errors.WorldError(f"git knows no revision {wording.quoted(revision)}.", hint=hint) from error
@@ -55,7 +55,7 @@ class Repository:
         if self._reader is None:
             command = ("git", "cat-file", "--batch")
             self._reader = subprocess.Popen(  # noqa: S603 - the arguments are constant
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=git.environment()
             )
         source, sink = self._reader.stdout, self._reader.stdin
         head: list[bytes] = []
@@ -81,31 +81,10 @@ class Repository:
 
 
 def _listed(commit: str, paths: Sequence[str]) -> list[tree.Entry]:
-    answer = _git("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
+    answer = git.answer("--literal-pathspecs", "ls-tree", "-r", "-z", "--full-tree", commit, "--", *paths)
     found = []
     for line in answer.split(b"\0")[:-1]:
         facts, _, path = line.partition(b"\t")
         mode, _, blob = facts.decode("ascii").split(" ")
         found.append(tree.Entry(path.decode("utf-8", "surrogateescape"), mode, blob))
     return found
-
-
-def _git(*arguments: str) -> bytes:
-    """Return the answer of git. Raises WorldError with its words."""
-    try:
-        done = subprocess.run(  # noqa: S603 - no shell, and git takes no option from a revision or a path
-            ("git", *map(os.fsencode, arguments)),  # noqa: S607 - the git of the user
-            capture_output=True,
-            check=False,
-            env=_environment(),
-        )
-    except OSError as error:
-        raise errors.WorldError(f"git cannot be run: {error.strerror}.", hint="Install git.") from error
-    if done.returncode:
-        said = wording.cut(done.stderr.decode("utf-8", "replace").strip().removeprefix("fatal: ")) or "git failed"
-        raise errors.WorldError(f"git says: {said}", hint="Older versions of the documents come from a git repository.")
-    return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
