@@ -8,6 +8,8 @@ from itertools import islice, repeat
 
 from compiler import wording
 from compiler.changes.effects import Effect, Placement
+from compiler.planning import images
+from compiler.views import plan_text
 
 CLUSTERS = 3
 """Clusters that a sentence names."""
@@ -78,19 +80,30 @@ def loss(effects: Iterable[Effect]) -> str:
 
 
 def _membership_key(effect: Effect) -> Hashable:
-    return (effect.before is None,) if effect.before is None or effect.after is None else None
+    if effect.before is None:
+        return ("joins",)
+    if effect.after is None:
+        return "leaves", (effect.before.policy, effect.before.version) if effect.work == "leaves" else None
+    return None
 
 
 def _membership(group: Sequence[Effect]) -> str:
-    verb = ("joins", "join") if group[0].before is None else ("leaves", "leave")
-    return f"{_count(group)} {verb[_size(group) > 1]} the inventory{_where(group)}."
+    was, many = group[0].before, _size(group) > 1
+    if was is None:
+        return f"{_count(group)} {'join' if many else 'joins'} the inventory{_where(group)}."
+    left = f"{'leave' if many else 'leaves'} the inventory{_where(group)}"
+    if group[0].work != "leaves":
+        return f"{_count(group)} {left}."
+    stays = f"driver {_version(was)} stays on {'them' if many else 'it'} without an installer"
+    return f"{_count(group)} of {was.policy} {left}, and {stays}."
 
 
 def _driver_key(effect: Effect) -> Hashable:
-    if effect.driver_pod is None:
+    # That an installer leaves with its node is said of the node.
+    if effect.driver_pod is None or (effect.work == "leaves" and effect.after is None):
         return None
     was, now = effect.before, effect.after
-    versions = None if effect.work == "restarts" else (_version(was), _version(now))
+    versions = None if effect.work == "restarts" else (was and was.version, now and now.version)
     image = now.driver if now and effect.work == "may-swap" else None
     drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
     moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
@@ -123,12 +136,15 @@ _WORK: Mapping[str, tuple[str, str]] = {
 }
 """The predicates for one node and for several, by what the installer does."""
 
+_SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operator": "kinds of devices"}
+"""The words for settings whose names are no words of people."""
+
 
 def _driver(group: Sequence[Effect]) -> str:
     first = group[0]
     was, now = first.before, first.after
     work = str(first.work)
-    if work == "swaps" and _version(was) == _version(now):
+    if work == "swaps" and was and now and was.version == now.version:
         work = "changes"
     if work == "may-swap" and first.reasons != ("image",):
         work = "always"
@@ -137,7 +153,7 @@ def _driver(group: Sequence[Effect]) -> str:
         was=_version(was),
         now=_version(now),
         image=_image(now.driver if now else None),
-        reasons=wording.listed(first.reasons),
+        reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
     )
     of = f" of {side.policy}" if side else ""
@@ -145,11 +161,13 @@ def _driver(group: Sequence[Effect]) -> str:
 
 
 def _version(placement: Placement | None) -> str:
-    return wording.cut(placement.version if placement and placement.version else "-")
+    """Return the version of a driver, of a digest the first digits."""
+    version = placement.version if placement and placement.version else "-"
+    return wording.cut(version[: len(images.DIGEST) + 12] if version.startswith(images.DIGEST) else version)
 
 
 def _image(image: str | None) -> str:
-    return wording.cut((image or "-").rpartition("/")[2])
+    return wording.cut(plan_text.short(image))
 
 
 def _place(group: Sequence[Effect], *, is_after: bool) -> str:

@@ -140,8 +140,33 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
     text = shown(rollout)
 
     assert "1 node joins the inventory in cluster east." in text
-    assert "1 node leaves the inventory in cluster east." in text
+    assert (
+        "1 node of tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer." in text
+    )
+    assert text.count("without an installer") == 1
     assert "1 node of tls gets driver 2.2.0 in" in text
+
+
+def test_other_kinds_of_devices_are_told_in_the_words_of_people(rollout: Path) -> None:
+    zip_too = '"openfuyao.com/kae.present":"true","openfuyao.com/kae.zip.pf":"2","openfuyao.com/kae.zip.present":"true"'
+    edit(rollout, ('"openfuyao.com/kae.present":"true"', zip_too), file="inventory/east.json")
+    revisions.commit(rollout)
+    edit(rollout, ("  driver:\n", "  operator: {enabledZIP: true}\n  driver:\n"))
+
+    assert "for other kinds of devices" in shown(rollout)
+
+
+def test_digests_in_sentences_are_as_short_as_those_of_the_plan(rollout: Path) -> None:
+    old, new = (f"sha256:{digit * 64}" for digit in "ab")
+    edit(rollout, (WAVES, ""), ("version: 2.2.0", f"version: {old}"), ("version: 1.4.1", f"version: {old}"))
+    revisions.commit(rollout)
+    edit(rollout, (old, new), (old, new))
+
+    sentences = shown(rollout).partition("\neffect:")[2].partition("\npods:")[0]
+
+    assert f"24 nodes of tls go from sha256:{'a' * 12} to sha256:{'b' * 12} in" in sentences
+    assert f"go from device plugin kae-device-plugin@{'a' * 12} to kae-device-plugin@{'b' * 12} in" in sentences
+    assert "b" * 13 not in sentences
 
 
 def test_two_commits_are_compared_without_a_checkout(rollout: Path) -> None:
