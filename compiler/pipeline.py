@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import diagnostics, names, schema
-from compiler.changes import comparison, difference, intent, losses, pods, privileges
+from compiler.changes import comparison, difference, intent, losses, objects, pods, privileges
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
@@ -185,7 +185,8 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
         if isinstance(value, ir.DriverPool | ir.DevicePlugin):
             key = (manifest.component, value.policy, value.pool if isinstance(value, ir.DriverPool) else "")
             config = json.loads(value.config)
-            daemon_sets[key] = pods.DaemonSet(namespace=value.namespace, name=value.name, config=config)
+            ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
+            daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
     has_rules = any(isinstance(manifest.value, ir.DeviceRules) for manifest in manifests_made.manifests)
     side = pods.Side(planned=planned, daemon_sets=daemon_sets, has_rules=has_rules)
     return Made(side, manifests_made)
@@ -193,25 +194,25 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
 
 def object_pairs(
     before: ir.ClusterManifests | None, after: ir.ClusterManifests | None, render: layout.Render
-) -> tuple[pods.ObjectPair, ...]:
+) -> tuple[objects.Pair, ...]:
     """Return the objects of a cluster that differ, sorted by path; what equal values make is not rendered."""
     was, now = (_rendered(side, other, render) for side, other in ((before, after), (after, before)))
     pairs = [
-        pods.ObjectPair(
-            component=(now.get(name) or was[name]).component,
-            path=(now.get(name) or was[name]).path,
-            before=was[name].data if name in was else None,
-            after=now[name].data if name in now else None,
+        objects.Pair(
+            component=(now.get(ref) or was[ref]).component,
+            path=(now.get(ref) or was[ref]).path,
+            before=was[ref].data if ref in was else None,
+            after=now[ref].data if ref in now else None,
         )
-        for name in {**was, **now}
+        for ref in {**was, **now}
     ]
-    return tuple(sorted((pair for pair in pairs if pair.before != pair.after), key=lambda pair: (pair.path, pair.name)))
+    return tuple(sorted((pair for pair in pairs if pair.before != pair.after), key=lambda pair: (pair.path, pair.ref)))
 
 
 def _rendered(
     side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
-) -> dict[pods.Name, layout.Object]:
-    """Return the objects of one side that may differ from those of the other, by kind, namespace and name."""
+) -> dict[objects.Ref, layout.Object]:
+    """Return the objects of one side that may differ from those of the other."""
     if side is None:
         return {}
     # The engine's annotations are no part of a manifest.
@@ -222,10 +223,7 @@ def _rendered(
         bootstrap=tuple(item for item in side.bootstrap if item not in known),
     )
     found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
-    return {
-        (item.data["kind"], item.data["metadata"].get("namespace", ""), item.data["metadata"]["name"]): item
-        for item in found
-    }
+    return {objects.ref(item.data): item for item in found}
 
 
 def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:

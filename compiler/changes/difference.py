@@ -8,7 +8,8 @@ from compiler.changes import effects, pods, privileges
 from compiler.changes.comparison import Risk
 from compiler.changes.effects import Effect
 from compiler.changes.intent import DocumentChange
-from compiler.changes.pods import ObjectPair, PodChange
+from compiler.changes.objects import Pair
+from compiler.changes.pods import PodChange
 from compiler.changes.privileges import PrivilegeChange
 from compiler.diagnostics import Findings
 from compiler.fleet.examples import Examples
@@ -56,7 +57,7 @@ class ClusterDifference:
     """The nodes of its inventory after the change, or before it if it is gone."""
     effects: tuple[Effect, ...]
     pods: tuple[PodChange, ...]
-    objects: tuple[ObjectPair, ...]
+    objects: tuple[Pair, ...]
     privileges: tuple[PrivilegeChange, ...] = ()
     risks: tuple[Risk, ...] = ()
     """The most dangerous first."""
@@ -115,7 +116,7 @@ def _of_all_pods(change: PodChange, known: Examples) -> PodChange:
 def of_cluster(
     before: pods.Side | None,
     after: pods.Side | None,
-    pairs: Sequence[ObjectPair],
+    pairs: Sequence[Pair],
     changed: Sequence[DocumentChange],
 ) -> ClusterDifference | None:
     """Return the difference of a cluster whose objects differ by `pairs`; None where there is none."""

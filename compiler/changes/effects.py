@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compiler import devices
-from compiler.changes import causes, intent, pods
+from compiler.changes import causes, intent, objects, pods
 from compiler.diagnostics import Span
 from compiler.model import driver as drivers
 from compiler.planning import plan
@@ -138,7 +138,7 @@ class Half:
 def effects(
     before: pods.Side | None,
     after: pods.Side | None,
-    templates: frozenset[pods.Name],
+    templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
 ) -> tuple[Effect, ...]:
     """Return what happens to the nodes of a cluster, sorted by the first node.
@@ -176,7 +176,7 @@ def _shared(
 
 
 def _effect(
-    left: Half, right: Half, templates: frozenset[pods.Name], changed: Sequence[intent.DocumentChange]
+    left: Half, right: Half, templates: frozenset[objects.Ref], changed: Sequence[intent.DocumentChange]
 ) -> Effect | None:
     """Return what happens to nodes with these decisions; None where nothing does."""
     was, now = left.placement(), right.placement()

@@ -1,12 +1,12 @@
 """The intent of a change: the fields of policies, clusters and kae.yaml that differ, by path and value."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from compiler import names, wording
+from compiler import names
 from compiler.diagnostics import Span
-from compiler.formats import documents
+from compiler.formats import documents, field_difference
 
 Action = Literal["added", "changed", "removed", "renamed"]
 
@@ -113,7 +113,7 @@ def _whole(item: documents.Document, action: Action) -> DocumentChange:
 
 def _compared(old: documents.Document, new: documents.Document) -> DocumentChange | None:
     was, name = _name(old), _name(new)
-    found = tuple(_Comparison(old, new).fields(old.data, new.data, (), (), ""))
+    found = tuple(_field(old, new, field) for field in field_difference.fields(old.data, new.data, with_order=True))
     if not found:
         return None
     return DocumentChange(
@@ -126,74 +126,6 @@ def _compared(old: documents.Document, new: documents.Document) -> DocumentChang
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Comparison:
-    """Two versions of a document."""
-
-    old: documents.Document
-    new: documents.Document
-
-    def fields(
-        self, left: Any, right: Any, was: documents.Path, now: documents.Path, text: str
-    ) -> Iterator[FieldChange]:
-        """Yield the fields that differ below two values, whose paths are `was` and `now`."""
-        if isinstance(left, Mapping) and isinstance(right, Mapping):
-            yield from self._members(left, right, was, now, text)
-        elif (ours := _by_name(left)) and (theirs := _by_name(right)):
-            yield from self._items((left, ours), (right, theirs), was, now, text)
-        elif left != right or isinstance(left, bool) is not isinstance(right, bool):
-            yield FieldChange(path=now, text=text, old=left, new=right, span=self.new.setting_span(*now))
-
-    def _members(
-        self, left: Mapping[str, Any], right: Mapping[str, Any], was: documents.Path, now: documents.Path, text: str
-    ) -> Iterator[FieldChange]:
-        for key in {**right, **left}:
-            place = wording.dotted((key,)) if not text else f"{text}{_step(key)}"
-            if key not in left:
-                yield self._added(right[key], (*now, key), place)
-            elif key not in right:
-                yield self._removed(left[key], (*was, key), place)
-            else:
-                yield from self.fields(left[key], right[key], (*was, key), (*now, key), place)
-
-    def _items(
-        self,
-        left: tuple[Sequence[Any], Mapping[str, int]],
-        right: tuple[Sequence[Any], Mapping[str, int]],
-        was: documents.Path,
-        now: documents.Path,
-        text: str,
-    ) -> Iterator[FieldChange]:
-        (old, ours), (new, theirs) = left, right
-        kept_before, kept_after = [name for name in ours if name in theirs], [name for name in theirs if name in ours]
-        if kept_before != kept_after:
-            span = self.new.setting_span(*now)
-            yield FieldChange(path=now, text=text, old=list(ours), new=list(theirs), span=span)
-        for name in {**theirs, **ours}:
-            place = f"{text}[{wording.cut(name)}]"
-            if name not in ours:
-                yield self._added(new[theirs[name]], (*now, theirs[name]), place)
-            elif name not in theirs:
-                yield self._removed(old[ours[name]], (*was, ours[name]), place)
-            else:
-                index, other = ours[name], theirs[name]
-                yield from self.fields(old[index], new[other], (*was, index), (*now, other), place)
-
-    def _added(self, value: Any, path: documents.Path, text: str) -> FieldChange:
-        return FieldChange(path=path, text=text, old=None, new=value, span=self.new.setting_span(*path))
-
-    def _removed(self, value: Any, path: documents.Path, text: str) -> FieldChange:
-        return FieldChange(path=path, text=text, old=value, new=None, span=self.old.setting_span(*path))
-
-
-def _by_name(value: Any) -> dict[str, int] | None:
-    """Return the index of each item of a list by its name; None for a list whose items are not told apart by names."""
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        return None
-    found = {item["name"]: index for index, item in enumerate(value) if isinstance(item.get("name"), str)}
-    return found if len(found) == len(value) else None
-
-
-def _step(key: str) -> str:
-    written = wording.dotted((key,))
-    return written if written.startswith("[") else f".{written}"
+def _field(old: documents.Document, new: documents.Document, field: field_difference.Field) -> FieldChange:
+    document, path = (new, field.now) if field.now is not None else (old, field.was or ())
+    return FieldChange(path=path, text=field.text, old=field.old, new=field.new, span=document.setting_span(*path))

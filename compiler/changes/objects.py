@@ -3,13 +3,15 @@
 Pods are those of drivers and device plugins, on the nodes of the new inventory.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from compiler import names
 from compiler.changes import deployed, placement
 from compiler.changes.pool_rules import PoolRules
+from compiler.formats import field_difference
 from compiler.inventory import snapshot
 
 _PLACING = ("device-plugin/daemonset-", "driver/daemonset-", "node-feature-rule/")
@@ -24,11 +26,68 @@ class Ref:
     """The identity of an object."""
 
     kind: str
-    namespace: str | None
+    namespace: str
+    """Empty for an object of the cluster."""
     name: str
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
+        return f"{self.kind} {self.path}"
+
+    @property
+    def path(self) -> str:
+        """NAMESPACE/NAME, or NAME for an object of the cluster."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """An object that differs between two revisions: before and after, None where it is not there."""
+
+    component: str
+    path: str
+    """Below the folder of the cluster's output."""
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+    @property
+    def ref(self) -> Ref:
+        """The identity of the object."""
+        return ref(self.after or self.before or {})
+
+    @property
+    def change(self) -> Literal["added", "changed", "pruned"]:
+        """What happens to the object in the output."""
+        return "added" if self.before is None else "pruned" if self.after is None else "changed"
+
+    @property
+    def protector(self) -> str | None:
+        """The GitOps engine that leaves the object in the cluster, although the output no longer has it."""
+        return deployed.protector(self.before) if self.before is not None and self.after is None else None
+
+    @property
+    def is_by_hand(self) -> bool:
+        """True for an object that a person applies, not an engine."""
+        return self.component == names.BOOTSTRAP
+
+    def fields(self) -> Sequence[field_difference.Field]:
+        """Return the fields of a changed object that differ; the order of named items is none."""
+        if self.before is None or self.after is None:
+            return ()
+        found = field_difference.fields(self.before, self.after)
+        return [inner for field in found for inner in _inside(field)]
+
+
+def _inside(field: field_difference.Field) -> Sequence[field_difference.Field]:
+    """Return the fields inside of a text in JSON, such as the config of a program, and any other field as it is."""
+    texts = (field.old, field.new)
+    if not all(isinstance(text, str) and text.startswith("{") for text in texts):
+        return (field,)
+    try:
+        old, new = map(json.loads, texts)
+    except ValueError:
+        return (field,)
+    inner = field_difference.fields(old, new)
+    return [replace(item, text=field_difference.below(field.text, item.text)) for item in inner] or (field,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +138,7 @@ def changed(
         created=tuple(sorted(created, key=_order)),
         replaced=tuple(sorted(replaced, key=_order)),
         deleted=tuple(sorted(deleted, key=_order)),
-        restarts={_ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
+        restarts={ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
         nodes=tuple(sorted({name for _, name in touched})),
         is_new=not before.index.files,
     )
@@ -92,20 +151,21 @@ def removed(cluster: str, before: deployed.Deployed) -> Objects:
 
 def _by_ref(output: deployed.Deployed) -> dict[Ref, str]:
     """Return the path of each object that an engine applies."""
-    return {_ref(data): path for path, data in output.objects.items() if not path.startswith(f"{names.BOOTSTRAP}/")}
+    return {ref(data): path for path, data in output.objects.items() if not path.startswith(f"{names.BOOTSTRAP}/")}
 
 
-def _ref(data: Mapping[str, Any]) -> Ref:
+def ref(data: Mapping[str, Any]) -> Ref:
+    """Return the identity of an object."""
     # Output that was edited by hand may hold anything there.
     metadata = data["metadata"]
     namespace = metadata.get("namespace")
     return Ref(
-        kind=str(data["kind"]), namespace=str(namespace) if namespace else None, name=str(metadata.get("name", ""))
+        kind=str(data["kind"]), namespace=str(namespace) if namespace else "", name=str(metadata.get("name", ""))
     )
 
 
 def _order(ref: Ref) -> tuple[str, str, str]:
-    return ref.kind, ref.name, ref.namespace or ""
+    return ref.kind, ref.name, ref.namespace
 
 
 def _same(old: deployed.Deployed, path: str, new: deployed.Deployed, now: str) -> bool:

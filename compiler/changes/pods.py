@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from compiler.changes import fields
+from compiler.changes import objects
 from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan
@@ -17,53 +17,14 @@ Fate = Literal["created", "replaced", "deleted"]
 Served = tuple[str, str, str]
 """Component, policy and pool of a DaemonSet; the pool is empty for the device plugin."""
 
-Name = tuple[str, str, str]
-"""Kind, namespace and name of an object."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DaemonSet:
     """A DaemonSet of the driver or the device plugin."""
 
-    namespace: str
-    name: str
+    ref: objects.Ref
     config: Mapping[str, Any]
     """The config of its program."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectPair:
-    """An object that differs: before and after, None where it is not there."""
-
-    component: str
-    path: str
-    """Below the folder of the cluster's output."""
-    before: Mapping[str, Any] | None
-    after: Mapping[str, Any] | None
-
-    @property
-    def name(self) -> Name:
-        """Kind, namespace and name; the namespace is empty for an object of the cluster."""
-        data = self.after or self.before or {}
-        return data["kind"], data["metadata"].get("namespace", ""), data["metadata"]["name"]
-
-    @property
-    def text(self) -> str:
-        """Kind, namespace and name in words."""
-        kind, namespace, name = self.name
-        return f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
-
-    @property
-    def action(self) -> Literal["added", "changed", "pruned"]:
-        """What an engine that prunes does to the object."""
-        if self.before is None:
-            return "added"
-        return "pruned" if self.after is None else "changed"
-
-    @property
-    def fields(self) -> tuple[fields.Field, ...]:
-        """The fields that differ, of an object that is there before and after."""
-        return tuple(fields.changed(self.before, self.after)) if self.before and self.after else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,10 +72,10 @@ def serving(decision: plan.Decision) -> tuple[Served | None, Served | None]:
     return driver, ("device-plugin", policy, "") if decision.device_plugin.image is not None else None
 
 
-def replaced(pairs: Iterable[ObjectPair]) -> frozenset[Name]:
+def replaced(pairs: Iterable[objects.Pair]) -> frozenset[objects.Ref]:
     """Return the workloads whose template differs."""
     return frozenset(
-        pair.name
+        pair.ref
         for pair in pairs
         if pair.before is not None and pair.after is not None
         if _template(pair.before) != _template(pair.after)
@@ -125,16 +86,15 @@ def _template(data: Mapping[str, Any]) -> Any:
     return data.get("spec", {}).get("template") if data["kind"] in ("DaemonSet", "Deployment") else None
 
 
-def fate(before: DaemonSet | None, after: DaemonSet | None, templates: frozenset[Name]) -> Fate | None:
+def fate(before: DaemonSet | None, after: DaemonSet | None, templates: frozenset[objects.Ref]) -> Fate | None:
     """Return what happens to the pod of a component on a node; `templates` are the workloads with another template."""
     if before is None or after is None:
         return "created" if after else "deleted" if before else None
-    names = {(item.namespace, item.name) for item in (before, after)}
-    return "replaced" if len(names) > 1 or ("DaemonSet", after.namespace, after.name) in templates else None
+    return "replaced" if before.ref != after.ref or after.ref in templates else None
 
 
 def changes(
-    cluster: str, before: Side | None, after: Side | None, pairs: Iterable[ObjectPair]
+    cluster: str, before: Side | None, after: Side | None, pairs: Iterable[objects.Pair]
 ) -> tuple[PodChange, ...]:
     """Return the changes of a cluster's pods, sorted by kind, namespace and name; none for workloads without any."""
     pairs = tuple(pairs)
@@ -142,17 +102,17 @@ def changes(
     was, now = _on_nodes(before), _on_nodes(after)
     found = [*_deployments(cluster, pairs, templates)]
     for key in {**was, **now}:
-        component, namespace, name = key
+        component, ref = key
         old, new = was.get(key, frozenset()), now.get(key, frozenset())
-        stays = old & new if ("DaemonSet", namespace, name) in templates else frozenset()
+        stays = old & new if ref in templates else frozenset()
         if old != new or stays:
             found.append(
                 PodChange(
                     cluster=cluster,
                     component=component,
                     kind="DaemonSet",
-                    namespace=namespace,
-                    name=name,
+                    namespace=ref.namespace,
+                    name=ref.name,
                     created=tuple(sorted(new - old)),
                     replaced=tuple(sorted(stays)),
                     deleted=tuple(sorted(old - new)),
@@ -161,16 +121,18 @@ def changes(
     return tuple(sorted(found, key=lambda item: (item.kind, item.namespace, item.name)))
 
 
-def _on_nodes(side: Side | None) -> dict[tuple[str, str, str], frozenset[str]]:
-    """Return the nodes of the pods of each DaemonSet, by component, namespace and name."""
-    found: dict[tuple[str, str, str], set[str]] = {}
+def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], frozenset[str]]:
+    """Return the nodes of the pods of each DaemonSet, by its component and itself."""
+    found: dict[tuple[str, objects.Ref], set[str]] = {}
     for decision in side.planned.decisions if side else ():
         for key in serving(decision):
             if side is not None and key is not None:
                 item = side.daemon_sets[key]
-                found.setdefault((key[0], item.namespace, item.name), set()).update(decision.names)
+                found.setdefault((key[0], item.ref), set()).update(decision.names)
     if side is not None and side.planned.cluster.spec.nfd.enabled:
-        found["nfd", side.planned.cluster.spec.namespace, "nfd-worker"] = set(_seen(side.planned))
+        namespace = side.planned.cluster.spec.namespace
+        worker = objects.Ref(kind="DaemonSet", namespace=namespace, name="nfd-worker")
+        found["nfd", worker] = set(_seen(side.planned))
     return {key: frozenset(names) for key, names in found.items()}
 
 
@@ -191,12 +153,12 @@ def _is_linux(node: snapshot.Node) -> bool:
     return node.label("kubernetes.io/os") in (None, "linux")
 
 
-def _deployments(cluster: str, pairs: Iterable[ObjectPair], templates: frozenset[Name]) -> Iterator[PodChange]:
+def _deployments(cluster: str, pairs: Iterable[objects.Pair], templates: frozenset[objects.Ref]) -> Iterator[PodChange]:
     for pair in pairs:
-        kind, namespace, name = pair.name
-        if kind != "Deployment":
+        ref = pair.ref
+        if ref.kind != "Deployment":
             continue
-        happens: Fate | None = "replaced" if pair.name in templates else None
+        happens: Fate | None = "replaced" if ref in templates else None
         if pair.before is None or pair.after is None:
             happens = "created" if pair.after else "deleted"
         data = pair.after or pair.before or {}
@@ -205,8 +167,8 @@ def _deployments(cluster: str, pairs: Iterable[ObjectPair], templates: frozenset
                 cluster=cluster,
                 component=pair.component,
                 kind="Deployment",
-                namespace=namespace,
-                name=name,
+                namespace=ref.namespace,
+                name=ref.name,
                 replicas=data["spec"].get("replicas", 1),
                 fate=happens,
             )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from compiler import wording
-from compiler.changes import pods
+from compiler.changes import objects
 
 Sort = Literal["rights", "node", "container", "secret", "namespace", "registry", "confinement"]
 """What a privilege is about; a confinement is the opposite of one, and whoever loses it gains."""
@@ -50,20 +50,19 @@ class PrivilegeChange:
     lost: tuple[Privilege, ...]
 
 
-def changes(cluster: str, pairs: Iterable[pods.ObjectPair]) -> tuple[PrivilegeChange, ...]:
+def changes(cluster: str, pairs: Iterable[objects.Pair]) -> tuple[PrivilegeChange, ...]:
     """Return the changed privileges of the objects that differ, in their order."""
     found = []
     for pair in pairs:
         was, now = of_object(pair.before), of_object(pair.after)
         if was != now:
-            kind, namespace, name = pair.name
             found.append(
                 PrivilegeChange(
                     cluster=cluster,
                     component=pair.component,
-                    kind=kind,
-                    namespace=namespace,
-                    name=name,
+                    kind=pair.ref.kind,
+                    namespace=pair.ref.namespace,
+                    name=pair.ref.name,
                     is_new=pair.before is None,
                     is_gone=pair.after is None,
                     gained=tuple(sorted(now - was)),

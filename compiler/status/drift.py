@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.changes import fields
+from compiler import wording
+from compiler.formats import field_difference
 from compiler.model import quantities
 from compiler.status import defaults
 
@@ -46,9 +47,8 @@ class _Place:
         """Return the place of a field."""
         # Metadata is everybody's: labels and annotations of others, and what the API server records.
         filled_in = self.filled_in if self.path or key != "metadata" else None
-        return _Place(
-            path=fields.below(self.path, key), place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in
-        )
+        path = field_difference.below(self.path, wording.dotted((key,)))
+        return _Place(path=path, place=f"{self.place}.{key}" if self.place else key, filled_in=filled_in)
 
     def item(self, name: str) -> "_Place":
         """Return the place of an item of a list."""
@@ -91,7 +91,10 @@ def _is_added(at: _Place, key: str, live: Mapping[str, Any]) -> bool:
 
 
 def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator[Change]:
-    ours, theirs = fields.by_name(wanted, live)
+    key = field_difference.naming_key(wanted, live)
+    ours, theirs = (
+        {str(item[key]) if key else str(index): item for index, item in enumerate(items)} for items in (wanted, live)
+    )
     for name, wanted_item in ours.items():
         yield from _compared(wanted_item, theirs.get(name), at.item(name))
     for name, live_item in theirs.items():

@@ -9,7 +9,8 @@ from compiler.changes.comparison import Risk
 from compiler.changes.difference import Difference, Fault, Revision
 from compiler.changes.effects import Effect, Placement
 from compiler.changes.intent import DocumentChange
-from compiler.changes.pods import ObjectPair, PodChange
+from compiler.changes.objects import Pair
+from compiler.changes.pods import PodChange
 from compiler.changes.privileges import PrivilegeChange, texts
 from compiler.diagnostics import Span
 
@@ -31,17 +32,18 @@ def data(difference: Difference, accepted: Collection[Risk] = ()) -> dict[str, A
     }
 
 
-def _object(cluster: str, pair: ObjectPair) -> dict[str, Any]:
-    kind, namespace, name = pair.name
+def _object(cluster: str, pair: Pair) -> dict[str, Any]:
     return {
         "cluster": cluster,
-        "kind": kind,
-        "namespace": namespace,
-        "name": name,
-        "action": pair.action,
-        "file": pair.path,
+        "component": pair.component,
+        "change": pair.change,
+        "kind": pair.ref.kind,
+        "namespace": pair.ref.namespace,
+        "name": pair.ref.name,
+        "path": pair.path,
+        "keptBy": pair.protector,
         "fields": wording.value_without_credentials(
-            [{"path": field.path, "old": field.old, "new": field.new} for field in pair.fields]
+            [{"path": field.text, "old": field.old, "new": field.new} for field in pair.fields()]
         ),
     }
 

@@ -1,17 +1,15 @@
 """The difference between two revisions for people."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 from compiler import wording
-from compiler.changes.difference import Difference, Fault
+from compiler.changes.difference import ClusterDifference, Difference, Fault
 from compiler.changes.intent import DocumentChange, FieldChange
-from compiler.changes.pods import ObjectPair
+from compiler.changes.objects import Pair
 from compiler.changes.privileges import PrivilegeChange, texts
-from compiler.views import effect_sentences, risk_groups
+from compiler.views import effect_sentences, field_values, risk_groups
 
 _NAMES = 5
 """Nodes that are named below a sentence."""
@@ -19,11 +17,13 @@ _NAMES = 5
 _CLUSTERS = 3
 """Clusters that a line names."""
 
-_VALUE = 80
-"""Characters of a value that are shown."""
-
 _FIELDS = 8
 """Fields that are shown of an object."""
+
+_OBJECTS = 40
+"""Lines on objects."""
+
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 _FINDINGS = 3
 """Errors that are shown of a revision that does not compile."""
@@ -39,8 +39,8 @@ def lines(difference: Difference, accepted: Iterable[risk_groups.Group] = ()) ->
         ("intent", intent(difference.intent)),
         ("effect", _effects(difference)),
         ("pods", pods(difference)),
-        ("objects", objects(difference)),
         ("privileges", privileges(difference)),
+        ("objects", _limited(objects(difference))),
         ("accepted", (f"{group.scope}: {wording.escaped(group.text)}" for group in accepted)),
     ):
         shown = list(part)
@@ -87,17 +87,8 @@ def intent(changes: Sequence[DocumentChange]) -> Iterator[str]:
 
 def field_line(field: FieldChange) -> str:
     """Return a field that differs on one line: its place, its path, and its values."""
-    return f"{field.span}: {field.text}: {value_text(field.old)} -> {value_text(field.new)}"
-
-
-def value_text(value: Any) -> str:
-    """Return the value of a field on one line, without credentials, and cut where it is long."""
-    if value is None:
-        return "(none)"
-    # Cut first, a password could lose the mark by which it is known.
-    known = wording.value_without_credentials(value)
-    text = known if isinstance(known, str) else json.dumps(known, ensure_ascii=False)
-    return wording.escaped(text if len(text) <= _VALUE else f"{text[:_VALUE]}…")
+    old, new = field_values.texts(field.old, field.new)
+    return f"{field.span}: {field.text}: {old} -> {new}"
 
 
 def remarks(difference: Difference) -> Iterator[str]:
@@ -151,26 +142,59 @@ def pod_groups(difference: Difference) -> Iterator[tuple[str, str, Sequence[str]
 
 
 def objects(difference: Difference) -> Iterator[str]:
-    """Yield the lines on objects that are pruned, changed and added; equal changes share them."""
-    shared: dict[tuple[str, tuple[str, ...]], dict[str, list[str]]] = {}
-    for cluster in difference.clusters:
+    """Yield the lines on objects that are pruned, changed and added; equal changes share them.
+
+    Those of clusters that come or go are only counted.
+    """
+    yield from _whole("pruned", [cluster for cluster in difference.clusters if cluster.is_gone])
+    yield from _whole("added", [cluster for cluster in difference.clusters if cluster.is_new])
+    shared: dict[tuple[int, str, tuple[str, ...]], dict[str, list[str]]] = {}
+    for cluster in (item for item in difference.clusters if not item.is_new and not item.is_gone):
         for pair in cluster.objects:
-            own = shared.setdefault((pair.action, tuple(_object_fields(pair))), {})
-            own.setdefault(pair.text, []).append(cluster.cluster)
-    for action, changes in sorted(shared, key=lambda key: ("pruned", "changed", "added").index(key[0])):
-        same = shared[action, changes].items()
-        yield f"{action}: {wording.listed((f'{text}{where(difference, own)}' for text, own in same), most=_NAMES)}"
+            # What is pruned is gone as soon as it is merged.
+            rank = ("pruned", "changed", "added").index(pair.change)
+            own = shared.setdefault((rank, _happens(pair), tuple(_object_fields(pair))), {})
+            own.setdefault(wording.escaped(str(pair.ref)), []).append(cluster.cluster)
+    for key in sorted(shared, key=lambda key: key[0]):
+        _, happens, changes = key
+        named = [f"{text}{where(difference, clusters)}" for text, clusters in shared[key].items()]
+        yield from (f"{happens}: {name}" for name in ([wording.listed(named, most=_NAMES)] if changes else named))
         yield from (f"  {line}" for line in changes)
 
 
-def _object_fields(pair: ObjectPair) -> Iterator[str]:
-    fields = pair.fields
+def _whole(change: str, clusters: Sequence[ClusterDifference]) -> Iterator[str]:
+    """Yield the line on all objects of clusters."""
+    number = sum(len(cluster.objects) for cluster in clusters)
+    if number:
+        named = f"cluster {clusters[0].cluster}" if len(clusters) == 1 else f"{len(clusters)} clusters"
+        yield f"{change}: {wording.counted(number, 'object')}, with {named}"
+
+
+def _happens(pair: Pair) -> str:
+    """Return what happens to an object, with what a person has to know of it."""
+    if pair.is_by_hand:
+        return f"{pair.change} in bootstrap/, which people apply"
+    engine = pair.protector
+    return f"{pair.change} from the output, but {_ENGINES[engine]} leaves it in the cluster" if engine else pair.change
+
+
+def _object_fields(pair: Pair) -> Iterator[str]:
+    fields = pair.fields()
     for item in fields[:_FIELDS]:
-        yield f"{item.path}: {value_text(item.old)} -> {value_text(item.new)}"
+        old, new = field_values.texts(item.old, item.new)
+        yield f"{item.text}: {old} -> {new}"
     if len(fields) > _FIELDS:
         yield f"and {wording.counted(len(fields) - _FIELDS, 'more field')}"
-    if pair.action == "changed" and not fields:
+    if pair.change == "changed" and not fields:
         yield "only the order of items"
+
+
+def _limited(found: Iterable[str]) -> Iterator[str]:
+    """Yield the first lines on objects, and the number of the others."""
+    shown = list(found)
+    yield from shown[:_OBJECTS]
+    if shown[_OBJECTS:]:
+        yield f"and {wording.counted(len(shown) - _OBJECTS, 'more line')}; -o json has all objects"
 
 
 def privileges(difference: Difference) -> Iterator[str]:

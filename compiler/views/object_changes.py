@@ -67,4 +67,4 @@ def _refs(refs: Iterable[objects.Ref]) -> list[dict[str, str | None]]:
 
 
 def _fields(ref: objects.Ref) -> dict[str, str | None]:
-    return {"kind": ref.kind, "namespace": ref.namespace, "name": ref.name}
+    return {"kind": ref.kind, "namespace": ref.namespace or None, "name": ref.name}

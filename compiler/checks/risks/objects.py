@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import wording
-from compiler.changes import deployed, pods, privileges
+from compiler.changes import deployed, objects, pods, privileges
 from compiler.changes.comparison import Place, Risk
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
@@ -117,7 +117,7 @@ def _registries(side: pods.Side) -> Iterator[str]:
         yield privileges.registry(images.mirrored(image, spec.images.mirrors))
 
 
-def _policy(pair: pods.ObjectPair) -> str | None:
+def _policy(pair: objects.Pair) -> str | None:
     data: Mapping[str, Any] = pair.after or pair.before or {}
     found = data.get("spec", {}).get("selector", {}).get("matchLabels", {}).get(_POLICY)
     return str(found) if found else None

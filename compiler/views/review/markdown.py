@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from compiler import wording
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Work
-from compiler.changes.intent import DocumentChange
+from compiler.changes.intent import DocumentChange, FieldChange
 from compiler.diagnostics import Findings
-from compiler.views import diff_text, effect_sentences, risk_groups
+from compiler.views import diff_text, effect_sentences, field_values, risk_groups
 from compiler.views.review import ranking
 from compiler.views.review.escapes import code, prose
 
@@ -236,12 +236,18 @@ def _edits(changes: Sequence[DocumentChange]) -> Sequence[_Row]:
                 text=_cells(
                     code(f"{field.span.file}:{field.span.line}"),
                     code(field.text),
-                    *("" if value is None else code(diff_text.value_text(value)) for value in (field.old, field.new)),
+                    *_values(field),
                 )
             )
             for field in change.fields
         )
     return found
+
+
+def _values(field: FieldChange) -> Iterator[str]:
+    values = (field.old, field.new)
+    for value, text in zip(values, field_values.texts(*values), strict=True):
+        yield "" if value is None else code(text)
 
 
 def _pods(difference: Difference) -> Sequence[_Row]:
