@@ -92,15 +92,10 @@ def canonical(top: Path, count: int) -> Iterator[Figure]:
     yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
 
 
-def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
+def clusters(folder: Path, count: int, size: int) -> Iterator[Figure]:
     """Measure many clusters, one of which has changed."""
-    folder = fleets.project(top / "clusters")
-    first = folder / "inventory" / "cluster-000.json"
-    _reduce(size, first)
+    first = _fleet(folder, count, size)
     text = first.read_text()
-    for number in range(1, count):
-        name = f"cluster-{number:03d}"
-        (folder / "inventory" / f"{name}.json").write_text(text.replace('"cluster-000"', f'"{name}"'))
     yield measured(f"{count} clusters of {size} nodes, cold", (*KAE, "compile"), folder, cold(folder), 1)
     yield measured("  unchanged", (*KAE, "compile"), folder, nothing, RUNS)
     odd, even = text, text.replace('"rack0000"', '"rack9999"')
@@ -111,6 +106,39 @@ def clusters(top: Path, count: int, size: int) -> Iterator[Figure]:
         first.write_text(turn[0])
 
     yield measured("  one changed", (*KAE, "compile"), folder, change, RUNS)
+
+
+def difference(folder: Path) -> Iterator[Figure]:
+    """Measure `kae diff` where one line of a policy has changed: of all clusters, then of one."""
+    _commit(folder)
+    policy = folder / "policies" / "storage.yaml"
+    text = policy.read_text()
+    policy.write_text(text.replace("version: 2.2.0", "version: 2.3.0"))
+    yield measured("  kae diff, a line for all clusters, cold", (*KAE, "diff"), folder, cold(folder), RUNS)
+    yield measured("  kae diff, a line for all clusters, cached", (*KAE, "diff"), folder, nothing, RUNS)
+    policy.write_text(f"{text}  clusters: [cluster-000]\n")
+    _commit(folder)
+    policy.write_text(policy.read_text().replace("version: 2.2.0", "version: 2.3.0"))
+    yield measured("  kae diff, a line for one cluster, cold", (*KAE, "diff"), folder, cold(folder), RUNS)
+
+
+def _commit(folder: Path) -> None:
+    """Commit the documents of a project; its folder becomes a repository."""
+    author = ("-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com")
+    for command in (("init", "-q"), ("add", "policies", "inventory"), (*author, "commit", "-q", "-m", "documents")):
+        subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user
+
+
+def _fleet(folder: Path, count: int, size: int) -> Path:
+    """Write a project of many clusters with equal nodes; return the first inventory."""
+    fleets.project(folder)
+    first = folder / "inventory" / "cluster-000.json"
+    _reduce(size, first)
+    text = first.read_text()
+    for number in range(1, count):
+        name = f"cluster-{number:03d}"
+        (folder / "inventory" / f"{name}.json").write_text(text.replace('"cluster-000"', f'"{name}"'))
+    return first
 
 
 def _reduce(count: int, path: Path) -> None:
@@ -138,7 +166,11 @@ def main() -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     with tempfile.TemporaryDirectory() as name:
         top = Path(name)
-        figures = [*small(top), *raw(top, 10_000, RUNS), *canonical(top, 100_000), *clusters(top, 200, 5_000)]
+        fleet = top / "clusters"
+        figures = [
+            *(*small(top), *raw(top, 10_000, RUNS), *canonical(top, 100_000)),
+            *(*clusters(fleet, 200, 5_000), *difference(fleet)),
+        ]
     rows = [figure.row() for figure in figures]
     print(tabulate.tabulate(rows, headers=(f"median of {RUNS}", "wall", "processor", "peak"), disable_numparse=True))
 

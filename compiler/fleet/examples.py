@@ -28,12 +28,12 @@ class Examples:
 
     text: bytes
     """A NodeInventory of the examples."""
-    members: Mapping[str, tuple[str, ...]]
-    """The names of the nodes that are like an example, with its own, by the example's name."""
+    members: Mapping[str, str]
+    """The names of the nodes that are like an example, with its own and with spaces between, by the example's name."""
 
     def expanded(self, chosen: Collection[str]) -> tuple[str, ...]:
         """Return the names of all nodes that are like these examples, sorted."""
-        return tuple(sorted(member for name in chosen for member in self.members[name]))
+        return tuple(sorted(member for name in chosen for member in self.members[name].split(" ")))
 
 
 def keys(policies: Iterable[definitions.Policy], cluster: str) -> frozenset[str]:
@@ -56,7 +56,8 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
             return None
         found = _sorts(data["spec"]["nodes"], keys)
         every = [name for own in found.values() for name in own]
-        if len(set(every)) != len(every) or not "".join(every):
+        joined = "".join(every)
+        if len(set(every)) != len(every) or not joined or " " in joined:
             return None
         nodes = [
             {"name": own[0], "profile": profile, "labels": dict(labels)} for (profile, *labels), own in found.items()
@@ -64,7 +65,7 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
         text = json.dumps(data | {"spec": {**data["spec"], "nodes": nodes}})
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError):
         return None
-    return Examples(text.encode(), {own[0]: tuple(own) for own in found.values()})
+    return Examples(text.encode(), {own[0]: " ".join(own) for own in found.values()})
 
 
 def _sorts(nodes: Any, keys: frozenset[str]) -> Mapping[tuple[Any, ...], list[str]]:

@@ -28,10 +28,15 @@ class Sentence:
         """The nodes with their clusters, sorted."""
         return tuple(self._in_order())
 
+    @property
+    def size(self) -> int:
+        """The number of the nodes."""
+        return _size(self.effects)
+
     def named(self, most: int, *, with_clusters: bool) -> str:
         """Return the first names as a list, and the number of the others."""
         first = [f"{cluster}/{name}" if with_clusters else name for cluster, name in islice(self._in_order(), most)]
-        more = sum(len(effect.nodes) for effect in self.effects) - len(first)
+        more = self.size - len(first)
         return wording.listed([*first, f"{more} more"] if more else first)
 
     def _in_order(self) -> Iterator[tuple[str, str]]:

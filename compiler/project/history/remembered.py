@@ -8,6 +8,8 @@ from compiler.fleet import examples
 from compiler.output import cache
 
 _ROOT = Path()
+_FORM = 2
+"""The form of an entry, for folders that are older than it."""
 
 
 class Remembered:
@@ -42,4 +44,4 @@ class Remembered:
 
 
 def _key(blob: str, keys: frozenset[str]) -> str:
-    return cache.key(__version__, blob, sorted(keys))
+    return cache.key(__version__, _FORM, blob, sorted(keys))

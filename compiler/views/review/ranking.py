@@ -52,4 +52,4 @@ def sentences(effects: Sequence[Effect]) -> Sequence[Ranked]:
         Ranked(max(map(change, item.effects), key=_RANKS.__getitem__), item)
         for item in effect_sentences.sentences(effects)
     ]
-    return sorted(ranked, key=lambda item: (_RANKS[item.change], -len(item.sentence.nodes)))
+    return sorted(ranked, key=lambda item: (_RANKS[item.change], -item.sentence.size))

@@ -340,7 +340,7 @@ def test_a_new_cluster_has_no_risks() -> None:
 def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     was, written = made(PLAIN, {}, [builders.node("kp-1")], "tls")
     now, rewritten = made(parallel(5, version="2.3.0"), {}, [builders.node("kp-1")], "tls")
-    members = {"kp-1": tuple(f"kp-{number}" for number in range(1, 7))}
+    members = {"kp-1": " ".join(f"kp-{number}" for number in range(1, 7))}
 
     known = replace(basis(written, rewritten), known=examples.Examples(b"", members))
     found = pipeline.compared(was, now, known)

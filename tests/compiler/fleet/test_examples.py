@@ -1,0 +1,33 @@
+"""An inventory by examples: what becomes one, and the names that an example stands for."""
+
+import json
+
+import pytest
+
+from compiler.fleet import examples
+
+_KEYS = frozenset({"pool"})
+
+
+def text(*names: str) -> bytes:
+    """A NodeInventory of nodes in the pools a and b by turns, each in a zone of its own."""
+    nodes = [
+        {"labels": {"pool": "ab"[number % 2], "zone": f"z{number}"}, "name": name, "profile": "p"}
+        for number, name in enumerate(names)
+    ]
+    return json.dumps({"kind": "NodeInventory", "spec": {"nodes": nodes, "profiles": {"p": {}}}}).encode()
+
+
+def test_nodes_that_differ_in_other_labels_share_an_example() -> None:
+    found = examples.examples(text("kp-4", "kp-3", "kp-2", "kp-1"), _KEYS)
+
+    assert found is not None
+    own = {node["name"]: node["labels"] for node in json.loads(found.text)["spec"]["nodes"]}
+    assert own == {"kp-4": {"pool": "a"}, "kp-3": {"pool": "b"}}
+    assert found.expanded(["kp-4"]) == ("kp-2", "kp-4")
+    assert found.expanded(["kp-3", "kp-4"]) == ("kp-1", "kp-2", "kp-3", "kp-4")
+
+
+@pytest.mark.parametrize("names", [("kp-1", "kp-2", "kp-1"), ("kp-1 kp-2", "kp-3"), ("", "")])
+def test_names_that_no_nodes_have_are_left_to_the_thorough_reader(names: tuple[str, ...]) -> None:
+    assert examples.examples(text(*names), _KEYS) is None
