@@ -81,7 +81,7 @@ def loss(effects: Iterable[Effect]) -> str:
         )
         if own
     ]
-    return f"{wording.listed(lost)}." if lost else "No node loses its driver or its device plugin."
+    return f"{wording.listed(lost)}." if lost else "No node ends up without its driver or its device plugin."
 
 
 def _membership_key(effect: Effect) -> Hashable:
@@ -100,7 +100,7 @@ def _membership(group: Sequence[Effect]) -> str:
     if group[0].work != "leaves":
         return f"{_count(group)} {left}."
     stays = f"driver {_version(was)} stays on {'them' if many else 'it'} without an installer"
-    return f"{_count(group)} of {was.policy} {left}, and {stays}."
+    return f"{_count(group)} of policy {was.policy} {left}, and {stays}."
 
 
 def _driver_key(effect: Effect) -> Hashable:
@@ -117,7 +117,7 @@ def _driver_key(effect: Effect) -> Hashable:
 
 _WORK: Mapping[str, tuple[str, str]] = {
     "installs": ("gets driver {now}{place}", "get driver {now}{place}"),
-    "swaps": ("goes from {was} to {now}{place}", "go from {was} to {now}{place}"),
+    "swaps": ("goes from driver {was} to {now}{place}", "go from driver {was} to {now}{place}"),
     "changes": ("gets its driver from another {reasons}{place}", "get their driver from another {reasons}{place}"),
     "may-swap": (
         "gets the installer {image}{place}, and another driver if the content differs",
@@ -161,7 +161,7 @@ def _driver(group: Sequence[Effect]) -> str:
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
     )
-    of = f" of {side.policy}" if side else ""
+    of = f" of policy {side.policy}" if side else ""
     return f"{_count(group)}{of} {does}{_moved(group)}{_drained(group)}."
 
 
@@ -221,7 +221,7 @@ def _drained(group: Sequence[Effect]) -> str:
     who = "it" if _size(group) == 1 else "each"
     held = f"{wording.counted(most, 'pod')} that hold{'s' if most == 1 else ''} a KAE device"
     if drain.evicts:
-        return f"{pace}; {who} drains up to {held}"
+        return f"{pace}; {who} first evicts up to {held}"
     return f"{pace}; {who} waits up to {drain.timeout_seconds} s for up to {held}, and evicts none"
 
 
@@ -239,7 +239,7 @@ def _plugin(group: Sequence[Effect]) -> str:
     first, many = group[0], _size(group) > 1
     old, new = (_image(side.device_plugin if side else None) for side in (first.before, first.after))
     side = first.before if first.device_plugin_pod == "deleted" else first.after
-    of = f" of {side.policy}" if side else ""
+    of = f" of policy {side.policy}" if side else ""
     who = f"{_count(group)}{of}"
     where = _where(group)
     match first.device_plugin_pod:

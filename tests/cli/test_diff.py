@@ -141,10 +141,10 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
 
     assert "1 node joins the inventory in cluster east." in text
     assert (
-        "1 node of tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer." in text
+        "1 node of policy tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer." in text
     )
     assert text.count("without an installer") == 1
-    assert "1 node of tls gets driver 2.2.0 in" in text
+    assert "1 node of policy tls gets driver 2.2.0 in" in text
 
 
 def test_other_kinds_of_devices_are_told_in_the_words_of_people(rollout: Path) -> None:
@@ -164,7 +164,7 @@ def test_digests_in_sentences_are_as_short_as_those_of_the_plan(rollout: Path) -
 
     sentences = shown(rollout).partition("\neffect:")[2].partition("\npods:")[0]
 
-    assert f"24 nodes of tls go from sha256:{'a' * 12} to sha256:{'b' * 12} in" in sentences
+    assert f"24 nodes of policy tls go from driver sha256:{'a' * 12} to sha256:{'b' * 12} in" in sentences
     assert f"go from device plugin kae-device-plugin@{'a' * 12} to kae-device-plugin@{'b' * 12} in" in sentences
     assert "b" * 13 not in sentences
 
@@ -236,7 +236,7 @@ def test_an_older_revision_that_does_not_compile_is_told_and_not_fatal(rollout: 
 
     assert "1 error, so nothing is known of the effect" in text
     assert "policies/tls.yaml:17:20: error[wrong-type]" in text
-    assert "  the working tree compiles:\n    24 nodes of tls get driver 2.2.0 in cluster east" in text
+    assert "  the working tree compiles:\n    24 nodes of policy tls get driver 2.2.0 in cluster east" in text
 
 
 def test_a_change_that_does_not_compile_ends_with_exit_code_1(rollout: Path) -> None:

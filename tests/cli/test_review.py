@@ -177,7 +177,7 @@ def test_a_review_has_the_comment_the_page_the_summary_and_annotations(world: Wo
     assert (world.folder / "summary").read_text() == text
     assert "driver taken out of use" in (clone / "review/fleet.html").read_text()
     said = list(test_pull_requests.commands(done.stdout))
-    assert [one.startswith("notice 1 node of tls goes from 2.2.0 to 2.3.0") for one in said] == [True]
+    assert [one.startswith("notice 1 node of policy tls goes from driver 2.2.0 to 2.3.0") for one in said] == [True]
 
 
 def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:

@@ -138,22 +138,36 @@ def _signed(line: str) -> str:
 def _title(difference: Difference) -> str:
     if difference.faults:
         return "What does not compile has no effect that could be shown"
-    touched = {(effect.cluster, name) for effect in difference.effects for name in effect.nodes}
+    touched, every = _numbers(difference)
     if not touched:
         return "No node is affected"
     clusters = {effect.cluster for effect in difference.effects}
-    every = sum(cluster.nodes for cluster in difference.clusters if cluster.cluster in clusters)
     # Nodes that leave the inventory are not among those of the cluster.
-    of = f" of {every}" if every >= len(touched) else ""
+    of = f" of {every}" if every >= touched else ""
     where = f"cluster {prose(*clusters)}" if len(clusters) == 1 else f"{len(clusters)} clusters"
-    number = wording.inflected("node", every if of else len(touched))
-    return f"{len(touched)}{of} {number} in {where} {'is' if len(touched) == 1 else 'are'} affected"
+    number = wording.inflected("node", every if of else touched)
+    return f"{touched}{of} {number} in {where} {'is' if touched == 1 else 'are'} affected"
+
+
+def _numbers(difference: Difference) -> tuple[int, int]:
+    """Return the number of nodes that are affected, and that of all nodes in their clusters."""
+    touched = {(effect.cluster, name) for effect in difference.effects for name in effect.nodes}
+    clusters = {effect.cluster for effect in difference.effects}
+    return len(touched), sum(each.nodes for each in difference.clusters if each.cluster in clusters)
 
 
 def _sums(difference: Difference) -> Iterator[str]:
     yield from diff_text.remarks(difference)
     if difference.effects:
-        yield effect_sentences.loss(difference.effects)
+        loss = effect_sentences.loss(difference.effects)
+        touched, every = _numbers(difference)
+        match every - touched:
+            case others if others <= 0:
+                yield loss
+            case 1:
+                yield f"On the other node neither driver nor device plugin changes. {loss}"
+            case others:
+                yield f"On the other {others} nodes neither driver nor device plugin changes. {loss}"
 
 
 def _effects(difference: Difference, ranked: Sequence[ranking.Ranked]) -> Sequence[_Row]:
