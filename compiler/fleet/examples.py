@@ -33,7 +33,11 @@ class Examples:
 
     def expanded(self, chosen: Collection[str]) -> tuple[str, ...]:
         """Return the names of all nodes that are like these examples, sorted."""
-        return tuple(sorted(member for name in chosen for member in self.members[name].split(" ")))
+        return tuple(sorted(" ".join([self.members[name] for name in chosen]).split()))
+
+    def count(self, chosen: Iterable[str]) -> int:
+        """Return the number of all nodes that are like these examples."""
+        return sum(self.members[name].count(" ") + 1 for name in chosen)
 
 
 def keys(policies: Iterable[definitions.Policy], cluster: str) -> frozenset[str]:
@@ -57,7 +61,7 @@ def examples(content: bytes, keys: frozenset[str]) -> Examples | None:
         found = _sorts(data["spec"]["nodes"], keys)
         every = [name for own in found.values() for name in own]
         joined = "".join(every)
-        if len(set(every)) != len(every) or not joined or " " in joined:
+        if len(set(every)) != len(every) or not all(every) or joined.split() != [joined]:
             return None
         nodes = [
             {"name": own[0], "profile": profile, "labels": dict(labels)} for (profile, *labels), own in found.items()

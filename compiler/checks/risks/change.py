@@ -78,7 +78,7 @@ class Change:
             if decision.pool is not None and decision.policy is not None and decision.policy.name == policy
             for name in decision.names
         ]
-        return len(self.known.expanded(nodes) if self.known else nodes)
+        return self.known.count(nodes) if self.known else len(nodes)
 
     def _declaration(self) -> Span:
         side = self.after or self.before

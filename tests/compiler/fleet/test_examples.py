@@ -25,9 +25,11 @@ def test_nodes_that_differ_in_other_labels_share_an_example() -> None:
     own = {node["name"]: node["labels"] for node in json.loads(found.text)["spec"]["nodes"]}
     assert own == {"kp-4": {"pool": "a"}, "kp-3": {"pool": "b"}}
     assert found.expanded(["kp-4"]) == ("kp-2", "kp-4")
+    assert found.count(["kp-4"]) == 2
+    assert found.expanded([]) == ()
     assert found.expanded(["kp-3", "kp-4"]) == ("kp-1", "kp-2", "kp-3", "kp-4")
 
 
-@pytest.mark.parametrize("names", [("kp-1", "kp-2", "kp-1"), ("kp-1 kp-2", "kp-3"), ("", "")])
+@pytest.mark.parametrize("names", [("kp-1", "kp-2", "kp-1"), ("kp-1 kp-2", "kp-3"), ("", "kp-1"), ("kp-1", "kp\t2")])
 def test_names_that_no_nodes_have_are_left_to_the_thorough_reader(names: tuple[str, ...]) -> None:
     assert examples.examples(text(*names), _KEYS) is None
