@@ -141,7 +141,8 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
 
     assert "1 node joins the inventory in cluster east." in text
     assert (
-        "1 node of policy tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer." in text
+        "1 node of policy tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer."
+        in text
     )
     assert text.count("without an installer") == 1
     assert "1 node of policy tls gets driver 2.2.0 in" in text

@@ -200,7 +200,9 @@ def test_an_effect_is_a_notice_at_the_line_that_causes_it(rollout: Path) -> None
     assert first.startswith(
         "::notice file=policies/tls.yaml,title=effect,line=21,col=20::1 node of policy tls goes from driver 2.2.0"
     )
-    assert second.startswith("::notice file=policies/tls.yaml,title=effect,line=26,col=14::23 nodes of policy tls go from")
+    assert second.startswith(
+        "::notice file=policies/tls.yaml,title=effect,line=26,col=14::23 nodes of policy tls go from"
+    )
 
 
 def test_effects_are_notes_of_sarif(rollout: Path) -> None:

@@ -427,7 +427,9 @@ def test_the_risks_of_a_change_are_on_the_page_errors_first_and_accepted_ones_la
     )
     assert "It is accepted as large-step:east/tls." in page.text("small")
     texts = [text for _, text in page.texts]
-    assert texts.index("Risks") < next(index for index, text in enumerate(texts) if "nodes of policy tls go from" in text)
+    assert texts.index("Risks") < next(
+        index for index, text in enumerate(texts) if "nodes of policy tls go from" in text
+    )
 
 
 def test_what_the_project_ignores_of_risks_is_counted(rollout: Path) -> None:
