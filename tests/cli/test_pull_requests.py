@@ -166,7 +166,6 @@ def test_templates_and_schemas_of_the_repository_change_no_object(world: World) 
     [
         ("kae.yaml", "output: elsewhere\n"),
         ("ci/check.sh", "exit 0\n"),
-        (".github/workflows/kae.yaml", "on: pull_request_target\n"),
         (".sourceignore", "output/default/guard\n"),
         ("output/default/.gitattributes", "*.yaml -text\n"),
     ],
@@ -205,9 +204,7 @@ def test_the_folder_that_engines_apply_is_checked_whatever_kae_yaml_names(world:
     assert f"+++ {DRIVER} (compiled)" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "settings", ["{output: the gen}\n", "output : the gen\n", '"output": the gen\n', "output: the gen/\n"]
-)
+@pytest.mark.parametrize("settings", ["{output: the gen}\n", '"output" : the gen/\n'])
 def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world: World, settings: str) -> None:
     clone = world.clone("a")
     begin_again(world, clone, settings, "the gen")
@@ -225,7 +222,7 @@ def test_the_base_names_the_folder_that_engines_apply_in_any_form_of_yaml(world:
     assert "+++ the gen/default/driver/" in done.stdout
 
 
-@pytest.mark.parametrize("settings", ["output: gen\n", "output: gen/\n", "{output: ./gen}\n"])
+@pytest.mark.parametrize("settings", ["output: gen\n", "{output: ./gen/}\n"])
 def test_a_setting_beside_the_folder_can_change(world: World, settings: str) -> None:
     clone = world.clone("a")
     begin_again(world, clone, settings, "gen")
@@ -386,9 +383,7 @@ def test_a_clone_without_the_base_says_that_nobody_has_looked(world: World) -> N
     assert "title=check-changed::This clone has no commit 'HEAD^1'" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "name", ["a;touch${IFS}pwned", "$(touch${IFS}pwned)", "`touch${IFS}pwned`", "a|touch${IFS}pwned"]
-)
+@pytest.mark.parametrize("name", ["a;touch${IFS}pwned|touch${IFS}pwned", "$(touch${IFS}pwned)`touch${IFS}pwned`"])
 def test_the_name_of_a_branch_is_never_run(world: World, name: str) -> None:
     clone = world.clone("a")
     test_init.serve_sec(clone)
