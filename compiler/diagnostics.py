@@ -248,7 +248,9 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "large-step": _risk("A change disturbs at most limits.stepPercent of a policy's nodes, or one node."),
         "waves-skipped": _risk("A driver is on the nodes of a wave before it comes to those after it."),
         "frozen-touched": _risk("A change leaves the drivers of frozen groups as they are."),
-        "driver-removed": _risk("A change takes no driver from a node, and no installer from its driver."),
+        "driver-removed": _risk(
+            "A change takes no driver or installer from a node, and not all nodes from the inventory."
+        ),
         "driver-downgrade": _risk("A change brings no older driver."),
         "drain-unbounded": _risk("Fewer hosts drain at a time than the policy has."),
         "guard-off": _risk("Drivers that evict pods are confined to their own node."),

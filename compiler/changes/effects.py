@@ -78,7 +78,7 @@ class Effect:
     driver_pod: pods.Fate | None
     device_plugin_pod: pods.Fate | None
     work: Work | None
-    """None where no driver installer is touched."""
+    """None where no driver installer is touched, and for nodes that the inventory of a cluster has no more."""
     reasons: tuple[str, ...]
     """The settings for which the driver is taken out of use: version, source, sriov, …"""
     drain: Drain | None
@@ -202,6 +202,9 @@ def _effect(
 
 def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
     """Return what the installer does to the driver, and the settings for which it does."""
+    if right.side is not None and right.decision is None:
+        # Whether the node is still in the cluster, and with it its pods, is unknown.
+        return None, ()
     if left.driver is None or right.driver is None:
         return _coming_or_going(left, right)
     was, now = left.driver.config, right.driver.config

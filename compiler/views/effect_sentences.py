@@ -70,25 +70,34 @@ def _grouped(
 
 
 def loss(effects: Iterable[Effect]) -> str:
-    """Return the sentence on what nodes lose, also where they lose nothing."""
-    staying = [effect for effect in effects if effect.after is not None]
+    """Return the sentences on nodes that leave, and on what the others lose, also where they lose nothing."""
+    effects = tuple(effects)
+    leaving = [effect for effect in effects if _is_left_out(effect)]
+    known = [effect for effect in effects if not _is_left_out(effect)]
     lost = [
         f"{_count(own)} {'loses' if _size(own) == 1 else 'lose'} the {what}"
         for what, own in (
-            ("driver", [effect for effect in staying if effect.work == "removes"]),
-            ("driver's installer", [effect for effect in staying if effect.work == "leaves"]),
-            ("device plugin", [effect for effect in staying if effect.device_plugin_pod == "deleted"]),
+            ("driver", [effect for effect in known if effect.work == "removes"]),
+            ("driver's installer", [effect for effect in known if effect.work == "leaves"]),
+            ("device plugin", [effect for effect in known if effect.device_plugin_pod == "deleted"]),
         )
         if own
     ]
-    return f"{wording.listed(lost)}." if lost else "No node ends up without its driver or its device plugin."
+    left = f"{_count(leaving)} {'leaves' if _size(leaving) == 1 else 'leave'} the inventory. " if leaving else ""
+    none = f"No {'other ' if left else ''}node ends up without its driver or its device plugin."
+    return f"{left}{f'{wording.listed(lost)}.' if lost else none}"
+
+
+def _is_left_out(effect: Effect) -> bool:
+    """Return whether an inventory has nodes no more whose workloads may stay; those of a cluster that is gone go."""
+    return effect.after is None and effect.work not in ("removes", "leaves")
 
 
 def _membership_key(effect: Effect) -> Hashable:
     if effect.before is None:
         return ("joins",)
     if effect.after is None:
-        return "leaves", (effect.before.policy, effect.before.version) if effect.work == "leaves" else None
+        return "leaves", effect.work, effect.before.policy, effect.before.version
     return None
 
 
@@ -96,16 +105,17 @@ def _membership(group: Sequence[Effect]) -> str:
     was, many = group[0].before, _size(group) > 1
     if was is None:
         return f"{_count(group)} {'join' if many else 'joins'} the inventory{_where(group)}."
-    left = f"{'leave' if many else 'leaves'} the inventory{_where(group)}"
-    if group[0].work != "leaves":
-        return f"{_count(group)} {left}."
-    stays = f"driver {_version(was)} stays on {'them' if many else 'it'} without an installer"
-    return f"{_count(group)} of policy {was.policy} {left}, and {stays}."
+    of = f" of policy {was.policy}" if was.policy else ""
+    left = f"{_count(group)}{of} {'leave' if many else 'leaves'} the inventory{_where(group)}"
+    if group[0].work == "leaves":
+        return f"{left}, and driver {_version(was)} stays on {'them' if many else 'it'} without an installer."
+    counts = ", and count as gone with their pods" if many else ", and counts as gone with its pods"
+    return f"{left}{counts if _is_left_out(group[0]) else ''}."
 
 
 def _driver_key(effect: Effect) -> Hashable:
     # That an installer leaves with its node is said of the node.
-    if effect.driver_pod is None or (effect.work == "leaves" and effect.after is None):
+    if effect.driver_pod is None or (effect.after is None and effect.work != "removes"):
         return None
     was, now = effect.before, effect.after
     versions = None if effect.work == "restarts" else (was and was.version, now and now.version)
@@ -226,7 +236,7 @@ def _drained(group: Sequence[Effect]) -> str:
 
 
 def _plugin_key(effect: Effect) -> Hashable:
-    if effect.device_plugin_pod is None:
+    if effect.device_plugin_pod is None or _is_left_out(effect):
         return None
     return _plugged(effect.before), _plugged(effect.after), effect.device_plugin_pod
 

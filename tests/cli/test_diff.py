@@ -140,12 +140,41 @@ def test_nodes_that_join_and_leave_are_told(rollout: Path) -> None:
     text = shown(rollout)
 
     assert "1 node joins the inventory in cluster east." in text
-    assert (
-        "1 node of policy tls leaves the inventory in cluster east, and driver 2.2.0 stays on it without an installer."
-        in text
-    )
-    assert text.count("without an installer") == 1
+    assert "1 node of policy tls leaves the inventory in cluster east, and counts as gone with its pods." in text
+    assert "1 node leaves the inventory. No other node ends up without its driver or its device plugin." in text
+    assert "without an installer" not in text
     assert "1 node of policy tls gets driver 2.2.0 in" in text
+
+
+def test_nodes_that_leave_with_their_inventory_count_as_gone(rollout: Path) -> None:
+    (rollout / "inventory/east.json").unlink()
+
+    text = shown(rollout)
+
+    assert "24 nodes of policy tls leave the inventory in cluster east, and count as gone with their pods." in text
+    assert "24 nodes leave the inventory. No other node ends up without its driver or its device plugin." in text
+    assert "lose" not in text.partition("\npods:")[0]
+
+
+def test_the_nodes_of_a_cluster_that_is_gone_lose_what_ran_there(rollout: Path) -> None:
+    (rollout / "inventory/east.json").unlink()
+    (rollout / "policies/cluster.yaml").unlink()
+
+    text = shown(rollout)
+
+    assert "and driver 2.2.0 stays on them without an installer." in text
+    assert "24 nodes lose the driver's installer and 24 nodes lose the device plugin." in text
+    assert "No node ends up" not in text
+
+
+def test_a_node_that_leaves_does_not_hide_what_others_lose(rollout: Path) -> None:
+    inventory = rollout / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    del known["spec"]["nodes"][1]
+    inventory.write_text(json.dumps(known))
+    change(rollout, "absent")
+
+    assert "1 node leaves the inventory. 23 nodes lose the driver." in shown(rollout)
 
 
 def test_other_kinds_of_devices_are_told_in_the_words_of_people(rollout: Path) -> None:
@@ -263,6 +292,31 @@ def test_a_revision_that_git_does_not_know_is_an_io_error(rollout: Path, revisio
 
     assert answer.code == 3
     assert answer.err.startswith(f"kae: git knows no revision '{revision}'.")
+
+
+@pytest.mark.parametrize(
+    ("revisions_given", "hint"),
+    [
+        ("HEAD~1..HEAD", "kae diff HEAD~1 --to HEAD"),
+        ("main..", "kae diff main --to HEAD"),
+        ("main...HEAD", "kae diff $(git merge-base main HEAD) --to HEAD"),
+    ],
+)
+def test_a_range_of_revisions_is_answered_with_the_words_for_it(rollout: Path, revisions_given: str, hint: str) -> None:
+    answer = project.kae(rollout, "diff", revisions_given)
+
+    assert answer.code == 3
+    assert f"hint: Write `{hint}`.\n" in answer.err
+
+
+def test_a_repository_without_a_commit_is_told_so(tmp_path: Path) -> None:
+    folder = fleet.small(tmp_path)
+    revisions.git(folder, "init", "--quiet")
+
+    answer = project.kae(folder, "diff")
+
+    assert answer.code == 3
+    assert "hint: The repository has no commit yet: make one first.\n" in answer.err
 
 
 def test_a_project_outside_of_git_has_nothing_to_compare_with(tmp_path: Path) -> None:

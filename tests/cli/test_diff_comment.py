@@ -48,6 +48,21 @@ def test_what_takes_most_away_is_first(rollout: Path) -> None:
     assert rows.index("losing a component") < rows.index("pods restarting")
 
 
+def test_a_node_that_leaves_is_counted_among_those_that_the_cluster_had(rollout: Path) -> None:
+    inventory = rollout / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    del known["spec"]["nodes"][1]
+    inventory.write_text(json.dumps(known))
+
+    text = comment(rollout)
+
+    assert text.startswith("### 1 of 24 nodes in cluster east is affected\n")
+    assert (
+        "**On the other 23 nodes neither driver nor device plugin changes. 1 node leaves the inventory. No other"
+        in text
+    )
+
+
 def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
     edit(rollout, ("# The TLS", "# All TLS"))
     inventory = rollout / "inventory/east.json"

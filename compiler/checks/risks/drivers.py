@@ -1,11 +1,11 @@
 """Risks of a change for the drivers of nodes."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from compiler.changes import pods
 from compiler.changes.comparison import Nodes, Place, Risk
-from compiler.changes.effects import DISTURBING, Effect
+from compiler.changes.effects import DISTURBING, Effect, Work
 from compiler.checks.risks.change import Change, release
 from compiler.diagnostics import Span
 
@@ -13,6 +13,19 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 _STAGED = frozenset({"version", "source", "image", "state"})
 """The reasons of a change that a wave can bring to its nodes alone."""
+
+_LOSSES: Mapping[Work | None, tuple[str, str]] = {
+    "removes": ("is removed from", "Undo the change that takes it away."),
+    "leaves": (
+        "loses its installer, and stays, on",
+        "To have the driver removed too, set driver.state: Absent first.",
+    ),
+    None: (
+        "is out of sight, as the inventory has no nodes any more, on",
+        "Restore the inventory from git, or take a new one.",
+    ),
+}
+"""What happens to a driver, and what to do, by what its installer does."""
 
 
 def large_step(change: Change) -> Iterator[Risk]:
@@ -44,13 +57,7 @@ def frozen_touched(change: Change) -> Iterator[Risk]:
     """A change leaves the drivers of frozen groups as they are."""
 
     def frozen(effect: Effect) -> bool:
-        is_known = effect.after is not None or change.after is None
-        return bool(
-            is_known
-            and effect.before
-            and effect.before.group_sort == "frozen"
-            and effect.work in (*DISTURBING, "leaves")
-        )
+        return bool(effect.before and effect.before.group_sort == "frozen" and effect.work in (*DISTURBING, "leaves"))
 
     for (policy, group), found in _by(change.effects, _frozen_group, frozen).items():
         yield change.risk(
@@ -68,24 +75,24 @@ def frozen_touched(change: Change) -> Iterator[Risk]:
 
 
 def driver_removed(change: Change) -> Iterator[Risk]:
-    """A change takes no driver from a node, and no installer from its driver."""
-    works = {"removes": "is removed from", "leaves": "loses its installer, and stays, on"}
+    """A change takes no driver or installer from a node, and not all nodes from the inventory."""
+    is_emptied = change.after is not None and not change.after.planned.inventory.nodes
 
     def gone(effect: Effect) -> bool:
-        return effect.work in works and (effect.after is not None or change.after is None)
+        was = effect.before
+        is_unknown = is_emptied and effect.after is None and was is not None and was.state == "Present"
+        return effect.work in ("removes", "leaves") or is_unknown
 
     for (policy, work), found in _by(change.effects, lambda each: (_owner(each), each.work), gone).items():
         yield change.risk(
             "driver-removed",
             _cause(found),
-            f"The driver of policy '{policy}' {works[str(work)]} ",
+            f"The driver of policy '{policy}' {_LOSSES[work][0]} ",
             _nodes(found),
             " of ",
             Place.CLUSTER,
             ".",
-            hint="Undo the change that takes it away."
-            if work == "removes"
-            else "To have the driver removed too, set driver.state: Absent first.",
+            hint=_LOSSES[work][1],
             policy=policy,
         )
 

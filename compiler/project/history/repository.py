@@ -35,8 +35,9 @@ class Repository:
         try:
             found = git.answer("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         except errors.WorldError as error:
-            hint = "Name a commit, a branch or a tag; a shallow clone has to fetch it first."
-            raise errors.WorldError(f"git knows no revision {wording.quoted(revision)}.", hint=hint) from error
+            raise errors.WorldError(
+                f"git knows no revision {wording.quoted(revision)}.", hint=_hint(revision)
+            ) from error
         return found.decode("ascii").strip()
 
     def tree(self, commit: str, names: Sequence[str]) -> tree.Tree:
@@ -78,6 +79,17 @@ class Repository:
         if path.startswith(("../", "/")) or path == "..":
             raise tree.not_in_git(name)
         return "" if path == "." else path
+
+
+def _hint(revision: str) -> str:
+    """Return what to do about a revision that git does not know."""
+    if ".." in revision:
+        before, dots, after = (part or "HEAD" for part in revision.partition("..." if "..." in revision else ".."))
+        since = before if dots == ".." else f"$(git merge-base {before} {after})"
+        return f"Write `kae diff {since} --to {after}`."
+    if not git.answer("rev-list", "--max-count=1", "--all"):
+        return "The repository has no commit yet: make one first."
+    return "Name a commit, a branch or a tag; a shallow clone has to fetch it first."
 
 
 def _listed(commit: str, paths: Sequence[str]) -> list[tree.Entry]:

@@ -142,18 +142,19 @@ def _title(difference: Difference) -> str:
     if not touched:
         return "No node is affected"
     clusters = {effect.cluster for effect in difference.effects}
-    # Nodes that leave the inventory are not among those of the cluster.
-    of = f" of {every}" if every >= touched else ""
     where = f"cluster {prose(*clusters)}" if len(clusters) == 1 else f"{len(clusters)} clusters"
-    number = wording.inflected("node", every if of else touched)
-    return f"{touched}{of} {number} in {where} {'is' if touched == 1 else 'are'} affected"
+    return f"{touched} of {wording.counted(every, 'node')} in {where} {'is' if touched == 1 else 'are'} affected"
 
 
 def _numbers(difference: Difference) -> tuple[int, int]:
-    """Return the number of nodes that are affected, and that of all nodes in their clusters."""
+    """Return the number of nodes that are affected, and that of all nodes in their clusters, before or after."""
     touched = {(effect.cluster, name) for effect in difference.effects for name in effect.nodes}
     clusters = {effect.cluster for effect in difference.effects}
-    return len(touched), sum(each.nodes for each in difference.clusters if each.cluster in clusters)
+    every = sum(each.nodes for each in difference.clusters if each.cluster in clusters)
+    # A cluster has the number of its nodes after the change, or of those that go with it.
+    gone = {each.cluster for each in difference.clusters if each.is_gone}
+    left = (effect for effect in difference.effects if effect.after is None and effect.cluster not in gone)
+    return len(touched), every + sum(len(effect.nodes) for effect in left)
 
 
 def _sums(difference: Difference) -> Iterator[str]:

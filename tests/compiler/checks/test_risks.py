@@ -181,6 +181,20 @@ def test_a_node_that_leaves_the_inventory_loses_no_driver() -> None:
     assert risks(PLAIN, PLAIN, nodes_before=nodes, nodes=nodes[1:]) == {}
 
 
+@pytest.mark.parametrize(
+    ("before", "told"),
+    [(PLAIN, True), (frozen("2.1.0"), True), (spec(state="Absent"), False), (spec(enabled=False), False)],
+)
+def test_drivers_are_out_of_sight_when_all_nodes_leave_the_inventory(before: Spec, *, told: bool) -> None:
+    nodes = [builders.node(name) for name in NAMES]
+
+    found = risks(before, before, nodes_before=nodes, nodes=())
+
+    assert found.keys() == ({"driver-removed"} if told else set())
+    if told:
+        assert "Restore the inventory" in str(found["driver-removed"].finding.hint)
+
+
 def test_a_policy_with_another_name_loses_no_driver() -> None:
     assert risks(PLAIN, PLAIN, name="web").keys() == set()
 
