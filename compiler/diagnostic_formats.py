@@ -18,7 +18,12 @@ _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "place": "\x1b[1m", 
 _PLAIN = "\x1b[0m"
 
 
-NOTES: Mapping[str, str] = MappingProxyType({"effect": "A line of a document does something to nodes."})
+NOTES: Mapping[str, str] = MappingProxyType(
+    {
+        "earlier-error": "The revision before a change does not compile, so what the change does is not known.",
+        "effect": "A line of a document does something to nodes.",
+    }
+)
 """What is remarked on a line and is no finding, by code."""
 
 

@@ -32,7 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     risks = _told(arguments, others)
     for_programs = diff_data.data(found, accepted) if arguments.shape in ("json", "yaml") else {}
     body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
-    findings.show(arguments, risks, body, annotations.notes(found), **for_programs)
+    told = diagnostics.merged([*risks, *_faults(arguments, found)])
+    findings.show(arguments, told, body, annotations.notes(found), **for_programs)
     findings.tell_unused(arguments.accept, found.risks)
     return _exit_code(arguments, found, risks)
 
@@ -43,6 +44,13 @@ def _told(arguments: argparse.Namespace, risks: Sequence[Risk]) -> diagnostics.F
         return diagnostics.merged(risk.told() for risk in risks)
     found = diagnostics.merged(group.told() for group in risk_groups.groups(risks))
     return annotations.by_line(found) if arguments.format in ("github", "sarif") else found
+
+
+def _faults(arguments: argparse.Namespace, found: Difference) -> diagnostics.Findings:
+    """Return the errors of the later side, where the answer for people does not show them."""
+    if arguments.shape in ("text", "markdown") and arguments.format == "text" and not arguments.quiet:
+        return ()
+    return diagnostics.merged(item for fault in found.faults if fault.side == "to" for item in fault.findings)
 
 
 def _body(

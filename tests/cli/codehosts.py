@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 PAGE = 100
+_GRAPHQL = "/api/graphql"
 TOKEN = "a-token"  # noqa: S105 - of a stand-in
 
 
@@ -30,6 +31,8 @@ class CodeHost:
         self.comments: list[dict[str, Any]] = []
         self.requests: list[Request] = []
         self.may_write = True
+        self.login = "github-actions[bot]"
+        """Whom GitHub takes the token for."""
         self.moved_to = ""
         """Where every request is sent on, if it is."""
 
@@ -40,6 +43,7 @@ class CodeHost:
             return {
                 "GITHUB_ACTIONS": "true",
                 "GITHUB_API_URL": f"{self.url}/api/v3",
+                "GITHUB_GRAPHQL_URL": f"{self.url}/api/graphql",
                 "GITHUB_REF": "refs/pull/7/merge",
                 "GITHUB_REPOSITORY": "team/fleet",
                 "GITHUB_RUN_ID": "42",
@@ -59,7 +63,7 @@ class CodeHost:
         number = 1000 + len(self.comments)
         made: dict[str, Any] = {"id": number, "body": body}
         if self.name == "github":
-            made["user"] = {"login": "github-actions[bot]" if is_own else "someone"}
+            made["user"] = {"login": self.login if is_own else "someone"}
         else:
             made |= {"author": {"id": 5 if is_own else 6}, "system": False}
         self.comments.append(made)
@@ -67,13 +71,16 @@ class CodeHost:
 
     def writes(self) -> list[str]:
         """Return the methods of the requests that write."""
-        return [request.method for request in self.requests if request.method != "GET"]
+        return [request.method for request in self.requests if request.method != "GET" and request.path != _GRAPHQL]
 
     def answer(self, request: Request, headers: Any) -> tuple[int, Any, bool]:
         """Return the status, the answer, and whether another page follows."""
         self.requests.append(request)
         if not self._is_authentic(headers):
             return 401, {}, False
+        if (request.method, request.path) == ("POST", _GRAPHQL) and self.name == "github":
+            assert request.body == {"query": "query { viewer { login } }"}
+            return 200, {"data": {"viewer": {"login": self.login}}}, False
         if request.method != "GET" and not self.may_write:
             return 403, {"message": "Resource not accessible by integration"}, False
         split = urlsplit(request.path)

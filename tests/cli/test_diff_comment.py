@@ -85,6 +85,46 @@ def test_what_does_not_compile_is_said_in_the_comment(rollout: Path) -> None:
     assert "policies/tls.yaml:17:20: error&#91;wrong-type&#93;" in answer.out
 
 
+@pytest.mark.parametrize("form", ["json", "github", "sarif"])
+def test_what_does_not_compile_is_an_error_in_the_formats_of_programs(rollout: Path, form: str) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+
+    answer = project.kae(rollout, "diff", "--format", form)
+
+    assert answer.code == 1
+    if form == "github":
+        assert answer.out.startswith("::error file=policies/tls.yaml,title=wrong-type,line=17,col=20::Expected")
+    elif form == "sarif":
+        (result,) = json.loads(answer.out)["runs"][0]["results"]
+        assert (result["ruleId"], result["level"]) == ("wrong-type", "error")
+    else:
+        (finding,) = json.loads(answer.out)["diagnostics"]
+        assert (finding["code"], finding["severity"], finding["line"]) == ("wrong-type", "error", 17)
+
+
+def test_what_does_not_compile_is_an_error_when_quiet_and_for_programs_too(rollout: Path) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+
+    assert "policies/tls.yaml:17:20: error[wrong-type]" in project.kae(rollout, "diff", "--quiet").err
+    assert project.kae(rollout, "diff").err == ""
+    (finding,) = json.loads(project.kae(rollout, "diff", "-o", "json").out)["diagnostics"]
+    assert finding["code"] == "wrong-type"
+
+
+def test_what_did_not_compile_before_the_change_is_a_notice(rollout: Path) -> None:
+    edit(rollout, ("maxParallel: 2", "maxParallel: two"))
+    revisions.commit(rollout)
+    edit(rollout, ("maxParallel: two", "maxParallel: 2"))
+
+    github, sarif = (project.kae(rollout, "diff", "--format", form) for form in ("github", "sarif"))
+
+    assert (github.code, sarif.code) == (0, 0)
+    assert github.out.startswith("::notice file=policies/tls.yaml,title=earlier-error,line=17,col=20::HEAD (")
+    (result,) = json.loads(sarif.out)["runs"][0]["results"]
+    assert (result["ruleId"], result["level"]) == ("earlier-error", "note")
+    assert "does not compile, so what the change does is not known.\nExpected" in result["message"]["text"]
+
+
 def test_risks_are_below_the_table_with_those_that_are_accepted(rollout: Path) -> None:
     test_diff.change(rollout, "no waves")
     revisions.commit(rollout)

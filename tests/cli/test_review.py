@@ -16,6 +16,7 @@ from tests.cli.test_init import World
 
 SCRIPTS = Path(package_data.folder("templates")) / "init/ci"
 MARK = "<!-- kae: what a pull request does -->"
+UNKNOWN = "### What this pull request does is not known"
 
 
 @pytest.fixture(params=["github", "gitlab"])
@@ -94,6 +95,38 @@ def test_comments_of_others_are_left_alone_with_the_mark_too(host: CodeHost, tmp
 
     assert [one["body"] for one in host.comments[:3]] == before
     assert host.writes() == ["POST"]
+
+
+def test_a_comment_of_another_token_is_updated_and_that_of_another_app_left_alone(tmp_path: Path) -> None:
+    with codehosts.serving("github") as host:
+        comment(host, tmp_path, "of the workflow\n")
+        host.login = "kae-bot[app]"
+
+        said = [comment(host, tmp_path, "first\n"), comment(host, tmp_path, "second\n")]
+
+        assert said == ["Commented.\n", "Updated the comment.\n"]
+        assert [body.splitlines()[1] for body in bodies(host)] == ["of the workflow", "second"]
+
+
+def test_the_comment_leads_to_the_page_of_the_fleet_only_if_there_is_one(host: CodeHost, tmp_path: Path) -> None:
+    comment(host, tmp_path, "text\n")
+    (without,) = bodies(host)
+    (tmp_path / "fleet.html").write_text("")
+    comment(host, tmp_path, "text\n")
+
+    assert "[The job](https://" in without
+    assert "[The page of the fleet, node by node](https://" in bodies(host)[0]
+
+
+def test_a_job_without_a_review_updates_the_comment_to_say_so(host: CodeHost, tmp_path: Path) -> None:
+    comment(host, tmp_path, "text\n")
+    (tmp_path / "comment.md").unlink()
+    command = (sys.executable, "-I", str(SCRIPTS / "comment.py"), str(tmp_path / "comment.md"))
+    environment = {"NO_PROXY": "*", **host.environment}
+
+    subprocess.run(command, env=environment, timeout=30, check=True)
+
+    assert bodies(host)[0].startswith(f"{MARK}\n{UNKNOWN}\n\nThe job has made no review.\n")
 
 
 def test_an_empty_difference_makes_no_comment(host: CodeHost, tmp_path: Path) -> None:
@@ -192,7 +225,7 @@ def test_no_line_of_a_review_is_a_workflow_command(world: World) -> None:
     assert "##[add-mask]" in done.stdout
     said = [one.split()[0] for one in test_pull_requests.commands(done.stdout + done.stderr)]
     assert set(said) <= {"error", "notice", "stop-commands"}
-    assert said.count("stop-commands") == 1
+    assert said.count("stop-commands") == 2  # The difference, and why there is no page of the fleet.
 
 
 def test_a_review_of_gitlab_compares_with_the_base_of_the_merge_request(world: World) -> None:
@@ -266,4 +299,68 @@ def test_a_clone_without_the_base_reviews_nothing_and_fails(world: World) -> Non
     done = world.run(world.folder / "a", "ci/review.sh", "0" * 40)
 
     assert done.returncode == 1
-    assert "nobody has looked" in done.stderr
+    assert "so what the pull request does is not known." in done.stderr
+    told = (world.folder / "a/review/comment.md").read_text()
+    assert told == f"{UNKNOWN}\n\nThis clone has no commit '{'0' * 40}'.\n"
+
+
+def review(world: World) -> tuple[int, str, str]:
+    """Review the last commit, as GitHub does; return the exit code, the comment and the log."""
+    summary = world.folder / "summary"
+    done = world.run(
+        world.folder / "a", "ci/review.sh", "HEAD~1", GITHUB_ACTIONS="true", GITHUB_STEP_SUMMARY=str(summary)
+    )
+    told = (world.folder / "a/review/comment.md").read_text()
+    assert summary.read_text() == (told or "The pull request does nothing to any node.\n")
+    return done.returncode, told, done.stdout + done.stderr
+
+
+def test_a_wrong_kae_yaml_leaves_unknown_what_the_pull_request_does(world: World) -> None:
+    clone = world.folder / "a"
+    (clone / "kae.yaml").write_text("findngs: {}\n")
+    world.commit(clone, "Change")
+
+    code, told, _ = review(world)
+
+    assert code == 1
+    assert told.startswith(f"{UNKNOWN}\n\nkae diff ended with 1 and gave no answer.\n\n    kae.yaml:1:1: error")
+    assert "    kae.yaml:1:1: error[unknown-field]" in told
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "quoted"),
+    [
+        (3, "'<b>@team</b>'", "    <b>@team</b>\n"),
+        (1, "'Traceback\\r/close\\nboom'", "    Traceback/close\n    boom\n"),
+        (1, "''", ""),
+    ],
+)
+def test_a_failure_of_kae_diff_leaves_unknown_what_the_pull_request_does(
+    world: World, code: int, said: str, quoted: str
+) -> None:
+    propose(world)
+    world.install(world.folder / "bin/kae", f"printf {said} >&2; exit {code}")
+
+    ended, told, log = review(world)
+
+    assert ended == code
+    assert told == f"{UNKNOWN}\n\nkae diff ended with {code} and gave no answer.\n" + (quoted and f"\n{quoted}")
+    assert f"There is no page of the fleet, as kae report ended with {code}:\n" in log
+
+
+def test_a_report_that_fails_is_said_in_the_log_and_fails_the_job(world: World) -> None:
+    propose(world)
+    kae = shutil.which("kae", path=world.environment["PATH"])
+    words = "[ $1 != report ] || { echo 'no space left ##[add-mask]the' >&2; exit 3; }"
+    own = world.folder / "own"
+    own.mkdir()
+    world.install(own / "kae", f'{words}; exec {kae} "$@"')
+    world.environment["PATH"] = f"{own}:{world.environment['PATH']}"
+
+    code, told, log = review(world)
+
+    assert code == 3
+    assert told.startswith("### 1 of 24 nodes")
+    assert "There is no page of the fleet, as kae report ended with 3:\n" in log
+    assert "no space left" in log
+    assert "add-mask the" not in list(test_pull_requests.commands(log))

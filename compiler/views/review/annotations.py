@@ -6,7 +6,7 @@ from dataclasses import replace
 from compiler.changes.difference import Difference
 from compiler.changes.effects import Effect
 from compiler.diagnostic_formats import Note, sentences
-from compiler.diagnostics import Diagnostic, Findings, Span
+from compiler.diagnostics import Diagnostic, Findings, Span, merged
 from compiler.views.review import ranking
 
 _SENTENCES = 5
@@ -14,13 +14,24 @@ _SENTENCES = 5
 
 
 def notes(difference: Difference) -> Sequence[Note]:
-    """Return a note for each line that has effects on nodes, those that take most away first."""
+    """Return a note for each line that has effects on nodes, those that take most away first; then those on the past.
+
+    An error of the earlier side is no error of the change, and its line may be another one by now.
+    """
     causes: dict[Span, list[Effect]] = {}
     for item in ranking.sentences(difference.effects):
         for effect in item.sentence.effects:
             own = causes.setdefault(effect.cause, [])
             own.extend(() if effect in own else [effect])
-    return tuple(Note(code="effect", span=span, text=_text(effects)) for span, effects in causes.items())
+    effects = [Note(code="effect", span=span, text=_text(own)) for span, own in causes.items()]
+    return (*effects, *_past(difference))
+
+
+def _past(difference: Difference) -> Sequence[Note]:
+    """Return a note for each error of the earlier side."""
+    errors = merged(item for fault in difference.faults if fault.side == "from" for item in fault.findings)
+    said = f"{difference.before.text} does not compile, so what the change does is not known."
+    return [Note(code="earlier-error", span=item.span, text=f"{said}\n{sentences(item)}") for item in errors]
 
 
 def by_line(found: Findings) -> Findings:

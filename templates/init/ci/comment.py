@@ -2,9 +2,11 @@
 
 Usage: python3 -I ci/comment.py review/comment.md
 
-An empty file makes no comment; an earlier one is then updated to say so. On GitHub this takes GITHUB_TOKEN with the
-permission `pull-requests: write`; on GitLab KAE_COMMENT_TOKEN, a project access token with the scope `api`, as a job's
-own token may not comment there.
+An empty file makes no comment; an earlier one is then updated to say so. Without the file the comment says that nobody
+knows what the pull request does. The comment leads to the page of the fleet, fleet.html, if that is beside the file.
+Only a comment of the token's own user or app is updated. On GitHub this takes GITHUB_TOKEN with the permission
+`pull-requests: write`; on GitLab KAE_COMMENT_TOKEN, a project access token with the scope `api`, as a job's own token
+may not comment there.
 """
 
 import json
@@ -19,6 +21,7 @@ MARK = "<!-- kae: what a pull request does -->"
 """The first line of the comment, which nobody sees."""
 
 NOTHING = "The pull request does nothing to any node any more."
+UNKNOWN = "### What this pull request does is not known\n\nThe job has made no review.\n"
 
 
 class RefusedError(Exception):
@@ -52,6 +55,11 @@ class GitHub:
             "Authorization": f"Bearer {environment[self.variable]}",
             "X-GitHub-Api-Version": "2022-11-28",
         }
+        # The one question about itself that a token of an app may ask as well as one of a user.
+        answer, _ = ask(self, "POST", environment["GITHUB_GRAPHQL_URL"], {"query": "query { viewer { login } }"})
+        if not answer.get("data"):
+            sys.exit(f"POST {environment['GITHUB_GRAPHQL_URL']}: {json.dumps(answer)[:500]}")
+        self._login = answer["data"]["viewer"]["login"]
 
     @staticmethod
     def request(environment: dict[str, str]) -> str:
@@ -60,8 +68,8 @@ class GitHub:
         return found[1] if found else ""
 
     def is_own(self, comment: dict) -> bool:
-        """Return whether the token of a workflow wrote a comment."""
-        return (comment["user"] or {}).get("login") == "github-actions[bot]"
+        """Return whether the user or the app of the token wrote a comment."""
+        return (comment["user"] or {}).get("login") == self._login
 
 
 class GitLab:
@@ -117,12 +125,12 @@ def earlier(host: GitHub | GitLab) -> dict | None:
     return None
 
 
-def write(host: GitHub | GitLab, text: str) -> str:
-    """Have the comment say a text; return what was done."""
+def write(host: GitHub | GitLab, text: str, shown: str) -> str:
+    """Have the comment say a text, with a link to what the job shows; return what was done."""
     known = earlier(host)
     if known is None and not text:
         return "There is nothing to say, and no earlier comment."
-    said = f"{text}\n[The page of the fleet, node by node]({host.page})" if text else NOTHING
+    said = f"{text}\n[{shown}]({host.page})" if text else NOTHING
     body = {"body": f"{MARK}\n{said}\n"}
     if known is None:
         ask(host, "POST", host.comments, body)
@@ -139,9 +147,11 @@ def main(file: str) -> str:
         return f"There is no comment, as {host.variable} is not set."
     if not host.request(environment):
         return "There is no comment, as this job is of no pull request."
-    text = Path(file).read_text(encoding="utf-8")
+    path = Path(file)
+    text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else UNKNOWN
+    has_page = path.with_name("fleet.html").exists()
     try:
-        return write(host(environment), text)
+        return write(host(environment), text, "The page of the fleet, node by node" if has_page else "The job")
     except RefusedError as refused:
         return f"There is no comment, as the token may not: {refused}."
 

@@ -10,8 +10,36 @@ base=${1:-${CI_MERGE_REQUEST_DIFF_BASE_SHA:-HEAD^1}}  # GitHub checks out the me
 if [[ ${GITHUB_ACTIONS:-} == true ]]; then
     format=github
 fi
+rm -rf review
+mkdir review
+
+# Has the comment say that nobody knows what the pull request does: the first argument, then what a program has said.
+unknown() {
+    echo "$1, so what the pull request does is not known." >&2
+    {
+        printf '### What this pull request does is not known\n\n%s.\n' "$1"
+        if [[ -n $2 ]]; then
+            # Code, in which code hosts look for nothing; other control characters could end its lines.
+            printf '\n'
+            LC_ALL=C tr -d '\000-\010\013-\037\177' <<<"$2" | LC_ALL=C cut -b 1-500 | sed -n '1,10s/^/    /p'
+        fi
+    } >review/comment.md
+}
+
+summarise() {
+    if [[ -z ${GITHUB_STEP_SUMMARY:-} ]]; then
+        return
+    fi
+    if [[ -s review/comment.md ]]; then
+        cat review/comment.md
+    else
+        echo "The pull request does nothing to any node."
+    fi >>"$GITHUB_STEP_SUMMARY"
+}
+
 if ! commit=$(git rev-parse --quiet --verify "$base^{commit}"); then
-    echo "This clone has no commit '$base', so nobody has looked what the pull request does." >&2
+    unknown "This clone has no commit '${base//[^[:alnum:]\/^~._-]/?}'" ""
+    summarise
     exit 1
 fi
 
@@ -23,18 +51,32 @@ while read -r scope; do
     fi
 done <<<"$(git log --format='%(trailers:key=Kae-Accept,valueonly,unfold)' "$commit..HEAD" | sort -u)"
 
-rm -rf review
-mkdir review
 change=("$commit" --to HEAD ${accepted[@]+"${accepted[@]}"})
 code=0
 kae diff "${change[@]}" --format "$format" || code=$?
-kae diff "${change[@]}" -o markdown >review/comment.md 2>/dev/null || code=$?
-kae report --html review/fleet.html "$commit" ${accepted[@]+"${accepted[@]}"} >/dev/null 2>&1 || rm -f review/fleet.html
-if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
-    if [[ -s review/comment.md ]]; then
-        cat review/comment.md
-    else
-        echo "The pull request does nothing to any node."
-    fi >>"$GITHUB_STEP_SUMMARY"
+answer=0
+said=$(kae diff "${change[@]}" -o markdown 2>&1 >review/comment.md) || answer=$?
+# 1 with a text is an answer: something does not compile, or a risk is an error.
+if ((answer > 1)) || { ((answer == 1)) && [[ ! -s review/comment.md ]]; }; then
+    unknown "kae diff ended with $answer and gave no answer" "$said"
 fi
+summarise
+if ((answer)); then
+    code=$answer
+fi
+page=0
+said=$(kae report --html review/fleet.html "$commit" ${accepted[@]+"${accepted[@]}"} 2>&1 >/dev/null) || page=$?
+if ((page)); then
+    rm -f review/fleet.html
+    echo "There is no page of the fleet, as kae report ended with $page:"
+    said=$(sed -n 1,10p <<<"$said")
+    if [[ $format == github ]]; then
+        # What it says holds words of the pull request, which could be commands for the runner.
+        token=$(head -c 16 /dev/urandom | od -An -vtx1 | tr -d ' \n')
+        printf '::stop-commands::%s\n%s\n::%s::\n' "$token" "$said" "$token"
+    else
+        printf '%s\n' "$said"
+    fi
+    code=$((code ? code : page))
+fi >&2
 exit "$code"
