@@ -3,6 +3,7 @@
 Every value in a template is written as a YAML flow value, so that no value can change the structure around it.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -18,15 +19,7 @@ Templates = Mapping[str, str]
 
 def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None) -> Callable[[ir.Manifest], Any]:
     """Return a function from a manifest to its object, which renders equal manifests once."""
-    environment = jinja2.Environment(
-        loader=jinja2.DictLoader(templates),
-        undefined=jinja2.StrictUndefined,
-        finalize=flow,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
-        bytecode_cache=bytecode,
-    )
+    environment = _environment(tuple(templates.items()), bytecode)
     done: dict[ir.Manifest, Any] = {}
 
     def render(manifest: ir.Manifest) -> Any:
@@ -38,6 +31,20 @@ def renderer(templates: Templates, bytecode: jinja2.BytecodeCache | None = None)
         return rendered
 
     return render
+
+
+@functools.cache
+def _environment(templates: tuple[tuple[str, str], ...], bytecode: jinja2.BytecodeCache | None) -> jinja2.Environment:
+    """Return the environment of these templates, which compiles each of them once in a process."""
+    return jinja2.Environment(
+        loader=jinja2.DictLoader(dict(templates)),
+        undefined=jinja2.StrictUndefined,
+        finalize=flow,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # noqa: S701 - the output is YAML, and `flow` escapes for it
+        bytecode_cache=bytecode,
+    )
 
 
 def flow(value: Any) -> str:
