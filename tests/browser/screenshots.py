@@ -18,6 +18,11 @@ def main() -> None:
             page.resize(1200, 980 if name == "report-change" else 860)
             page.open(found.as_uri())
             page.screenshot(ROOT / f"docs/images/{name}.png")
+        page.resize(390, 844)
+        page.screenshot(ROOT / "docs/images/report-phone.png")
+        page.resize(1000, 860)
+        page.call("Emulation.setEmulatedMedia", media="print")
+        page.screenshot(ROOT / "docs/images/report-print.png")
 
 
 def _fleet(folder: Path) -> Path:
