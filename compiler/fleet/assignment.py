@@ -90,7 +90,7 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
     for node in nodes:
         own = node.labels
         # A profile is one object for all of its nodes, so its identity compares faster than its labels.
-        key = (id(node.profile), *(own.get(name) for name in compared)) if own else (id(node.profile),)
+        key = (id(node.profile), *map(own.get, compared)) if own else (id(node.profile),)
         groups.setdefault((*key, node.hostname) if by_hostname else key, []).append(node)
     by_policy: list[list[Alike]] = [[] for _ in policies]
     unassigned: list[Alike] = []
