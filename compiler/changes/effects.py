@@ -14,7 +14,7 @@ from compiler.diagnostics import Span
 from compiler.model import driver as drivers
 from compiler.planning import plan
 
-Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts"]
+Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
 """What a driver installer does on a node.
 
 - installs: it comes to a node that had none, and brings a driver.
@@ -25,6 +25,7 @@ Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes
 - removes: it removes the driver.
 - leaves: it ends, and the driver stays on the host without it.
 - restarts: its pod is replaced, and the driver stays in use.
+- cleared: its pod is replaced or ends, and no driver is there: the installer has removed it before.
 """
 
 DISTURBING = ("swaps", "may-swap", "reloads", "functions", "removes")
@@ -209,7 +210,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         return _coming_or_going(left, right)
     was, now = left.driver.config, right.driver.config
     if now["state"] == "Absent":
-        return ("restarts", ()) if was["state"] == "Absent" else ("removes", ("state",))
+        return ("cleared", ()) if was["state"] == "Absent" else ("removes", ("state",))
     if was["state"] == "Absent":
         return "installs", ("state",)
     replaced = tuple(name for name, part in _CONTENT.items() if part(was) != part(now))
@@ -241,7 +242,7 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
         return ("removes", ("state",)) if right.driver.config["state"] == "Absent" else ("installs", ())
     config = left.driver.config if left.driver else {}
     if config.get("state") == "Absent":
-        return "restarts", ()
+        return "cleared", ()
     # An installer that cleans up asks for its own DaemonSet, and stays silent while that is there.
     going = right.side is None or left.driver not in right.side.daemon_sets.values()
     return ("removes", ("enabledCleanup",)) if config.get("enabledCleanup") and going else ("leaves", ())

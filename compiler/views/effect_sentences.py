@@ -118,11 +118,22 @@ def _driver_key(effect: Effect) -> Hashable:
     if effect.driver_pod is None or (effect.after is None and effect.work != "removes"):
         return None
     was, now = effect.before, effect.after
-    versions = None if effect.work == "restarts" else (was and was.version, now and now.version)
+    pod = effect.driver_pod if effect.work == "cleared" else None
+    versions = None if effect.work in ("restarts", "cleared") else (was and was.version, now and now.version)
     image = now.driver if now and effect.work == "may-swap" else None
     drain = effect.drain and (effect.drain.evicts, effect.drain.timeout_seconds, effect.drain.hosts_at_a_time)
     moves = was and now and _moves(was, now) and (was.policy == now.policy and now.pool)
-    return was and was.policy, now and now.policy, effect.work, effect.reasons, versions, image, drain, moves
+    return (
+        was and was.policy,
+        now and now.policy,
+        effect.work,
+        pod,
+        effect.reasons,
+        versions,
+        image,
+        drain,
+        moves,
+    )
 
 
 _WORK: Mapping[str, tuple[str, str]] = {
@@ -148,8 +159,17 @@ _WORK: Mapping[str, tuple[str, str]] = {
         "gets a new installer pod{place}, and keeps its driver",
         "get new installer pods{place}, and keep their drivers",
     ),
+    "cleared": (
+        "{pod}{place}, which has removed the driver before",
+        "{pod}{place}, which have removed the drivers before",
+    ),
 }
 """The predicates for one node and for several, by what the installer does."""
+
+_PODS = (
+    ("gets a new installer pod", "get new installer pods"),
+    ("loses its installer pod", "lose their installer pods"),
+)
 
 _SETTINGS: Mapping[str, str] = {"moduleParameters": "module parameters", "operator": "kinds of devices"}
 """The words for settings whose names are no words of people."""
@@ -168,6 +188,7 @@ def _driver(group: Sequence[Effect]) -> str:
         was=_version(was),
         now=_version(now),
         image=_image(now.driver if now else None),
+        pod=_PODS[first.driver_pod == "deleted"][_size(group) > 1],
         reasons=wording.listed(_SETTINGS.get(reason, reason) for reason in first.reasons),
         place=_place(group, is_after=side is now),
     )

@@ -156,6 +156,18 @@ def test_nodes_that_leave_with_their_inventory_count_as_gone(rollout: Path) -> N
     assert "lose" not in text.partition("\npods:")[0]
 
 
+def test_an_installer_that_has_removed_its_driver_keeps_none(rollout: Path) -> None:
+    waves = (rollout / "policies/tls.yaml").read_text()
+    plain = waves.partition("    rollout:")[0].replace("version: 2.2.0", "version: 2.2.0\n    state: Absent")
+    (rollout / "policies/tls.yaml").write_text(plain)
+    revisions.git(rollout, "commit", "--quiet", "--all", "--message", "Remove the driver")
+    (rollout / "policies/tls.yaml").write_text(plain + "    enabled: false\n")
+
+    text = shown(rollout)
+
+    assert "24 nodes of policy tls lose their installer pods in cluster east, which have removed the drivers" in text
+
+
 def test_the_nodes_of_a_cluster_that_is_gone_lose_what_ran_there(rollout: Path) -> None:
     (rollout / "inventory/east.json").unlink()
     (rollout / "policies/cluster.yaml").unlink()
