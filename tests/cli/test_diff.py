@@ -160,7 +160,7 @@ def test_an_installer_that_has_removed_its_driver_keeps_none(rollout: Path) -> N
     waves = (rollout / "policies/tls.yaml").read_text()
     plain = waves.partition("    rollout:")[0].replace("version: 2.2.0", "version: 2.2.0\n    state: Absent")
     (rollout / "policies/tls.yaml").write_text(plain)
-    revisions.git(rollout, "commit", "--quiet", "--all", "--message", "Remove the driver")
+    revisions.commit(rollout)
     (rollout / "policies/tls.yaml").write_text(plain + "    enabled: false\n")
 
     text = shown(rollout)
