@@ -48,7 +48,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterDifference:
-    """What becomes of a cluster."""
+    """The difference of a cluster between two revisions."""
 
     cluster: str
     is_new: bool
@@ -73,7 +73,7 @@ class ClusterDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """What a change does."""
+    """The difference of all clusters between two revisions."""
 
     before: Revision
     after: Revision
@@ -82,7 +82,7 @@ class Difference:
     """Those that differ, sorted by name."""
     faults: tuple[Fault, ...] = ()
     described: tuple[Effect, ...] = ()
-    """What the other side gives its nodes, where the documents of one side do not compile."""
+    """The effects of the side that compiles, where the documents of the other one do not."""
 
     @property
     def effects(self) -> Sequence[Effect]:

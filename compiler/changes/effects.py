@@ -15,7 +15,7 @@ from compiler.model import driver as drivers
 from compiler.planning import plan
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
-"""What a driver installer does on a node.
+"""The work of a driver installer on a node.
 
 - installs: it comes to a node that had none, and brings a driver.
 - swaps: it replaces the driver by one of another version or source.
@@ -55,7 +55,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drain:
-    """What becomes of the pods that hold a device when the driver is taken out of use."""
+    """The eviction of the pods that hold a device, or the wait for them, before the driver is taken out of use."""
 
     evicts: bool
     """False where the installer waits for them to end."""
