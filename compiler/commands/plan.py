@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import diagnostics, errors, pipeline, wording
+from compiler import errors, wording
 from compiler.cli import findings
 from compiler.fleet import definitions, label_selector
 from compiler.planning import image_matrix, plan
@@ -15,15 +15,11 @@ from compiler.views import gaps, plan_text, selection
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan of the selected clusters, or of the selected nodes."""
-    fleet, on_documents = load.read(project_file.of(arguments))
-    load.require_clusters(arguments.cluster, fleet.clusters)
-    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
-    found = diagnostics.merged([*on_documents, *on_clusters])
+    fleet, views, found = load.planned(project_file.of(arguments), arguments.cluster)
     if findings.concluded(arguments, found):
         findings.show(arguments, found, clusters=[])
         return findings.exit_code(arguments, found)
-    views = _selected(arguments, fleet, [view for view, _ in planned])
+    views = _selected(arguments, fleet, views)
     for_programs = arguments.shape != "text"
     body = "" if for_programs else "".join(f"{line}\n" for line in _lines(arguments, views)).rstrip("\n") + "\n"
     findings.show(arguments, found, body, clusters=[data(view) for view in views] if for_programs else [])

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from compiler import diagnostics, pipeline, wording
+from compiler import wording
 from compiler.cli import findings
 from compiler.project import atomic, load, package_data, project_file
 from compiler.project.history import comparison
@@ -12,15 +12,10 @@ from compiler.views import report_changes, report_page, report_tables
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page of the selected clusters, with the change since a revision if the call names one."""
-    fleet, on_documents = load.read(project_file.of(arguments))
-    load.require_clusters(arguments.cluster, fleet.clusters)
-    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
-    found = diagnostics.merged([*on_documents, *on_clusters])
+    _, views, found = load.planned(project_file.of(arguments), arguments.cluster)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return findings.exit_code(arguments, found)
-    views = [view for view, _ in planned]
     judged = findings.with_severities(arguments, found)
     texts = report_page.text(views, judged, package_data.report(), _changes(arguments))
     atomic.write_file(Path(arguments.target), texts)

@@ -7,6 +7,7 @@ from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode
 from compiler.output import foreign
+from compiler.planning import plan
 from compiler.project import document_files, output_in_git, package_data, project_file
 from compiler.settings import Settings
 
@@ -21,6 +22,17 @@ def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
         left = output_in_git.clusters(output_in_git.unmerged(settings.output, settings.extra))
         on_output = foreign.engine_files(output, names_of(fleet) | left, settings.extra)
     return fleet, (*found, *on_output)
+
+
+def planned(
+    settings: Settings, clusters: Sequence[str]
+) -> tuple[definitions.Fleet, Sequence[plan.Plan], diagnostics.Findings]:
+    """Return the fleet, the plans of the clusters with these names, or of all, and all findings. Raises WorldError."""
+    fleet, on_documents = read(settings)
+    require_clusters(clusters, fleet.clusters)
+    made = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(clusters)]
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in made})
+    return fleet, [view for view, _ in made], diagnostics.merged([*on_documents, *on_clusters])
 
 
 def names_of(fleet: definitions.Fleet) -> frozenset[str]:
