@@ -1,6 +1,5 @@
 """ci/compile.sh lets a removal pass only where a commit since the last compiled one accepts it in a trailer."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -23,23 +22,7 @@ INVENTORY = """\
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
     """A fleet of one node whose main line is compiled; not to be changed."""
-    folder = tmp_path_factory.mktemp("accepted")
-    found, made = World(folder, repository_root), folder / "made"
-    project.kae(folder, "init", "made")
-    (made / "inventory/default.json").write_text(INVENTORY, encoding="utf-8")
-    assert project.kae(made, "compile").code == 0
-    found.git(made, "init", "--quiet", "--initial-branch=main")
-    found.commit(made, "Begin")
-    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
-    return found.bare
-
-
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
-    """Such a fleet, which may be changed."""
-    found = World(tmp_path, repository_root)
-    shutil.copytree(begun, found.bare)
-    return found
+    return World(tmp_path_factory.mktemp("accepted"), repository_root).begin(inventory=INVENTORY)
 
 
 def remove_policy(world: World, clone: Path, message: str) -> None:

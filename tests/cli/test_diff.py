@@ -53,6 +53,15 @@ def many(folder: Path) -> Path:
     return folder
 
 
+def label_assets(folder: Path) -> None:
+    """Give each node a label that decides nothing."""
+    inventory = folder / "inventory/east.json"
+    known = json.loads(inventory.read_text())
+    for node in known["spec"]["nodes"]:
+        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
+    inventory.write_text(json.dumps(known))
+
+
 def shown(folder: Path, *arguments: str) -> str:
     """Return the answer and its findings without the commit's id."""
     answer = project.kae(folder, "diff", *arguments)
@@ -124,11 +133,7 @@ def test_a_change_back_gives_an_empty_answer(rollout: Path) -> None:
 
 def test_comments_and_labels_that_decide_nothing_give_an_empty_answer(rollout: Path) -> None:
     edit(rollout, ("# The TLS", "# All TLS"))
-    inventory = rollout / "inventory/east.json"
-    known = json.loads(inventory.read_text())
-    for node in known["spec"]["nodes"]:
-        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
-    inventory.write_text(json.dumps(known))
+    label_assets(rollout)
 
     assert shown(rollout) == ""
     assert project.kae(rollout, "diff", "--exit-code").code == 0

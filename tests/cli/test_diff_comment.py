@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 from compiler.views.review import escapes, markdown
 from tests import builders, project, revisions
 from tests.cli import test_diff
-from tests.cli.test_diff import edit, rollout
+from tests.cli.test_diff import edit, label_assets, rollout
 
 __all__ = ("rollout",)
 
@@ -65,11 +65,7 @@ def test_a_node_that_leaves_is_counted_among_those_that_the_cluster_had(rollout:
 
 def test_a_change_that_does_nothing_gives_no_comment(rollout: Path) -> None:
     edit(rollout, ("# The TLS", "# All TLS"))
-    inventory = rollout / "inventory/east.json"
-    known = json.loads(inventory.read_text())
-    for node in known["spec"]["nodes"]:
-        node["labels"] = {**node.get("labels", {}), "example.com/asset": node["name"]}
-    inventory.write_text(json.dumps(known))
+    label_assets(rollout)
 
     assert comment(rollout) == ""
     assert project.kae(rollout, "diff", "--format", "github").out == ""

@@ -6,7 +6,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -98,6 +97,19 @@ class World:
             command, cwd=where, env=environment, capture_output=True, text=True, timeout=60, check=False
         )
 
+    def begin(self, *options: str, inventory: str = "") -> Path:
+        """Make the bare repository, with one commit of a new fleet and its output, and return it."""
+        made = self.folder / "made"
+        answer = project.kae(self.folder, "init", "made", *options)
+        assert answer.code == 0, answer.err
+        if inventory:
+            (made / "inventory/default.json").write_text(inventory, encoding="utf-8")
+        assert project.kae(made, "compile").code == 0
+        self.git(made, "init", "--quiet", "--initial-branch=main")
+        self.commit(made, "Begin")
+        self.git(self.folder, "clone", "--quiet", "--bare", "made", "fleet.git")
+        return self.bare
+
     def git(self, where: Path, *arguments: str) -> str:
         """Run git, which must succeed."""
         done = self.run(where, "git", *arguments)
@@ -126,23 +138,7 @@ class World:
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
     """A fleet whose main line holds one commit with everything compiled; not to be changed."""
-    folder = tmp_path_factory.mktemp("begun")
-    found, made = World(folder, repository_root), folder / "made"
-    answer = project.kae(folder, "init", "made")
-    assert answer.code == 0, answer.err
-    assert project.kae(made, "compile").code == 0
-    found.git(made, "init", "--quiet", "--initial-branch=main")
-    found.commit(made, "Begin")
-    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
-    return found.bare
-
-
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
-    """Such a fleet, which may be changed."""
-    found = World(tmp_path, repository_root)
-    shutil.copytree(begun, found.bare)
-    return found
+    return World(tmp_path_factory.mktemp("begun"), repository_root).begin()
 
 
 def edit(clone: Path, name: str, old: str, new: str) -> None:

@@ -27,21 +27,7 @@ _COMMANDS = ("add-mask", "debug", "error", "group", "notice", "save-state", "set
 def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
     """A fleet whose main line is compiled; not to be changed."""
     folder = tmp_path_factory.mktemp("begun")
-    found, made = World(folder, repository_root), folder / "made"
-    project.kae(folder, "init", "made", "--wheel", str(test_init.a_wheel(folder / "wheel")))
-    assert project.kae(made, "compile").code == 0
-    found.git(made, "init", "--quiet", "--initial-branch=main")
-    found.commit(made, "Begin")
-    found.git(folder, "clone", "--quiet", "--bare", "made", "fleet.git")
-    return found.bare
-
-
-@pytest.fixture
-def world(tmp_path: Path, repository_root: Path, begun: Path) -> World:
-    """Such a fleet, which may be changed."""
-    found = World(tmp_path, repository_root)
-    shutil.copytree(begun, found.bare)
-    return found
+    return World(folder, repository_root).begin("--wheel", str(test_init.a_wheel(folder / "wheel")))
 
 
 def set_variable(clone: Path, value: str) -> None:
