@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from installer import config, loop, paths, wiring
+from installer.drain import device_holders
 from installer.host import chroot, host_state
 from installer.report import driver_state, report
 from runtime import errors, logs, process, shapes, signals, termination
@@ -43,7 +44,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
 
     _check_name()
     published = driver_state.DriverState()
-    parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
+    parts = _connect(options, host, settings)
     with contextlib.ExitStack() as stack:
         stack.callback(parts.close)
         if settings.metrics is not None:
@@ -67,7 +68,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
     LOG.info("The DaemonSet is deleted and enabledCleanup is set, so the driver is removed.")
     host.stop.clear()  # The next signal interrupts the removal; the one after that kills.
     absent = msgspec.structs.replace(settings, state="Absent")
-    parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
+    parts = _connect(options, host, absent)
     published = driver_state.DriverState()
     with contextlib.suppress(process.Cancelled), contextlib.closing(parts), loop.lock(host):
         parts.resume()
@@ -89,7 +90,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
             host.write(paths.RETRY, "")
             print("The installer tries again within a minute.")
             return 0
-        parts = wiring.connect(host, settings, options.image_root, options.kubeconfig)
+        parts = _connect(options, host, settings)
         with contextlib.closing(parts):
             made = parts.report()
     except errors.Failure as failure:
@@ -105,7 +106,7 @@ def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
 def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
     _check_name()
     absent = msgspec.structs.replace(settings, state="Absent")
-    parts = wiring.connect(host, absent, options.image_root, options.kubeconfig)
+    parts = _connect(options, host, absent)
     published = driver_state.DriverState()
     with contextlib.closing(parts), loop.lock(host, wait=False):
         parts.resume()
@@ -116,6 +117,10 @@ def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Con
         made = parts.report()
     print(report.as_json(made) if options.output == "json" else f"{published.state}: {published.reason}")
     return 0 if published.ready else 3
+
+
+def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> wiring.Wiring:
+    return wiring.connect(host, settings, options.image_root, options.kubeconfig, options.kubelet_dir)
 
 
 def _check_name() -> None:
@@ -150,6 +155,7 @@ def _add_paths(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         ("--host-root", Path("/host"), "DIR", "the host's root"),
         ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
         ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
+        ("--kubelet-dir", device_holders.KUBELET, "DIR", "the kubelet's root folder on the host"),
     ):
         parser.add_argument(
             name,

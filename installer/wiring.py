@@ -9,7 +9,7 @@ from pathlib import Path
 from installer import config, loop, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
-from installer.drain import cluster, device_users, leases
+from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
 from installer.report import report
 from installer.sources import build, intree, packages, prebuilt
@@ -66,8 +66,14 @@ class Wiring:
         self.api.close()
 
 
-def connect(host: chroot.Host, settings: config.Config, image: Path, kubeconfig: Path | None) -> Wiring:
-    """Create the parts for a host.
+def connect(
+    host: chroot.Host,
+    settings: config.Config,
+    image: Path,
+    kubeconfig: Path | None,
+    kubelet: Path = device_holders.KUBELET,
+) -> Wiring:
+    """Create the parts for a host; `kubelet` is the kubelet's root folder on it.
 
     Raises:
         errors.Failure: The folder is no host, or the image cannot be read.
@@ -78,7 +84,7 @@ def connect(host: chroot.Host, settings: config.Config, image: Path, kubeconfig:
     drivers = store.Store(context, source)
     api = cluster.Cluster(kubeconfig)
     claim = leases.Claim(api, settings.leases, os.environ.get(NODE, ""))
-    devices = device_users.DeviceUsers(host, settings, api)
+    devices = device_users.DeviceUsers(host, settings, api, kubelet)
     preparation = prepare.Preparation(host, settings, drivers, devices, claim)
     brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
     return Wiring(

@@ -19,9 +19,15 @@ from runtime import errors, readings
 if TYPE_CHECKING:
     from installer.api import podresources_v1_pb2 as pb
 
-KUBELET = "/var/lib/kubelet"
-SOCKET = f"{KUBELET}/pod-resources/kubelet.sock"
-"""The path does not depend on the kubelet's --root-dir (DefaultPodResourcesPath of pkg/kubelet/apis/podresources)."""
+KUBELET = Path("/var/lib/kubelet")
+"""The kubelet's root folder; distributions have others, such as /var/lib/k0s/kubelet."""
+
+SOCKET = "pod-resources/kubelet.sock"
+"""The path in the kubelet's --root-dir (getPodResourcesDir, pkg/kubelet/kubelet_getters.go; read in 1.24 to 1.36)."""
+
+IN_POD = "KUBERNETES_SERVICE_HOST"
+"""The kubelet sets this variable in every container (getServiceEnvVarMap, pkg/kubelet/kubelet_pods.go), and client-go
+knows a pod by it. A pod proves that there is a kubelet; a bare host, on which a person removes the driver, has none."""
 
 LOGS = "/var/log/pods"
 """A folder for each pod, <namespace>_<name>_<uid>: the kubelet's BuildPodLogsDirectory, pkg/kubelet/kuberuntime."""
@@ -102,15 +108,18 @@ class Holders:
     """Sentences about what could not be read."""
 
 
-def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry]) -> Holders:
+def find(
+    host: chroot.Host, resources: Collection[str], entries: Iterable[pci.Entry], kubelet: Path = KUBELET
+) -> Holders:
     """Return the holders of a device of these resources, or of one of these entries.
 
-    Without the kubelet's socket only processes are read, which a note says.
+    `kubelet` is its root folder on the host. Outside of a pod, without its socket, only processes are read, which a
+    note says.
 
     Raises:
-        errors.Failure: The kubelet does not answer, so the holders are unknown.
+        errors.Failure: The kubelet does not answer, or a pod does not see its socket, so the holders are unknown.
     """
-    pods, notes = _pods(host, resources)
+    pods, notes = _pods(host, resources, kubelet)
     known = {pod.key: pod for pod in pods}
     names = _pod_names(host)
     strangers: list[Process] = []
@@ -125,15 +134,22 @@ def find(host: chroot.Host, resources: Collection[str], entries: Iterable[pci.En
     return Holders(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
 
 
-def _pods(host: chroot.Host, resources: Collection[str]) -> tuple[list[Pod], tuple[str, ...]]:
+def _pods(host: chroot.Host, resources: Collection[str], kubelet: Path) -> tuple[list[Pod], tuple[str, ...]]:
+    shown = kubelet / SOCKET
     # The folder of the kubelet is often a link to a larger disk.
-    socket = host.resolved(KUBELET) / SOCKET.removeprefix(f"{KUBELET}/")
-    if not socket.exists():
-        return [], (f"The kubelet's socket '{SOCKET}' is not there, so only processes were looked for.",)
-    return _listed(socket, resources), ()
+    socket = host.resolved(str(kubelet)) / SOCKET
+    if socket.exists():
+        return _listed(socket, resources, shown), ()
+    missing = f"The kubelet's socket '{shown}' is not there, so"
+    if IN_POD in os.environ:
+        raise errors.Failure(
+            f"{missing} it is unknown which pods hold devices. Name the kubelet's root folder in the policy's"
+            " kubeletDir, or start the kubelet."
+        )
+    return [], (f"{missing} only processes were looked for.",)
 
 
-def _listed(socket: Path, resources: Collection[str]) -> list[Pod]:
+def _listed(socket: Path, resources: Collection[str], shown: Path) -> list[Pod]:
     # These imports take 20 MB, which a host that needs no change saves.
     import grpc  # noqa: PLC0415 - see above
 
@@ -154,12 +170,14 @@ def _listed(socket: Path, resources: Collection[str]) -> list[Pod]:
     except grpc.RpcError as error:
         call = cast("grpc.Call", error)  # A stub raises an object of both types.
         said = {
-            grpc.StatusCode.UNAVAILABLE: f"nobody answers at '{SOCKET}'",
-            grpc.StatusCode.DEADLINE_EXCEEDED: f"no answer at '{SOCKET}' within {DEADLINE_S} seconds",
+            grpc.StatusCode.UNAVAILABLE: f"nobody answers at '{shown}'",
+            grpc.StatusCode.DEADLINE_EXCEEDED: f"no answer at '{shown}' within {DEADLINE_S} seconds",
         }.get(call.code(), f"{call.code().name}, {call.details()}")
         raise errors.Failure(f"The kubelet does not say which pods hold devices: {said}.") from error
     finally:
         os.close(folder)
+    # A completed pod that kubelets before 1.34 list has no device left: List calls UpdateAllocatedDevices first
+    # (pkg/kubelet/apis/podresources/server_v1.go; read in 1.24 to 1.36).
     pods = (
         Pod(namespace=pod.namespace, name=pod.name, devices=tuple(_devices(pod.containers, resources)))
         for pod in answer.pod_resources

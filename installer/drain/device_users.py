@@ -1,6 +1,7 @@
 """The users of the host's devices, and their drain."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from installer import config
 from installer.drain import cluster, device_holders, eviction
@@ -22,8 +23,9 @@ class Spared(Blocked):
 class DeviceUsers:
     """The pods that were given a device, and the processes that have one open."""
 
-    def __init__(self, host: chroot.Host, settings: config.Config, api: cluster.Cluster) -> None:
-        """Take the parts."""
+    def __init__(self, host: chroot.Host, settings: config.Config, api: cluster.Cluster, kubelet: Path) -> None:
+        """Take the parts; `kubelet` is its root folder on the host."""
+        self._kubelet = kubelet
         self._host = host
         self._settings = settings
         self._api = api
@@ -66,7 +68,7 @@ class DeviceUsers:
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
         resources = {kind.resource for kind in self._settings.kinds}
         entries = [function.entry for function in current.functions if function.entry is not None]
-        holders = device_holders.find(self._host, resources, entries)
+        holders = device_holders.find(self._host, resources, entries, self._kubelet)
         now = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
         guests = (
             device_holders.Guest(address=function.address, driver=function.driver or "") for function in pci.guests(now)

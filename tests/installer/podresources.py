@@ -51,10 +51,10 @@ class Kubelet(rpc.PodResourcesListerServicer):
 
 
 @contextmanager
-def serving(root: Path) -> Iterator[Kubelet]:
-    """A kubelet at the socket below a host's root."""
+def serving(root: Path, folder_of_kubelet: Path = device_holders.KUBELET) -> Iterator[Kubelet]:
+    """A kubelet at the socket in its folder below a host's root."""
     kubelet = Kubelet()
-    path = root / device_holders.SOCKET.lstrip("/")
+    path = root / str(folder_of_kubelet / device_holders.SOCKET).lstrip("/")
     path.parent.mkdir(parents=True, exist_ok=True)
     # The address of a Unix socket has at most 107 bytes (unix(7)); a test's folder may have a longer path.
     folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)

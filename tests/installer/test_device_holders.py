@@ -25,6 +25,8 @@ UID = "0a1b2c3d-1111-2222-3333-444455556666"
 KUBEPODS = "/kubepods.slice/kubepods-burstable.slice"
 SYSTEMD = f"0::{KUBEPODS}/kubepods-burstable-pod{UID.replace('-', '_')}.slice/cri-containerd-ab.scope\n"
 CGROUPFS = f"12:cpu:/kubepods/besteffort/pod{UID}/{'c' * 64}\n0::/\n"
+CRIO_SYSTEMD = SYSTEMD.replace("cri-containerd-ab.scope", f"crio-{'c' * 64}.scope/container")
+CRIO_CGROUPFS = CGROUPFS.replace("c" * 64, f"crio-{'c' * 64}")
 STATIC = f"0::/kubepods/burstable/pod{'9' * 32}/{'c' * 64}\n"
 
 # /dev/full, as any machine has one; Documentation/admin-guide/devices.txt.
@@ -112,10 +114,45 @@ def test_a_missing_socket_is_noted_and_processes_are_found_all_the_same(host: ch
     )
 
 
+def test_a_missing_socket_in_a_pod_is_a_failure_as_pods_may_hold_devices(
+    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As on a node whose kubelet has another --root-dir.
+    monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
+
+    with pytest.raises(errors.Failure) as raised:
+        device_holders.find(host, RESOURCES, ())
+
+    assert str(raised.value) == (
+        "The kubelet's socket '/var/lib/kubelet/pod-resources/kubelet.sock' is not there, so it is unknown which pods"
+        " hold devices. Name the kubelet's root folder in the policy's kubeletDir, or start the kubelet."
+    )
+
+
+def test_the_kubelet_of_another_root_folder_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
+    place = Path("/var/lib/k0s/kubelet")
+    with podresources.serving(tmp_path, place) as kubelet:
+        kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
+
+        found = device_holders.find(chroot.Host(tmp_path), RESOURCES, (), place)
+
+    assert texts(found) == ["pod default/nginx-0 (container web: 0000:79:00.0)"]
+
+
+def test_a_completed_pod_that_the_kubelet_lists_without_its_device_is_no_holder(
+    host: chroot.Host, kubelet: podresources.Kubelet
+) -> None:
+    # Kubelets before 1.34 list completed pods, but List takes their devices from them first (UpdateAllocatedDevices).
+    kubelet.pods["default/done"] = [pb.ContainerResources(name="job", devices=[])]
+
+    assert device_holders.find(host, RESOURCES, ()) == device_holders.Holders()
+
+
 def test_a_socket_at_which_nobody_answers_is_a_failure_as_pods_may_hold_devices(host: chroot.Host) -> None:
     with podresources.serving(host.root):
         pass
-    path = host.path(device_holders.SOCKET)
+    path = host.path(str(device_holders.KUBELET / device_holders.SOCKET))
     path.touch()
 
     with pytest.raises(errors.Failure) as raised:
@@ -241,7 +278,7 @@ def test_a_process_without_cgroup_is_one_of_the_host(host: chroot.Host) -> None:
     assert texts(device_holders.find(host, (), (ENTRY,))) == ["process 4711 (openssl)"]
 
 
-@pytest.mark.parametrize("cgroup", [SYSTEMD, CGROUPFS])
+@pytest.mark.parametrize("cgroup", [SYSTEMD, CGROUPFS, CRIO_SYSTEMD, CRIO_CGROUPFS])
 def test_a_process_of_a_pod_that_the_kubelet_named_is_the_pods(
     host: chroot.Host, kubelet: podresources.Kubelet, cgroup: str
 ) -> None:

@@ -17,6 +17,7 @@ from tests.kube import apiserver
 
 POD = incidents.POD
 BUDGET = "shop/checkout-budget"
+SOCKET = device_holders.KUBELET / device_holders.SOCKET
 
 
 @pytest.fixture
@@ -41,7 +42,7 @@ def blocked(
 @pytest.fixture
 def dead_kubelet(machine: machines.Machine) -> Iterator[None]:
     """A socket that the kubelet has left behind, at which nobody answers."""
-    place = machine.root / device_holders.SOCKET.lstrip("/")
+    place = machine.root / str(SOCKET).lstrip("/")
     # By the folder's descriptor, as the address of a Unix socket has at most 107 bytes (unix(7)).
     folder = os.open(place.parent, os.O_PATH | os.O_DIRECTORY)
     with socket.socket(socket.AF_UNIX) as left:
@@ -200,9 +201,20 @@ def test_while_a_dead_kubelet_cannot_say_who_holds_a_device_nothing_is_unloaded(
     shown = crew.job(newer).settle()
 
     assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
-    assert shown.reason == (
-        f"The kubelet does not say which pods hold devices: nobody answers at '{device_holders.SOCKET}'."
-    )
+    assert shown.reason == (f"The kubelet does not say which pods hold devices: nobody answers at '{SOCKET}'.")
+    assert settings.changes_made(machine) == []
+
+
+def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.ready, incidents.works(machine)) == ("Failed", False, True)
+    assert shown.reason.startswith(f"The kubelet's socket '{SOCKET}' is not there, so it is unknown which pods hold")
     assert settings.changes_made(machine) == []
 
 
