@@ -81,6 +81,17 @@ class DevicePlugin(base.Component):
     """Metrics of the device plugin."""
 
 
+KubeletDir = Annotated[
+    str,
+    Field(
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+        # The plugin's sockets lie in it, and the address of a Unix socket has at most 107 bytes (unix(7)).
+        max_length=60,
+        json_schema_extra=base.form("the path of a folder, such as /var/lib/k0s/kubelet (at most 60 characters)"),
+    ),
+]
+
+
 class KAEPolicySpec(Model):
     """Which nodes of which clusters, and the components that they get."""
 
@@ -92,6 +103,8 @@ class KAEPolicySpec(Model):
     """Take the nodes that no other policy of the cluster matches."""
     operator: Operator = base.defaults()
     """The kinds of devices to serve."""
+    kubeletDir: KubeletDir = "/var/lib/kubelet"
+    """The root folder of the nodes' kubelet (its --root-dir), such as /var/lib/k0s/kubelet of k0s."""
     daemonSets: DaemonSets = base.defaults()
     """What every pod of the policy gets."""
     driver: drivers.Driver = base.defaults()

@@ -185,6 +185,8 @@ class Pod:
     max_unavailable: int | str
     config: str
     """The program's config file: JSON over several lines, as people review it."""
+    kubelet_dir: str
+    """The kubelet's root folder."""
     metrics_port: int | None
 
 

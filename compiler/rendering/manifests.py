@@ -198,6 +198,7 @@ def _pod(
         "labels": ir.mapping(pods.labels.items()),
         "tolerations": tuple(map(toleration, pods.tolerations)),
         "priority_class": pods.priorityClassName,
+        "kubelet_dir": policy.spec.kubeletDir,
         "pull_policy": component.pullPolicy,
         "pull_secrets": tuple(ir.Reference(name=secret.name) for secret in component.pullSecrets),
         "resources": _resources(component.resources),

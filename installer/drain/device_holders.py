@@ -140,13 +140,12 @@ def _pods(host: chroot.Host, resources: Collection[str], kubelet: Path) -> tuple
     socket = host.resolved(str(kubelet)) / SOCKET
     if socket.exists():
         return _listed(socket, resources, shown), ()
-    missing = f"The kubelet's socket '{shown}' is not there, so"
     if IN_POD in os.environ:
         raise errors.Failure(
-            f"{missing} it is unknown which pods hold devices. Name the kubelet's root folder in the policy's"
-            " kubeletDir, or start the kubelet."
+            f"The kubelet's socket '{shown}' is not there, so it is unknown which pods hold devices. Name the kubelet's"
+            " root folder in the policy's kubeletDir, or start the kubelet."
         )
-    return [], (f"{missing} only processes were looked for.",)
+    return [], (f"The kubelet's socket '{shown}' is not there, so only processes were looked for.",)
 
 
 def _listed(socket: Path, resources: Collection[str], shown: Path) -> list[Pod]:

@@ -44,6 +44,7 @@ POOL = ir.DriverPool(
     terms=(PRESENT,),
     max_unavailable="10%",
     config='{"version":1}',
+    kubelet_dir="/var/lib/kubelet",
     metrics_port=None,
     env=(),
     min_ready_seconds=30,
@@ -63,6 +64,7 @@ PLUGIN = ir.DevicePlugin(
     terms=(PRESENT,),
     max_unavailable=1,
     config='{"version":1}',
+    kubelet_dir="/var/lib/kubelet",
     metrics_port=None,
     libraries=False,
 )
@@ -508,6 +510,25 @@ def test_a_device_plugin_writes_to_two_folders_of_the_host_and_reads_its_devices
     mounts = {mount["name"]: mount["mountPath"] for mount in container(found)["volumeMounts"]}
     assert host_paths(found) == {SOCKETS: True, "/run/kae": True, "/dev": False}
     assert command[command.index("--dev") + 1] == mounts["dev"]
+
+
+@pytest.mark.parametrize(("template", "value"), WORKLOADS[:2])
+def test_a_program_is_told_of_another_root_folder_of_the_kubelet(rendered: Rendered, template: str, value: Any) -> None:
+    usual = container(rendered(template, value))
+
+    found = container(rendered(template, replace(value, kubelet_dir="/var/lib/k0s/kubelet")))
+
+    assert "args" not in usual
+    assert found["args"] == ["--kubelet-dir", "/var/lib/k0s/kubelet"]
+    assert found["command"] == usual["command"]
+
+
+def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names(rendered: Rendered) -> None:
+    found = rendered("device-plugin/daemonset", replace(PLUGIN, kubelet_dir="/var/lib/k0s/kubelet"))
+
+    folder = "/var/lib/k0s/kubelet/plugins_registry"
+    assert host_paths(found)[folder] is True
+    assert folder in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
 
 
 def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rendered) -> None:

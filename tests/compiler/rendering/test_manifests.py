@@ -255,6 +255,14 @@ def test_settings_of_an_image_and_its_pods_are_carried_over() -> None:
         assert found[path]["metadata"]["namespace"] == "kae"
 
 
+def test_both_programs_look_for_the_kubelet_where_the_policy_says() -> None:
+    found = compiled(builders.policy("tls", kubeletDir="/var/snap/microk8s/common/var/lib/kubelet"))
+
+    for path in (DRIVER, PLUGIN):
+        (container,) = pod(found, path)["containers"]
+        assert container["args"] == ["--kubelet-dir", "/var/snap/microk8s/common/var/lib/kubelet"]
+
+
 def expanded(value: str) -> str:
     """Return what a container gets of a value in a manifest, if each variable is set to its name in capitals.
 

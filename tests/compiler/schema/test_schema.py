@@ -241,7 +241,10 @@ def test_a_field_in_a_wrong_mapping_is_told_with_the_right_one() -> None:
 def test_a_field_that_several_mappings_have_is_told_with_the_fields_that_there_are() -> None:
     hint = only(policy(repository="example.com")).hint
 
-    assert hint == "Its fields are clusters, daemonSets, default, devicePlugin, driver, nodeSelector and operator."
+    assert (
+        hint
+        == "Its fields are clusters, daemonSets, default, devicePlugin, driver, kubeletDir, nodeSelector and operator."
+    )
 
 
 def test_a_field_where_there_can_be_none_is_told() -> None:
