@@ -42,7 +42,7 @@ compile: $(READY) ## Compile policies/ and inventory/ to output/
 test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY) ## Run every test that needs neither root nor a cluster
 	$(BIN)/python -m pytest -n auto --dist worksteal
-	@echo 'The tests on a real control plane and a real node need root: make cluster-tools test-cluster'
+	@echo 'The tests on a real control plane, a real node and a real kernel need root: make cluster-tools test-cluster test-vm'
 
 .PHONY: test-browser
 test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-get install chromium)
@@ -65,6 +65,13 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 .PHONY: test-gitops
 test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
 	$(BIN)/python -m pytest $(GITOPS)
+
+.PHONY: test-vm test-vm-short
+test-vm: $(READY) ## Run the installer and the device plugin on a real kernel, in QEMU; needs root
+	$(BIN)/python -m pytest -rs tests/vm
+
+test-vm-short: $(READY) ## Run the tests of test-vm that every change must pass (five minutes without KVM)
+	$(BIN)/python -m pytest -rs -m short tests/vm
 
 .PHONY: faults
 faults: $(READY) ## Inflict seeded faults on the device plugin (COUNT=1000 SEED=0)

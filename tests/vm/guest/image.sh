@@ -1,0 +1,49 @@
+#!/bin/sh
+# Makes the guest's root disk and kernel:  image.sh OUT KERNEL_TREE KUNPENG_PCI_KO
+# KERNEL_TREE is an unpacked linux-image package. There is no initramfs: NVMe and ext4 are built into the kernel.
+set -eu
+out=$1 kernel=$2 bus=$3
+here=$(cd "$(dirname "$0")" && pwd)
+release=$(ls "$kernel/lib/modules")
+root=$(mktemp -d)
+trap 'rm -r "$root"' EXIT
+mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,python3,rpm,procps,iproute2,pciutils \
+    bookworm - | tar -C "$root" -x
+# Few of the kernel's modules, as depmod of all of them takes five seconds without KVM.
+(cd "$kernel/lib" && find modules -maxdepth 2 -type f -name 'modules.[bo]*' -o -name '*.ko' \( -name 'virtio*' \
+    -o -name '*failover*' -o -name 'vfio*' -o -name 'irqbypass*' -o -name 'pci-stub*' -o -name 'overlay*' \
+    -o -name 'veth*' -o -name 'bridge*' -o -name 'stp*' -o -name 'llc*' \)) \
+    | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
+install -D -m 644 "$bus" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
+depmod -b "$root" "$release"
+cp -L "$kernel"/boot/vmlinuz-* "$out/vmlinuz"
+
+# The devices are there early, so that udev finds them as it finds those of a real machine.
+echo kunpeng_pci >"$root/etc/modules-load.d/kunpeng_pci.conf"
+echo kae-vm >"$root/etc/hostname"
+install -m 755 "$here/agent.py" "$root/usr/local/sbin/agent"
+cat >"$root/etc/systemd/system/agent.service" <<UNIT
+[Unit]
+After=systemd-udev-settle.service
+Wants=systemd-udev-settle.service
+[Service]
+ExecStart=/usr/local/sbin/agent
+KillMode=process
+TasksMax=infinity
+[Install]
+WantedBy=multi-user.target
+UNIT
+ln -s /etc/systemd/system/agent.service "$root/etc/systemd/system/multi-user.target.wants/agent.service"
+# What a test waits for and does not need.
+for unit in getty.target getty-static.service apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer \
+    e2scrub_reap.service e2scrub_all.timer fstrim.timer systemd-timesyncd.service systemd-networkd-wait-online.service \
+    systemd-user-sessions.service systemd-pcrphase.service modprobe@.service; do
+    ln -sf /dev/null "$root/etc/systemd/system/$unit"
+done
+printf '[Match]\nName=e*\n[Network]\nDHCP=yes\n' >"$root/etc/systemd/network/any.network"
+ln -sf /lib/systemd/system/systemd-networkd.service "$root/etc/systemd/system/multi-user.target.wants/"
+# What a session brings: sources, Python packages, drivers. It is mounted by a command, as a busy machine is late.
+mkdir "$root/payload"
+echo '/dev/disk/by-label/payload /payload ext4 ro,noauto 0 0' >"$root/etc/fstab"
+rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/doc "$root"/usr/share/man
+mke2fs -q -t ext4 -L root -d "$root" "$out/root.ext4" 1500M
