@@ -22,7 +22,7 @@ LINKS = "/run/kae/dev"
 """The device plugin's links to device nodes, which the kubelet resolves when a container restarts."""
 
 LIBRARIES = "/opt/kae"
-"""User-space libraries and engines; mounted into containers, so its content is changed in place."""
+"""User-space libraries and engines, which containers mount: a link to a driver's own tree."""
 
 RULE = "/etc/udev/rules.d/70-kae.rules"
 """The udev rule that lets users other than root use the device nodes."""

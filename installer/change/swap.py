@@ -7,7 +7,7 @@ import msgspec
 
 from installer import config, paths, store
 from installer.decide import change_steps, desired
-from installer.host import chroot, digests, host_state, kmod, pci, record, rpm
+from installer.host import chroot, digests, host_state, kmod, libraries, pci, record, rpm
 from runtime import errors
 
 
@@ -22,6 +22,20 @@ class Swap:
         self._host = host
         self._settings = settings
         self._drivers = drivers
+
+    def refuse(self, target: record.Driver | None) -> None:
+        """Raise `Failure` for what others put where this driver's files are to go; a change that had begun goes on."""
+        known = record.read(self._host)
+        if target is None or known.change is not None:
+            return
+        ours = paths.modules(target.kernel)
+        found = [f"a link, '{path}'" for path in (str(Path(ours).parent), ours) if self._host.path(path).is_symlink()]
+        found += [f"a folder, '{path}'" for path in target.modules.values() if self._host.path(path).is_dir()]
+        if target.libraries:
+            others = libraries.foreign(self._host, known.installed)
+            found += [f"'{paths.LIBRARIES}' holds what KAE did not put there ({', '.join(others)})"] if others else []
+        if found:
+            raise errors.Failure(f"Others' files are in the way on the host, {'; '.join(found)}: move them elsewhere.")
 
     def unload(self, current: host_state.HostState) -> tuple[change_steps.Step, ...]:
         """Return the steps that unload the driver, if one is loaded."""
@@ -71,7 +85,7 @@ class Swap:
                     act=lambda: rpm.erase(self._host, sorted(erased)),
                 )
             )
-        places = f"Places the files of {target.version} in" if target else "Removes all files from"
+        places = f"Places the files of {target.version} in" if target else "Removes our files from"
         steps += [
             change_steps.Step(
                 name="place-modules",
@@ -83,7 +97,11 @@ class Swap:
                 reason=f"{places} '{paths.LIBRARIES}', which containers mount.",
                 act=lambda: self._place_libraries(target),
             ),
-            change_steps.Step(name="index-modules", reason="Updates the index of modprobe (depmod).", act=self._index),
+            change_steps.Step(
+                name="index-modules",
+                reason="Updates the index of modprobe (depmod).",
+                act=lambda: self._index(target, changed=bool(erased)),
+            ),
         ]
         return tuple(steps)
 
@@ -192,9 +210,8 @@ class Swap:
     def _place_modules(self, target: record.Driver | None) -> None:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
-        # A removal covers all kernels. An installation leaves the modules of other kernels, which may be booted again.
-        kernels = (target.kernel, host_state.kernel(self._host)) if target else ("*",)
-        for path in sorted({path for kernel in kernels for path in self._placed(kernel)}):
+        ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
+        for path in sorted(path for kernel in self._kernels(target) for path in _placed(kernel) if path.name in ours):
             absolute = f"/{path.relative_to(self._host.root)}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
             if absolute not in wanted or not digests.same(path, wanted[absolute]):
@@ -203,24 +220,29 @@ class Swap:
             if not digests.same(self._host.path(place), source):
                 self._host.copy(source, place)
 
-    def _placed(self, kernel: str) -> Iterator[Path]:
-        return self._host.path("/lib/modules").glob(f"{kernel}/updates/kae/*")
+    def _kernels(self, target: record.Driver | None) -> list[Path]:
+        """Return the folders of the kernels whose modules change: of all for a removal.
+
+        An installation leaves the modules of other kernels, which may be booted again.
+        """
+        every = sorted(self._host.path("/lib/modules").glob("*"))
+        names = (target.kernel, host_state.kernel(self._host)) if target else [path.name for path in every]
+        return [path for path in every if path.name in names]
 
     def _place_libraries(self, target: record.Driver | None) -> None:
-        wanted = target.libraries if target else {}
-        root = self._host.path(paths.LIBRARIES)
-        for name, digest in wanted.items():
-            assert target is not None  # noqa: S101 - else nothing is wanted
-            place = root / name
-            if not (place.is_symlink() or place.is_file()) or digests.of_file(place) != digest:
-                source = self._drivers.folder(target) / "libraries" / name
-                self._host.copy(source, f"{paths.LIBRARIES}/{name}", mode=_mode(source))
-        for path in list(digests.files(root)):
-            if str(path.relative_to(root)) not in wanted:
-                self._host.remove(f"{paths.LIBRARIES}/{path.relative_to(root)}")
+        if target is not None and target.libraries:
+            libraries.place(self._host, target, self._drivers.folder(target) / "libraries")
+        else:
+            libraries.remove(self._host)
 
-    def _index(self) -> None:
-        kmod.index(self._host, host_state.kernel(self._host))
+    def _index(self, target: record.Driver | None, *, changed: bool) -> None:
+        changed = changed or (target is not None and bool(target.modules or target.packages))
+        running = host_state.kernel(self._host)
+        for kernel in self._kernels(target):
+            # A killed installer may have removed the files, and not have come to the index that names them.
+            named = host_state.text(self._host, f"/lib/modules/{kernel.name}/modules.dep") or ""
+            if (changed and kernel.name == running) or "updates/kae/" in named or any(_placed(kernel)):
+                kmod.index(self._host, kernel.name)
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
         for module in self._settings.all_modules:
@@ -255,8 +277,8 @@ class Swap:
                 self._host.permit(f"/dev/{function.entry.name}", 0o666)
 
 
-def _mode(path: Path) -> int:
-    return path.stat().st_mode & 0o777 if path.is_file() else 0o644
+def _placed(kernel: Path) -> Iterator[Path]:
+    return (kernel / "updates/kae").glob("*")
 
 
 def _loses(function: pci.Function, among: Collection[str] | None) -> bool:

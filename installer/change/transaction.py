@@ -137,6 +137,7 @@ class Changer:
         execute(self._staging(decided, digest), progress, self._host.stop)
         attempt.target = self._target(attempt.current, decided, digest)
         if decided.replace:
+            self._swap.refuse(attempt.target)
             disk_space.check(self._host, self._drivers.folder(attempt.target) if attempt.target else None)
         if decided.disturbs:
             execute(self._preparation.steps(attempt, decided.reasons[0]), progress, self._host.stop)

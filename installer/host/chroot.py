@@ -112,6 +112,15 @@ class Host:
                 new.flush()
                 os.fsync(new.fileno())
 
+    def link(self, target: str, absolute: str) -> None:
+        """Make a link to `target`, atomically in place of another link.
+
+        Raises:
+            errors.Failure: The link cannot be written, or a folder is in its place.
+        """
+        with self._fresh(absolute) as fresh:
+            fresh.symlink_to(target)
+
     @contextlib.contextmanager
     def _fresh(self, absolute: str) -> Iterator[Path]:
         """Return the context of `files.replaced`, in a folder that exists."""

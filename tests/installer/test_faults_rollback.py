@@ -23,27 +23,34 @@ def refuse(machine: machines.Machine, module: str, times: int | None = 1) -> Non
     machine.fail(f"modprobe {module}", f"modprobe: ERROR: could not insert '{module}': No such device", times=times)
 
 
+def obstruct(machine: machines.Machine, name: str) -> None:
+    """Put a folder where a library of each driver in the store is to go."""
+    for path in (machine.root / "var/lib/kae/drivers").iterdir():
+        (machine.root / f"opt/.kae-{path.name}/{name}").mkdir(parents=True)
+
+
 def test_files_that_cannot_be_put_in_place_bring_the_old_driver_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    in_the_way = machine.root / "opt/kae/lib/libwd_more.so.2"
-    in_the_way.mkdir()
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
+    job = crew.job(newer)
+    job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
 
-    shown = crew.job(newer).settle()
+    shown = job.settle()
 
     assert shown.state == "Failed"
-    assert shown.reason == f"'/opt/kae/lib/libwd_more.so.2' on the host cannot be changed: Is a directory. {BACK}"
+    assert shown.reason.endswith(f"/lib/libwd_more.so.2' on the host cannot be changed: Is a directory. {BACK}")
     assert incidents.works(machine)
 
 
 def test_a_half_written_file_is_not_left_beside_the_good_ones(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    (machine.root / "opt/kae/lib/libwd_more.so.2").mkdir()
     (newer / "opt/kae/lib/libwd_more.so.2").write_text("2.0.2\n")
+    job = crew.job(newer)
+    job.at("place-modules", lambda: obstruct(machine, "lib/libwd_more.so.2"))
 
-    crew.job(newer).settle()
+    job.settle()
 
     assert [path for path in machine.files() if path.endswith(".new")] == []
 

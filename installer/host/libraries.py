@@ -1,0 +1,69 @@
+"""The host's /opt/kae: a link to a tree with one driver's libraries beside it, so that a swap exchanges it whole.
+
+A container keeps the tree that it began with, as mount(2) binds the folder that the link leads to. The trees are below
+/opt and not in the store, as containers may read what has the label of /opt (usr_t) and not that of /var/lib
+(container_selinux(8)).
+"""
+
+import contextlib
+from pathlib import Path
+
+from installer import paths
+from installer.host import chroot, digests, record
+
+_TREE = ".kae-"
+"""The beginning of a tree's name, which ends with the driver's id."""
+
+
+def foreign(host: chroot.Host, installed: record.Driver | None) -> list[str]:
+    """Return the names of what others have put into /opt/kae, or a word for what they put in its place."""
+    top = host.path(paths.LIBRARIES)
+    if _is_foreign(top):
+        return ["a link or a file in its place"]
+    ours = installed.libraries if installed is not None else {}
+    return [name for path in digests.files(top) if (name := str(path.relative_to(top))) not in ours]
+
+
+def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
+    """Make /opt/kae a link to a driver's tree, a copy of its folder in the store; raise `Failure` if it cannot be."""
+    if not host.path(paths.LIBRARIES).is_symlink():
+        remove(host)  # The folder that an earlier release filled.
+    for name, digest in driver.libraries.items():
+        absolute = f"{_above(_TREE)}{driver.id}/{name}"
+        here, source = host.path(absolute), stored / name
+        if not (here.is_symlink() or here.is_file()) or digests.of_file(here) != digest:
+            host.copy(source, absolute, mode=source.stat().st_mode & 0o777 if source.is_file() else 0o644)
+    host.link(f"{_TREE}{driver.id}", paths.LIBRARIES)
+    # The previous tree stays as long as its driver: a container that holds no device may still read it.
+    _prune(host, {f"{_TREE}{path.name}" for path in host.path(paths.DRIVERS).glob("[!.]*")})
+
+
+def remove(host: chroot.Host) -> None:
+    """Remove the libraries that KAE placed, and leave those of others; raise `Failure` if one cannot be removed."""
+    top, installed = host.path(paths.LIBRARIES), record.read(host).installed
+    if _is_foreign(top):
+        return
+    # An interrupted change leaves those of two drivers.
+    folders = [*host.path(paths.DRIVERS).glob("*/libraries")]
+    ours = {str(path.relative_to(folder)) for folder in folders for path in digests.files(folder)}
+    for name in ours.union(installed.libraries if installed is not None else ()):
+        host.remove(f"{paths.LIBRARIES}/{name}")
+    for path in (*sorted(top.rglob("*"), reverse=True), host.resolved(paths.LIBRARIES)):
+        with contextlib.suppress(OSError):
+            path.rmdir()  # It refuses a file, and a folder that is not empty.
+    if not top.exists():
+        host.remove(paths.LIBRARIES)
+    _prune(host, {top.readlink().name} if top.is_symlink() else set())
+
+
+def _is_foreign(top: Path) -> bool:
+    return not str(top.readlink()).startswith(_TREE) if top.is_symlink() else top.is_file()
+
+
+def _above(name: str) -> str:
+    return f"{Path(paths.LIBRARIES).parent}/{name}"
+
+
+def _prune(host: chroot.Host, kept: set[str]) -> None:
+    for name in {path.name for path in host.path(_above("")).glob(f"{_TREE}*")} - kept:
+        host.remove_folder(_above(name))

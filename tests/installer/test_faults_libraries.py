@@ -1,0 +1,242 @@
+"""The libraries in /opt/kae, and what others put where the installer's files go."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from installer import paths
+from installer.host import record
+from tests.installer import incidents, machines, settings
+
+MINE = "lib/libmine.so.1"
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def at(machine: machines.Machine, name: str = "") -> Path:
+    return machine.host.path(f"{paths.LIBRARIES}/{name}".rstrip("/"))
+
+
+def as_an_earlier_release(machine: machines.Machine) -> None:
+    """Make /opt/kae the folder that earlier releases filled file by file."""
+    tree = at(machine).resolve()
+    at(machine).unlink()
+    tree.rename(at(machine))
+
+
+def content(machine: machines.Machine) -> set[str]:
+    return {name.removeprefix("opt/") for name in machine.files("opt")}
+
+
+def test_libraries_are_a_tree_of_their_own_to_which_a_link_leads_that_holds_below_any_root(
+    machine: machines.Machine,
+) -> None:
+    installed = record.read(machine.host).installed
+
+    assert installed is not None
+    assert str(at(machine).readlink()) == f".kae-{installed.id}"
+    assert {str(path.relative_to(at(machine))) for path in at(machine).rglob("*.so*")} == set(installed.libraries)
+
+
+def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    mounted = os.open(at(machine), os.O_PATH | os.O_DIRECTORY)  # As a bind mount, it stays with the folder.
+    before = at(machine, "lib/libwd.so.2").read_text()
+
+    crew.job(newer).settle()
+
+    library = os.open("lib/libwd.so.2", os.O_RDONLY, dir_fd=mounted)
+    assert os.read(library, 100).decode() == before != at(machine, "lib/libwd.so.2").read_text()
+    os.close(library)
+    os.close(mounted)
+
+
+def test_of_the_trees_those_of_the_drivers_in_the_store_stay(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.add_image(newer.with_name("newest"), "2.0.3")
+    crew.job(newer).settle()
+    crew.job(newer.with_name("newest"), "2.0.3").settle()
+    crew.job(newer).settle()
+
+    trees = {path.name.removeprefix(".kae-") for path in at(machine).parent.glob(".kae-*")}
+    stored = {path.name for path in machine.host.path(paths.DRIVERS).iterdir()}
+    assert (trees, len(trees)) == (stored, 2)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_folder_that_an_earlier_release_filled_becomes_a_link_and_nothing_of_it_is_left(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, fails: bool
+) -> None:
+    as_an_earlier_release(machine)
+    if fails:
+        machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.ready, at(machine).is_symlink()) == (not fails, True)
+    assert incidents.works(machine, "2.0.1" if fails else "2.0.2")
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, earlier: bool
+) -> None:
+    if earlier:
+        as_an_earlier_release(machine)
+    at(machine, MINE).write_text("mine\n")
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
+    assert shown.reason == (
+        f"Others' files are in the way on the host, '/opt/kae' holds what KAE did not put there ({MINE}): move them"
+        " elsewhere."
+    )
+    assert incidents.works(machine)
+
+
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, kind: str
+) -> None:
+    at(machine).unlink()
+    if kind == "link":
+        at(machine).symlink_to("/data/kae")
+    else:
+        at(machine).write_text("theirs\n")
+
+    shown = crew.job(newer).settle()
+
+    assert "'/opt/kae' holds what KAE did not put there (a link or a file in its place): move them" in shown.reason
+    assert settings.versions(machine) == {"2.0.1"}
+
+
+def test_an_image_without_libraries_leaves_those_of_others_alone(
+    machine: machines.Machine, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    bare = machines.Machine(tmp_path / "bare")
+    bare.add_image(tmp_path / "image", "2.0.1")
+    (tmp_path / "image/opt/kae").rename(tmp_path / "taken-out")
+    at(bare, "lib").mkdir(parents=True)
+    at(bare, MINE).write_text("mine\n")
+
+    settings.installed(bare, tmp_path / "image")
+    settings.installed(bare, tmp_path / "image", state="Absent")
+
+    assert content(bare) == {f"kae/{MINE}"}
+
+
+def test_a_removal_takes_the_link_and_the_trees(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+    crew.job(newer).settle()
+
+    crew.job(newer, state="Absent").settle()
+
+    assert content(machine) == set()
+    assert not os.path.lexists(at(machine))
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_a_removal_leaves_the_files_of_others(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, earlier: bool
+) -> None:
+    if earlier:
+        as_an_earlier_release(machine)
+    at(machine, MINE).write_text("mine\n")
+
+    shown = crew.job(newer, state="Absent").settle()
+
+    assert (shown.ready, at(machine, MINE).read_text()) == (True, "mine\n")
+    assert [path.name for path in at(machine).rglob("*") if path.is_file()] == ["libmine.so.1"]
+
+
+def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    ours = machine.host.path(paths.modules(machine.kernel))
+    (ours / "notes").mkdir()
+    (ours / "link").symlink_to("notes")
+    (ours / "README").write_text("theirs\n")
+
+    crew.job(newer).settle()
+    shown = crew.job(newer, state="Absent").settle()
+
+    assert shown.ready, shown.reason
+    assert sorted(path.name for path in ours.iterdir()) == ["README", "link", "notes"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, kind: str
+) -> None:
+    ours = machine.host.path(paths.modules(machine.kernel))
+    if kind == "link":
+        ours.rename(ours.with_name("elsewhere"))
+        ours.symlink_to("elsewhere")
+    else:
+        (ours / "hisi_zip.ko").unlink()
+        (ours / "hisi_zip.ko").mkdir()
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    place = "updates/kae" if kind == "link" else "updates/kae/hisi_zip.ko"
+    assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
+    assert shown.reason == (
+        f"Others' files are in the way on the host, a {kind}, '/lib/modules/{machine.kernel}/{place}': move them"
+        " elsewhere."
+    )
+
+
+def test_a_removal_makes_the_index_of_every_kernel_that_had_our_modules_anew(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    first = machine.kernel
+    machine.add_kernel(settings.OTHER_KERNEL)
+    machine.add_kernel("6.6.0-99.oe2403.aarch64")
+    machine.reboot(settings.OTHER_KERNEL)
+    machine.add_image(newer, "2.0.2")
+    crew.job(newer).settle()
+    machine.calls()
+
+    crew.job(newer, state="Absent").settle()
+
+    indexed = [call for call in machine.calls() if call.startswith("depmod")]
+    assert indexed == [f"depmod -a {kernel}" for kernel in sorted((first, settings.OTHER_KERNEL))]
+    machine.reboot(first)
+    assert settings.versions(machine) == {None}
+
+
+def test_the_kernels_own_modules_are_served_on_a_host_whose_modules_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = machines.Machine(tmp_path / "host")
+    machine.add_image(tmp_path / "image", "2.0.1", prebuilt=False)
+    machine.fail("depmod", "depmod: ERROR: could not write modules.dep: Read-only file system")
+    read_only(machine, monkeypatch)
+    wish = {"source": settings.IN_TREE, "module_parameters": settings.parameters(uacce_mode=1)}
+
+    settings.installed(machine, tmp_path / "image", **wish)
+    settings.installed(machine, tmp_path / "image", **wish, state="Absent")
+
+    assert machine.loaded() == {}
+
+
+def read_only(machine: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the file system of /lib/modules say that it is read-only."""
+    statvfs = os.statvfs
+
+    def answer(path: Path) -> os.statvfs_result:
+        said = statvfs(path)
+        if machine.root / "lib/modules" not in (path, *Path(path).parents):
+            return said
+        return os.statvfs_result([*said[:8], said.f_flag | os.ST_RDONLY, said.f_namemax])
+
+    monkeypatch.setattr(os, "statvfs", answer)
