@@ -1,6 +1,11 @@
 """Find the PCI functions of a vendor in sysfs.
 
 Attributes: Documentation/ABI/testing/sysfs-bus-pci of the Linux kernel. A function may vanish between two reads.
+
+No attribute whose read takes the function's device_lock is read: a driver that is removed holds that lock until its
+last user is gone, and whoever reads then cannot even be killed. Such are sriov_numvfs since Linux 5.7
+(sriov_numvfs_show of drivers/pci/iov.c) and sriov_vf_total_msix; vendor, device, numa_node and sriov_totalvfs take no
+lock (drivers/pci/pci-sysfs.c, iov.c).
 """
 
 import re
@@ -29,7 +34,10 @@ class Function:
     """None when no kind has this device id."""
     driver: str | None
     vfs: int
-    """The number of its virtual functions now."""
+    """The number of its virtual functions now: of its links virtfn0, virtfn1, ….
+
+    While the kernel makes or removes them, the links come first and go first (sriov_enable of drivers/pci/iov.c).
+    """
     entry: Path | None
     """The folder of its entry in the class uacce."""
 
@@ -61,10 +69,6 @@ def read(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind], address: str) -
         device=device,
         kind=next((kind for kind in kinds if device in (kind.pf, kind.vf)), None),
         driver=readings.link_name(folder / "driver"),
-        # While the kernel makes them, the links come first and sriov_numvfs last (drivers/pci/iov.c).
-        vfs=max(
-            readings.integer(folder / "sriov_numvfs") or 0,
-            sum(name.startswith("virtfn") for name in readings.names(folder)),
-        ),
+        vfs=sum(name.startswith("virtfn") for name in readings.names(folder)),
         entry=folder / "uacce" / entries[0] if entries else None,
     )

@@ -1,10 +1,14 @@
-"""Run child processes: each for a bounded time, in a process group of its own that ends with it."""
+"""Run child processes: each for a bounded time, in a process group of its own that ends with it.
+
+A process in state D does not even end by SIGKILL, so no wait here is without a limit.
+"""
 
 import contextlib
 import os
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -16,11 +20,22 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _POLL_S = 0.1
 
 _DRAIN_S = 5
-"""The time that the pipes of a killed group may stay open: a process that left the group may hold them."""
+"""The time that pipes may stay open after the end of their process: one that left the group may hold them."""
+
+_KILLED_S = 5
+"""The time in which a killed process ends, unless it waits in the kernel."""
+
+
+left_behind: "list[subprocess.Popen[bytes]]" = []
+"""The processes that did not end when they were killed; without a reference Popen would warn of each."""
 
 
 class TooSlow(errors.Failure):
     """A child process was killed after its timeout."""
+
+
+class Unkillable(errors.Failure):
+    """A child process was killed and did not end: it waits in the kernel (state D of proc(5)), and is left behind."""
 
 
 class Cancelled(errors.Failure):
@@ -70,6 +85,7 @@ def run(command: Command, limits: Limits) -> Ended:
 
     Raises:
         TooSlow: The process group was killed after the timeout.
+        Unkillable: It was killed, and goes on waiting in the kernel.
         Cancelled: The process group was killed because `stop` was set.
         NotStarted: There is no such program, or the kernel refuses to start it.
     """
@@ -77,8 +93,8 @@ def run(command: Command, limits: Limits) -> Ended:
     try:
         output, stderr = _communicate(process, limits, command.shown)
     finally:
-        _kill(process)
-    return Ended(code=process.returncode, output=output, stderr=stderr or b"")
+        _kill(process, command.shown)
+    return Ended(code=process.returncode, output=output, stderr=stderr)
 
 
 def _start(command: Command) -> "subprocess.Popen[bytes]":
@@ -118,26 +134,51 @@ def _input(content: bytes) -> Iterator[int]:
 
 
 def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str) -> tuple[bytes, bytes]:
-    waited_s = 0.0
+    end_s = time.monotonic() + limits.timeout_s
     while True:
         try:
-            return process.communicate(timeout=min(_POLL_S, limits.timeout_s))
+            output, stderr = process.communicate(timeout=min(_POLL_S, limits.timeout_s))
         except subprocess.TimeoutExpired:
-            waited_s += _POLL_S
-        if waited_s >= limits.timeout_s:
+            if _has_ended(process):
+                return _rest(process)
+        else:
+            return output, stderr or b""
+        if time.monotonic() >= end_s:
             raise TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")
         if limits.stop is not None and limits.stop.is_set():
             raise Cancelled(f"'{shown}' was stopped, because the program is ending.")
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    if process.returncode is None:
-        # The process is not reaped yet, so its number still names its group.
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.communicate(timeout=_DRAIN_S)
-        process.wait()
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Return whether a process has ended, and leave it unreaped: until then its number names its group."""
+    return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def _rest(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
+    """Return the output of a process that has ended, although a daemon that it started may hold the pipes for ever."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        output, stderr = process.communicate(timeout=_DRAIN_S)
+    except subprocess.TimeoutExpired as waiting:
+        process.poll()
+        output, stderr = waiting.output, waiting.stderr
+    return output or b"", stderr or b""
+
+
+def _kill(process: "subprocess.Popen[bytes]", shown: str) -> None:
+    try:
+        if process.returncode is None:
+            # The process is not reaped yet, so its number still names its group.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=_DRAIN_S)
+            process.wait(timeout=_KILLED_S)
+    except subprocess.TimeoutExpired as error:
+        left_behind.append(process)
+        raise Unkillable(f"'{shown}' hangs in the kernel, and not even SIGKILL ends it.") from error
+    finally:
         for pipe in filter(None, (process.stdin, process.stdout, process.stderr)):
             with contextlib.suppress(OSError):
                 pipe.close()

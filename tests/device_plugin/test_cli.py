@@ -1,6 +1,7 @@
 """The command line: exit codes, one clear line for what is wrong, and a list that changes nothing."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,20 @@ def test_the_list_works_in_a_process_of_its_own_and_changes_nothing(tmp_path: Pa
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout.count("Healthy") == 6
     assert sorted(tmp_path.rglob("*")) == sorted([*before, tmp_path / "config.json"])
+
+
+def test_a_list_does_not_wait_for_a_driver_whose_remove_waits(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs("0000:79:00.0", 2)
+    for folder in (host.sysfs / "bus/pci/devices").iterdir():
+        # The kernel reads it under the lock that remove holds: a pipe without a writer makes its reader wait, too.
+        (folder / "sriov_numvfs").unlink(missing_ok=True)
+        os.mkfifo(folder / "sriov_numvfs")
+
+    answer = run("list", *options(host, tmp_path))
+
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "Its 2 virtual functions are offered in its place." in answer.stdout
 
 
 def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -197,6 +197,18 @@ def test_a_look_changes_nothing_and_needs_neither_api_server_nor_a_privilege(
     assert (machine.files(), machine.files("run")) == before
 
 
+@pytest.mark.parametrize("command", ["plan", "status"])
+def test_a_look_does_not_wait_for_a_driver_whose_remove_waits(
+    command: str, machine: machines.Machine, image: Path
+) -> None:
+    for attribute in machine.root.glob("sys/devices/**/sriov_numvfs"):
+        # The kernel reads it under the lock that remove holds: a pipe without a writer makes its reader wait, too.
+        attribute.unlink()
+        os.mkfifo(attribute)
+
+    assert run(command, *options(machine, image)).returncode == 0
+
+
 def test_status_and_plan_say_the_same_to_programs(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

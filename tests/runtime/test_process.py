@@ -133,3 +133,44 @@ def test_a_program_that_cannot_be_started_is_named(program: str, words: str) -> 
 
     with pytest.raises(process.NotStarted, match=f"{words}.*'{program}'|'{program}' {words}"):
         process.run(command, LIMITS)
+
+
+def test_a_daemon_that_keeps_the_pipes_makes_no_success_a_timeout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(process, "_DRAIN_S", 0.3)
+    number = tmp_path / "number"
+    daemon = f"setsid sh -c 'echo $$ > {number}; exec sleep 600' & until test -s {number}; do :; done"
+    program = f"echo out; echo err >&2; {daemon}"
+
+    ended = run(program, limits=process.Limits(timeout_s=5))
+
+    os.kill(int(number.read_text()), signal.SIGKILL)
+    assert (ended.code, ended.output, ended.stderr) == (0, b"out\n", b"err\n")
+
+
+def test_a_child_of_a_program_that_has_ended_ends_too_and_makes_no_success_a_timeout(tmp_path: Path) -> None:
+    number = tmp_path / "number"
+
+    ended = run(f"sleep 600 & echo $! > {number}; exit 3", limits=process.Limits(timeout_s=5))
+
+    assert ended.code == 3
+    until(lambda: state(int(number.read_text())) in ("", "Z"))
+
+
+def test_a_program_that_waits_in_the_kernel_is_left_behind_and_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    number = tmp_path / "number"
+    monkeypatch.setattr(process, "_DRAIN_S", 0.1)
+    monkeypatch.setattr(process, "_KILLED_S", 0.1)
+    monkeypatch.setattr(os, "killpg", lambda *_: None)  # As a kill has no effect on a process in state D.
+
+    with pytest.raises(process.Unkillable, match=r"^'the script' hangs in the kernel, and not even SIGKILL ends it\.$"):
+        run(f"echo $$ > {number}; exec sleep 600", limits=process.Limits(timeout_s=0.5))
+
+    (left,) = process.left_behind
+    assert left.pid == int(number.read_text())
+    left.kill()
+    left.wait()
+    process.left_behind.clear()
