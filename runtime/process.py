@@ -162,8 +162,8 @@ def _rest(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
         output, stderr = process.communicate(timeout=_DRAIN_S)
     except subprocess.TimeoutExpired as waiting:
         process.poll()
-        output, stderr = waiting.output, waiting.stderr
-    return output or b"", stderr or b""
+        return waiting.output or b"", waiting.stderr or b""
+    return output, stderr or b""
 
 
 def _kill(process: "subprocess.Popen[bytes]", shown: str) -> None:

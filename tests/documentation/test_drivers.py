@@ -39,7 +39,7 @@ spec:
 GAP = "…"
 """Stands for what is filled in, on the page and here."""
 
-_FAILURES = ("Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Fault", "__init__")
+_FAILURES = ("Failure", "ConfigError", "Blocked", "Queued", "Refused", "Unreachable", "Unkillable", "Fault", "__init__")
 """The names of calls that take a sentence for people."""
 
 _LEAST = 15
