@@ -13,7 +13,7 @@ from installer.decide import change_steps, decision, desired
 from installer.drain import device_users
 from installer.host import chroot, host_state, record
 from installer.report import driver_state
-from runtime import errors, files, process, state
+from runtime import clocks, errors, files, process, state
 
 LOG = logging.getLogger(__name__)
 
@@ -129,7 +129,7 @@ class Loop:
         last = self._last or current.record.attempt
         if last is None or (last.digest, last.boot) != (self._asked, current.boot):
             return None
-        left_s = last.until_s - _since_boot_s()
+        left_s = last.until_s - clocks.since_boot_s()
         if self._host.path(paths.RETRY).exists():
             self._host.remove(paths.RETRY)
             left_s = 0
@@ -157,7 +157,7 @@ class Loop:
             reason=reason,
             failures=failures,
             boot=current.boot,
-            until_s=_since_boot_s() + pause_s,
+            until_s=clocks.since_boot_s() + pause_s,
         )
         self._last = None
         try:
@@ -235,8 +235,3 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
             if host.stop.wait(files.RETRY_S):
                 raise process.Cancelled("The installer is to end; another one is at work on this host.")
         yield
-
-
-def _since_boot_s() -> float:
-    """Return the seconds since boot, which include suspend and do not depend on the clock (clock_gettime(2))."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+SWAP = "device.openfuyao.com/swap"
+"""The annotation that a driver installer sets before it unloads a module, and takes away with its name."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
@@ -16,6 +19,8 @@ class Lease:
     renewed: str = ""
     duration_s: int = 0
     transitions: int = 0
+    swap: str = ""
+    """The time at which the holder began to swap its driver; such a Lease stays taken, however old it is."""
     version: str = ""
     """The resourceVersion: an update succeeds only while the object still has it. Empty for a new Lease."""
     rest: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -32,6 +37,7 @@ def parse(raw: Mapping[str, Any]) -> Lease:
         renewed=spec.get("renewTime") or "",
         duration_s=spec.get("leaseDurationSeconds") or 0,
         transitions=spec.get("leaseTransitions") or 0,
+        swap=(metadata.get("annotations") or {}).get(SWAP, ""),
         version=metadata.get("resourceVersion", ""),
         rest=raw,
     )
@@ -50,6 +56,8 @@ def body(lease: Lease) -> dict[str, Any]:
     others = {key: value for key, value in (lease.rest.get("spec") or {}).items() if key not in own}
     spec = others | {key: value for key, value in own.items() if value}
     metadata = {**lease.rest.get("metadata", {}), "name": lease.name}
+    annotations = {key: value for key, value in (metadata.get("annotations") or {}).items() if key != SWAP}
+    metadata["annotations"] = annotations | ({SWAP: lease.swap} if lease.swap else {})
     if lease.version:
         metadata["resourceVersion"] = lease.version
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}

@@ -85,9 +85,14 @@ class Held:
     renewed_s: int | None
 
     @property
-    def expired(self) -> bool:
-        """Return whether the Lease was not renewed in time, so that another host may take it."""
+    def silent(self) -> bool:
+        """Return whether the Lease was not renewed in time."""
         return self.renewed_s is None or self.renewed_s > self.lease.duration_s
+
+    @property
+    def expired(self) -> bool:
+        """Return whether another host may take the Lease; never that of a host that vanished in a swap."""
+        return self.silent and not self.lease.swap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,6 +248,7 @@ def _lease(lease: Held) -> dict[str, Any]:
         "heldSeconds": lease.held_s,
         "renewedSecondsAgo": lease.renewed_s,
         "expired": lease.expired,
+        "swapSince": lease.lease.swap or None,
     }
 
 

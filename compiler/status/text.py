@@ -115,6 +115,14 @@ def _leases(leases: Sequence[cluster_status.Held]) -> Iterator[str]:
     for lease in leases:
         held, renewed = age(lease.held_s), age(lease.renewed_s)
         end = ", and it has expired" if lease.expired else ""
+        if lease.lease.swap:
+            end = f", in a swap since {lease.lease.swap}"
+        if lease.silent and lease.lease.swap:
+            namespace = lease.lease.rest["metadata"]["namespace"]
+            end += (
+                ". The host has vanished in it, and no other swaps before it is back or, after a look at it, you run:"
+                f" kubectl delete lease -n {namespace} {lease.lease.name}"
+            )
         yield f"{lease.lease.name} is held by {lease.lease.holder} for {held}, renewed {renewed} ago{end}"
 
 

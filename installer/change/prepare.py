@@ -1,6 +1,5 @@
 """The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
-import contextlib
 import json
 import logging
 import time
@@ -212,7 +211,7 @@ class Preparation:
             if attempt.held:
                 self._take()
         if attempt.held:
-            self._device_users.drain(attempt.current)
+            self._device_users.drain(attempt.current, self._check_lease)
 
     def _wait_for_plugin(self) -> None:
         links = self._host.path(paths.LINKS)
@@ -226,11 +225,17 @@ class Preparation:
                 raise process.Cancelled("The change was interrupted, as the installer ends.")
         self._host.stop.wait(_ADMITTED_S)
 
-    def _begin(self, attempt: Attempt) -> None:
-        with contextlib.suppress(errors.Failure):
-            # Another host may have taken the Lease since the last renewal; not while the API server does not answer.
-            self._claim.renew()
-        if attempt.held and not self._claim.is_safe():
+    def _check_lease(self) -> None:
+        if not self._claim.is_safe():
             raise Queued("The Lease was lost before anything was unloaded; the host is unchanged.")
+
+    def _begin(self, attempt: Attempt) -> None:
+        if attempt.held:
+            # The mark in the Lease keeps others from taking it over from a host that its new driver has killed.
+            try:
+                self._claim.renew(swap=True)
+            except errors.Failure as failure:
+                raise Queued(f"The Lease cannot be written, so the change does not begin: {failure}") from failure
+            self._check_lease()
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
         record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))

@@ -2,6 +2,7 @@
 
 import enum
 import http
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,10 @@ class Unreachable(errors.Failure):
 
 class Refused(errors.Failure):
     """The API server answered, and did not do what was requested."""
+
+
+class Forbidden(Refused):
+    """The credentials do not allow it."""
 
 
 class Conflict(Refused):
@@ -76,19 +81,27 @@ class Cluster:
         """Drop the connections; the next request opens new ones."""
         self._connection.close()
 
-    def evict(self, namespace: str, pod: str) -> EvictionAnswer:
-        """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction")."""
+    def evict(self, namespace: str, pod: str, uid: str = "") -> EvictionAnswer:
+        """Request a pod's eviction, which respects disruption budgets (Kubernetes, "API-initiated Eviction").
+
+        With a uid, another pod that has the name by now, as of a StatefulSet, stays.
+        """
+        body: dict[str, Any] = {"apiVersion": "policy/v1", "kind": "Eviction"}
+        if uid:
+            body["deleteOptions"] = {"preconditions": {"uid": uid}}
         request = client.Request(
             method="POST",
             action=f"evict the pod {namespace}/{pod}",
             path=_EVICTION,
             names={"namespace": namespace, "name": pod},
-            body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}},
+            body=body | {"metadata": {"name": pod, "namespace": namespace}},
         )
         answer = self._ask(request)
         if answer.ok:
             return EvictionAnswer(outcome=Outcome.ACCEPTED)
-        if answer.missing:
+        # The words of addConditionAndDeletePod (pkg/registry/core/pod/storage/eviction.go) and of the storage.
+        other = uid and answer.status == http.HTTPStatus.CONFLICT and re.search("UID in (the )?precond", answer.message)
+        if answer.missing or other:
             return EvictionAnswer(outcome=Outcome.GONE)
         if answer.status == http.HTTPStatus.TOO_MANY_REQUESTS:
             return EvictionAnswer(outcome=Outcome.NOT_NOW, reason=_budget(answer.body) or answer.message)
@@ -103,9 +116,7 @@ class Cluster:
         answer = self._ask(request)
         if answer.missing:
             return None
-        if not answer.ok:
-            raise Refused(self._refusal(request, answer))
-        return lease_objects.parse(answer.body)
+        return self._lease(request, answer)
 
     def create_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
         """Create a Lease and return it as it is now; raise `Conflict` where one of that name exists."""
@@ -143,6 +154,11 @@ class Cluster:
         # Without a version that was read, a 404 means that the namespace does not exist.
         if answer.status == http.HTTPStatus.CONFLICT or (lease.version and answer.missing):
             raise Conflict(self._refusal(request, answer))
+        return self._lease(request, answer)
+
+    def _lease(self, request: client.Request, answer: client.Answer) -> lease_objects.Lease:
+        if answer.status == http.HTTPStatus.FORBIDDEN:
+            raise Forbidden(self._refusal(request, answer))
         if not answer.ok:
             raise Refused(self._refusal(request, answer))
         return lease_objects.parse(answer.body)

@@ -9,7 +9,7 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -65,6 +65,8 @@ class Pod:
 
     namespace: str
     name: str
+    uid: str = ""
+    """Empty where it is unknown."""
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Containers, and the PCI addresses that the kubelet gave to each."""
     processes: tuple[Process, ...] = ()
@@ -120,17 +122,19 @@ def find(
         errors.Failure: The kubelet does not answer, or a pod does not see its socket, so the holders are unknown.
     """
     pods, notes = _pods(host, resources, kubelet)
-    known = {pod.key: pod for pod in pods}
     names = _pod_names(host)
+    live = set(readings.names(host.resolved(str(kubelet)) / "pods"))
+    known = {pod.key: replace(pod, uid=_uid(pod, {uid: names[uid] for uid in live & names.keys()})) for pod in pods}
     strangers: list[Process] = []
     for process in _processes(host, tuple(entries)):
         place = names.get(process.pod_uid)
         if place is None:
             strangers.append(process)
             continue
-        pod = known.setdefault("/".join(place), Pod(namespace=place[0], name=place[1]))
+        uid = process.pod_uid if "-" in process.pod_uid else ""  # As in `_uid`.
+        pod = known.setdefault("/".join(place), Pod(namespace=place[0], name=place[1], uid=uid))
         if not pod.devices:
-            known[pod.key] = Pod(namespace=pod.namespace, name=pod.name, processes=(*pod.processes, process))
+            known[pod.key] = replace(pod, processes=(*pod.processes, process))
     return Holders(holders=(*(known[key] for key in sorted(known)), *strangers), notes=notes)
 
 
@@ -233,6 +237,15 @@ def _pod_names(host: chroot.Host) -> dict[str, tuple[str, str]]:
     """Return namespace and name by the pod's uid; none of the three can contain an underscore."""
     parts = (name.split("_") for name in readings.names(host.resolved(LOGS)))
     return {part[2]: (part[0], part[1]) for part in parts if len(part) == 3}
+
+
+def _uid(pod: Pod, live: Mapping[str, tuple[str, str]]) -> str:
+    """Return the uid of a pod; empty unless exactly one pod of its name has both logs and a folder of the kubelet.
+
+    A former pod of the name may have left either. The API server knows a static pod by another uid than its node.
+    """
+    uids = [uid for uid, place in live.items() if place == (pod.namespace, pod.name) and "-" in uid]
+    return uids[0] if len(uids) == 1 else ""
 
 
 def _names(folder: Path) -> list[str]:

@@ -1,6 +1,6 @@
 """The users of the host's devices, and their drain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from installer import config
@@ -40,12 +40,13 @@ class DeviceUsers:
         """
         return tuple(holder.text for holder in self._find(current).holders)
 
-    def drain(self, current: host_state.HostState) -> None:
+    def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
         """Evict the pods, and wait until no device is held.
 
         Raises:
             Blocked: A device is held at the deadline.
             process.Cancelled: The installer ends.
+            errors.Failure: That of `check`, which is called before each look and each eviction.
         """
         limit_s = self._settings.drain.timeout_seconds
         ended = eviction.Drain(
@@ -54,14 +55,15 @@ class DeviceUsers:
             deadline_s=limit_s,
             enabled=self._settings.drain.enabled,
             stop=self._host.stop,
+            check=check,
         ).run()
         if isinstance(ended, eviction.Stayed):
             who = listed([holder.text for holder in ended.holders]) or "an unknown holder"
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
 
-    def _evict(self, namespace: str, pod: str) -> cluster.EvictionAnswer:
-        answer = self._api.evict(namespace, pod)
+    def _evict(self, namespace: str, pod: str, uid: str) -> cluster.EvictionAnswer:
+        answer = self._api.evict(namespace, pod, uid)
         self.evictions += answer.outcome is cluster.Outcome.ACCEPTED
         return answer
 

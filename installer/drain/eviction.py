@@ -54,8 +54,10 @@ class Drain:
     """A drain, which runs once."""
 
     find: Callable[[], device_holders.Holders]
-    evict: Callable[[str, str], cluster.EvictionAnswer]
+    evict: Callable[[str, str, str], cluster.EvictionAnswer]
     """As `cluster.Cluster.evict`."""
+    check: Callable[[], object]
+    """Called before each look and each eviction; a failure that it raises, as for a lost Lease, ends the drain."""
     deadline_s: float
     """Seconds from the beginning of the run."""
     enabled: bool
@@ -65,12 +67,11 @@ class Drain:
     clock: Callable[[], float] = time.monotonic
     pause: Callable[[float], object] | None = None
     """Waits for these seconds, or until `stop` is set."""
-    told: Callable[[device_holders.Holders], object] | None = None
-    """Called with the holders after each look."""
     _held: device_holders.Holders = field(default_factory=device_holders.Holders, init=False)
-    _answers: dict[str, cluster.EvictionAnswer] = field(default_factory=dict, init=False)
-    _next_s: dict[str, float] = field(default_factory=dict, init=False)
-    """The times of the next eviction requests, by pod."""
+    _answers: dict[tuple[str, str], cluster.EvictionAnswer] = field(default_factory=dict, init=False)
+    """The last answers, by name and uid of the pod."""
+    _next_s: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
+    """The times of the next eviction requests."""
     _api_note: str = field(default="", init=False)
     _api_next_s: float = field(default=-math.inf, init=False)
 
@@ -79,6 +80,7 @@ class Drain:
 
         Raises:
             process.Cancelled: `stop` was set.
+            errors.Failure: That of `check`.
         """
         pause = self.pause or self.stop.wait
         began_s = self.clock()
@@ -86,6 +88,7 @@ class Drain:
         while True:
             if self.stop.is_set():
                 raise process.Cancelled("The drain was interrupted, as the installer ends.")
+            self.check()
             if self._nobody():
                 return Drained(waited_s=self.clock() - began_s, notes=self._held.notes)
             if self.clock() >= end_s:
@@ -98,13 +101,10 @@ class Drain:
         """Return whether it is certain that no device is held."""
         try:
             self._held = self.find()
-            certain = True
         except errors.Failure as failure:
             self._held = replace(self._held, notes=(str(failure),))
-            certain = False
-        if self.told is not None:
-            self.told(self._held)
-        return certain and not self._held.holders
+            return False
+        return not self._held.holders
 
     def _evict(self, end_s: float) -> None:
         """Request the evictions that are due."""
@@ -113,12 +113,13 @@ class Drain:
             # While the API server does not answer, one request per look is enough, as each takes its time.
             if self.stop.is_set() or now_s >= end_s or now_s < self._api_next_s:
                 return
-            if isinstance(pod, device_holders.Pod) and now_s >= self._next_s.get(pod.key, now_s):
+            if isinstance(pod, device_holders.Pod) and now_s >= self._next_s.get((pod.key, pod.uid), now_s):
+                self.check()
                 self._ask(pod)
 
     def _ask(self, pod: device_holders.Pod) -> None:
         try:
-            answer = self.evict(pod.namespace, pod.name)
+            answer = self.evict(pod.namespace, pod.name, pod.uid)
         except cluster.Unreachable as failure:
             if not self._api_note:
                 LOG.warning("The API server cannot be asked for evictions.", extra={"reason": str(failure)})
@@ -127,20 +128,21 @@ class Drain:
         except cluster.Refused as failure:
             answer = cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=str(failure))
         self._api_note = ""
-        if answer != self._answers.get(pod.key):
+        known = (pod.key, pod.uid)
+        if answer != self._answers.get(known):
             fields = {"pod": pod.key, "answer": answer.outcome.value, "reason": answer.reason}
             LOG.info("A pod's eviction was asked for.", extra=fields)
-        self._answers[pod.key] = answer
-        self._next_s[pod.key] = self.clock() + _PAUSES_S[answer.outcome]
+        self._answers[known] = answer
+        self._next_s[known] = self.clock() + _PAUSES_S[answer.outcome]
 
     def _notes(self) -> tuple[str, ...]:
         waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
         api = (self._api_note,) if self._api_note else ()
         pods = [pod for pod in self._held.holders if isinstance(pod, device_holders.Pod)]
-        said = [(pod, self._answers[pod.key].reason) for pod in pods if pod.key in self._answers]
+        answers = [(pod, self._answers.get((pod.key, pod.uid))) for pod in pods]
         return (
             *waits,
             *api,
             *self._held.notes,
-            *(f"The pod {pod.key} is not evicted: {reason}" for pod, reason in said if reason),
+            *(f"The pod {pod.key} is not evicted: {said.reason}" for pod, said in answers if said and said.reason),
         )

@@ -1,12 +1,12 @@
 """Take, renew and give back one of the Leases that admit a policy's hosts to a swap.
 
-Only the own monotonic clock counts, as in client-go's leader election: a Lease is free when it has no holder, or when
-it was seen unchanged for its whole duration. The times written into it are for people.
+Only the own clock since boot counts, much as in client-go's leader election: a Lease is free when it has no holder, or
+when it was seen unchanged for its whole duration. The times written into it are for people. A Lease whose holder began
+a swap is never free: a host that vanished then may have been killed by the very driver that others would load next.
 """
 
 import logging
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster
-from runtime import errors
+from runtime import clocks, errors
 
 LOG = logging.getLogger(__name__)
 
@@ -67,11 +67,11 @@ class Claim:
         api: cluster.Cluster,
         settings: config.Leases,
         node: str,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = clocks.since_boot_s,
         renew_s: float = RENEW_S,
     ) -> None:
         self.stolen = ""
-        """A sentence that names the new holder of a lost Lease; empty unless it was lost."""
+        """A sentence about a lost Lease, which names its new holder or the refusal; empty unless it was lost."""
         self.others: tuple[str, ...] = ()
         """A sentence for each Lease that the last `take` did not find free."""
         self._api = api
@@ -114,6 +114,8 @@ class Claim:
         """
         with self._lock:
             self.stolen, self.others = "", ()
+            if self._held is not None and self._held.name not in self._names:
+                self._renew()  # It gives back the Lease of the policy that this host had before.
             if self._held is not None:
                 self._held = replace(self._held, leaving=False)
                 self._renew()
@@ -126,21 +128,24 @@ class Claim:
     def resume(self, name: str) -> bool:
         """Hold the Lease that an earlier process took; return False when it is lost, or without an answer.
 
-        It never raises. Without an answer `name` is set, and the thread asks until there is one.
+        It never raises. Without an answer `name` is set, and the thread asks until there is one. A Lease that the
+        config does not name, as that of a former policy, is given back.
         """
         with self._lock:
             self.stolen = ""
-            self._held = _Held(name=name, since_s=self._clock())
+            self._held = _Held(name=name, since_s=self._clock(), leaving=name not in self._names)
             self._attempt(self._renew)
             if self._held is not None:
                 self._start()
         return self.is_safe()
 
-    def renew(self) -> None:
-        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure, and sets `stolen`."""
+    def renew(self, *, swap: bool = False) -> None:
+        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure, and sets `stolen`.
+
+        With `swap` it says that this host begins one, so that nobody takes it over before it is given back.
+        """
         with self._lock:
-            if self._held is not None:
-                self._renew()
+            self._renew(_now() if swap else "")
 
     def give_back(self) -> bool:
         """Give the Lease back; return False without an answer, after which the thread retries.
@@ -196,13 +201,25 @@ class Claim:
         LOG.info("The Lease is taken.", extra={"lease": name})
         return True
 
-    def _renew(self) -> None:
+    def _renew(self, swap: str = "") -> None:
         """Renew or give back the held Lease; drop it where another host has it. The caller holds the lock."""
         held = self._held
         if held is None:
             return
-        began_s = self._clock()
+        try:
+            self._renew_held(held, swap, self._clock())
+        except cluster.Forbidden as refusal:
+            self.stolen = f"The Lease {held.name} is lost: {refusal}"
+            if held.name in self._names:
+                # Nothing more begins under it. As it may carry the mark of a swap, it is given back when that works.
+                self._held = replace(held, renewed_s=None)
+                raise
+            self._held = None  # The Role names the Leases of present policies; that of a former one expires.
+            LOG.warning("The Lease of a former policy is left to expire.", extra={"lease": held.name})
+
+    def _renew_held(self, held: _Held, swap: str, began_s: float) -> None:
         lease = held.lease
+        swap = swap or (lease.swap if lease is not None else "")
         for last_attempt in (False, True):
             if lease is None:
                 lease = self._api.lease(self._namespace, held.name)
@@ -210,19 +227,19 @@ class Claim:
                 self._lose(held, lease.holder)
                 return
             try:
-                self._settle(held, lease, began_s)
+                self._settle(held, lease, swap, began_s)
                 return
             except cluster.Conflict:
                 if last_attempt:
                     raise
                 lease = None
 
-    def _settle(self, held: _Held, lease: lease_objects.Lease | None, began_s: float) -> None:
+    def _settle(self, held: _Held, lease: lease_objects.Lease | None, swap: str, began_s: float) -> None:
         if not held.leaving:
-            self._held = replace(held, lease=self._write(held.name, lease), renewed_s=began_s)
+            self._held = replace(held, lease=self._write(held.name, lease, swap), renewed_s=began_s)
             return
         if lease is not None:
-            self._api.update_lease(self._namespace, replace(lease, holder="", acquired=""))
+            self._api.update_lease(self._namespace, replace(lease, holder="", acquired="", swap=""))
         self._held = None
         LOG.info("The Lease is given back.", extra={"lease": held.name})
 
@@ -234,25 +251,31 @@ class Claim:
         self.stolen = f"The Lease {held.name} {taken}."
         LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": holder})
 
-    def _write(self, name: str, lease: lease_objects.Lease | None) -> lease_objects.Lease:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # metav1.MicroTime
+    def _write(self, name: str, lease: lease_objects.Lease | None, swap: str = "") -> lease_objects.Lease:
+        now = _now()
         if lease is None:
             fresh = lease_objects.Lease(
-                name=name, holder=self._node, acquired=now, renewed=now, duration_s=DURATION_S, transitions=0
+                name=name, holder=self._node, acquired=now, renewed=now, duration_s=DURATION_S, swap=swap
             )
             return self._api.create_lease(self._namespace, fresh)
         if lease.holder != self._node:
-            lease = replace(lease, holder=self._node, acquired=now, transitions=lease.transitions + 1)
-        return self._api.update_lease(self._namespace, replace(lease, renewed=now, duration_s=DURATION_S))
+            lease = replace(lease, holder=self._node, acquired=now, transitions=lease.transitions + 1, swap="")
+        lease = replace(lease, renewed=now, duration_s=DURATION_S, swap=swap or lease.swap)
+        return self._api.update_lease(self._namespace, lease)
 
     def _vacate(self, name: str, lease: lease_objects.Lease | None) -> None:
         """Give back a second Lease that another client put in this host's name."""
         if lease is not None and name != self.name:
-            self._attempt(lambda: self._api.update_lease(self._namespace, replace(lease, holder="", acquired="")))
+            free = replace(lease, holder="", acquired="", swap="")
+            self._attempt(lambda: self._api.update_lease(self._namespace, free))
 
     def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:
             return True
+        if lease.swap:
+            said = f"The Lease {name} is held by {lease.holder}, which began a swap at {lease.swap}"
+            self.others = (*self.others, f"{said}: it stays taken until that host is done, or a person deletes it.")
+            return False
         now_s = self._clock()
         watched = self._watched.get(name)
         if watched is None or watched.lease != lease or now_s - watched.last_s > WATCH_S:
@@ -294,3 +317,7 @@ class Claim:
         if repeated:
             LOG.info("The Lease can be written again.")
         return True
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # metav1.MicroTime

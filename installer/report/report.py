@@ -2,7 +2,6 @@
 
 import json
 import textwrap
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from installer import config, paths
 from installer.decide import change_steps, decision
 from installer.host import host_state, kmod, pci
 from installer.report import advice
+from runtime import clocks
 
 _WIDTH = 110
 """The width of texts; tables are as wide as their content."""
@@ -39,7 +39,7 @@ class Report:
         last = self.current.record.attempt
         if last is None or (last.digest, last.boot) != (self.decided.asked, self.current.boot):
             return 0
-        return max(0.0, last.until_s - time.clock_gettime(time.CLOCK_BOOTTIME))
+        return max(0.0, last.until_s - clocks.since_boot_s())
 
     @property
     def coming(self) -> tuple[str, ...]:

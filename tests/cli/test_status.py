@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler.kube import lease_objects
 from compiler.status import cluster_status
 from tests import builders, project
 from tests.cli import fleet, livecluster
@@ -238,6 +239,22 @@ def test_whoever_holds_a_lease_is_named_with_the_time(compiled: Path, server: ap
     assert (found["name"], found["holder"], found["expired"]) == ("kae-driver-tls-1", "kp920-01", False)
     assert 700 <= found["heldSeconds"] < 760
     assert 20 <= found["renewedSecondsAgo"] < 80
+
+
+def test_the_lease_of_a_host_that_vanished_in_a_swap_never_expires_and_the_command_that_frees_it_is_shown(
+    compiled: Path, server: apiserver.ApiServer
+) -> None:
+    old = (datetime.now(UTC) - timedelta(hours=2)).isoformat()
+    lease = livecluster.lease("kae-driver-tls-1", "kp920-01", old, old)
+    lease["metadata"]["annotations"] = {lease_objects.SWAP: "2026-01-02T03:04:05Z"}
+    server.put(lease)
+
+    (found,) = json.loads(status(compiled, server, "-o", "json").out)["cluster"]["leases"]
+    shown = status(compiled, server).out
+
+    assert (found["expired"], found["swapSince"]) == (False, "2026-01-02T03:04:05Z")
+    assert "in a swap since 2026-01-02T03:04:05Z. The host has vanished in it" in shown
+    assert "kubectl delete lease -n kae-operator kae-driver-tls-1\n" in shown
 
 
 @pytest.mark.parametrize("when", ["", "soon", "2024-11-05T03:00:00"])

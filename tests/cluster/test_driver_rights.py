@@ -465,6 +465,7 @@ def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) 
     return eviction.Drain(
         find=lambda: device_holders.Holders(holders=() if _is_going(namespace, "on-a") else (pod,)),
         evict=caller.api.evict,
+        check=lambda: None,
         deadline_s=200,
         enabled=True,
         stop=threading.Event(),

@@ -58,6 +58,22 @@ def test_an_eviction_is_accepted(server: apiserver.ApiServer, api: cluster.Clust
     assert server.state.evicted == ["default/nginx-0"]
 
 
+def test_a_pod_with_the_uid_is_evicted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+    server.put_pods("default/nginx-0")
+    uid = server.get("v1", "Pod", "nginx-0", "default")["metadata"].get("uid", "")
+
+    assert api.evict("default", "nginx-0", uid).outcome is cluster.Outcome.ACCEPTED
+
+
+def test_another_pod_of_the_name_is_not_evicted(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
+    server.put_pods("default/nginx-0")
+
+    answer = api.evict("default", "nginx-0", "uid-of-the-former-pod")
+
+    assert answer == cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
+    assert server.state.evicted == []
+
+
 def test_a_pod_that_is_not_there_is_gone(api: cluster.Cluster) -> None:
     answer = api.evict("default", "nginx-0")
 

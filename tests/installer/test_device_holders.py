@@ -64,6 +64,10 @@ def texts(found: device_holders.Holders) -> list[str]:
     return [holder.text for holder in found.holders]
 
 
+def uids(found: device_holders.Holders) -> list[str]:
+    return [holder.uid for holder in found.holders if isinstance(holder, device_holders.Pod)]
+
+
 def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
     kubelet.give("web/nginx-1", "web", HPRE, "0000:7b:00.0", "0000:79:00.0")
     kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
@@ -305,6 +309,30 @@ def test_a_pod_that_opened_a_device_without_the_kubelets_knowledge_is_a_pod_too(
         "pod default/agent-x (process 4711, agent; process 4712, worker)",
         "pod web/nginx-0 (container web: 0000:79:00.0)",
     ]
+
+
+def test_the_uid_of_a_pod_is_that_of_its_logs_and_of_its_folder(
+    host: chroot.Host, kubelet: podresources.Kubelet
+) -> None:
+    former = UID.replace("0a1b", "ffff")
+    for uid in (UID, former):
+        host.path(f"{device_holders.LOGS}/default_nginx-0_{uid}").mkdir(parents=True)
+    kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
+    unknown = uids(device_holders.find(host, RESOURCES, ()))
+    pods = host.path(str(device_holders.KUBELET / "pods"))
+    (pods / UID).mkdir(parents=True)
+    known = uids(device_holders.find(host, RESOURCES, ()))
+    (pods / former).mkdir()
+
+    assert (unknown, known, uids(device_holders.find(host, RESOURCES, ()))) == ([""], [UID], [""])
+
+
+def test_a_static_pod_has_no_uid_that_the_api_server_knows(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
+    host.path(f"{device_holders.LOGS}/kube-system_etcd-node-1_{'9' * 32}").mkdir(parents=True)
+    host.path(str(device_holders.KUBELET / "pods" / ("9" * 32))).mkdir(parents=True)
+    kubelet.give("kube-system/etcd-node-1", "etcd", HPRE, "0000:79:00.0")
+
+    assert uids(device_holders.find(host, RESOURCES, ())) == [""]
 
 
 def test_a_static_pod_is_recognised_by_its_hash(host: chroot.Host) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,10 +46,14 @@ class Node:
         self.answers: dict[str, Callable[[float], cluster.EvictionAnswer]] = {}
         """By pod and moment; accepted without one."""
         self.asked: list[tuple[float, str]] = []
+        self.uids: list[str] = []
         self.leaves: dict[str, float] = {}
         """Holders, and when each goes by itself."""
         self.stop = threading.Event()
-        self.told: list[device_holders.Holders] = []
+        self.looks: list[int] = []
+        """The numbers of holders."""
+        self.lost_s = 1e9
+        """The moment in which the Lease is lost."""
         self.pauses: list[float] = []
         self.eviction_s = 0.0
 
@@ -58,11 +63,17 @@ class Node:
         for key, moment in self.leaves.items():
             if self.now_s >= moment:
                 self.held.pop(key, None)
+        self.looks.append(len(self.held))
         return device_holders.Holders(holders=tuple(self.held[key] for key in sorted(self.held)), notes=self.notes)
 
-    def evict(self, namespace: str, name: str) -> cluster.EvictionAnswer:
+    def check(self) -> None:
+        if self.now_s >= self.lost_s:
+            raise errors.Failure("The Lease was lost.")
+
+    def evict(self, namespace: str, name: str, uid: str) -> cluster.EvictionAnswer:
         key = f"{namespace}/{name}"
         self.asked.append((self.now_s, key))
+        self.uids.append(uid)
         self.now_s += self.eviction_s
         answer = self.answers.get(key, accepted)(self.now_s)
         if answer.outcome is cluster.Outcome.ACCEPTED:
@@ -82,7 +93,7 @@ class Node:
             stop=self.stop,
             clock=lambda: self.now_s,
             pause=self.pause,
-            told=self.told.append,
+            check=self.check,
         ).run()
 
 
@@ -107,7 +118,7 @@ def test_holders_are_asked_to_go_once_and_waited_for() -> None:
 
     assert node.drain() == eviction.Drained(waited_s=30)
     assert node.asked == [(0, NGINX), (0, REDIS)]
-    assert [len(found.holders) for found in node.told] == [2] * 30 + [0]
+    assert node.looks == [2] * 30 + [0]
 
 
 def test_a_budget_that_refuses_is_asked_again_every_five_seconds_until_it_allows() -> None:
@@ -165,6 +176,42 @@ def test_a_pod_of_the_same_name_that_came_since_is_asked_for_too() -> None:
     node.drain(150)
 
     assert node.asked == [(0, NGINX), (60, NGINX), (120, NGINX)]
+
+
+def test_a_pod_of_the_same_name_and_another_uid_is_asked_for_at_once() -> None:
+    node = Node(NGINX)
+    node.grace_s = 1000
+    node.held[NGINX] = replace(pod(NGINX), uid="uid-1")
+
+    def come_back(_: float) -> None:
+        node.now_s += 1
+        node.held[NGINX] = replace(pod(NGINX), uid="uid-2")
+
+    node.pause = come_back  # type: ignore[method-assign, assignment]
+    node.drain(5)
+
+    assert node.asked == [(0, NGINX), (1, NGINX)]
+    assert node.uids == ["uid-1", "uid-2"]
+
+
+def test_nobody_more_is_evicted_when_the_lease_is_lost() -> None:
+    node = Node(NGINX, REDIS)
+    node.eviction_s = node.lost_s = 1
+
+    with pytest.raises(errors.Failure, match="The Lease was lost"):
+        node.drain()
+
+    assert node.asked == [(0, NGINX)]
+
+
+def test_a_drain_whose_lease_is_lost_ends_while_it_waits() -> None:
+    node = Node(NGINX)
+    node.grace_s, node.lost_s = 1000, 20
+
+    with pytest.raises(errors.Failure, match="The Lease was lost"):
+        node.drain()
+
+    assert node.now_s == 20
 
 
 def test_with_draining_off_nobody_is_asked_and_all_are_waited_for() -> None:
@@ -304,6 +351,7 @@ def test_the_end_of_the_installer_is_noticed_within_a_pause() -> None:
     running = eviction.Drain(
         find=node.find,
         evict=node.evict,
+        check=node.check,
         deadline_s=3600,
         enabled=True,
         stop=node.stop,
@@ -341,6 +389,7 @@ def test_a_kubelet_and_an_api_server_are_drained_together(server: apiserver.ApiS
         ended = eviction.Drain(
             find=lambda: device_holders.find(host, ["openfuyao.com/kae.hpre"], ()),
             evict=api.evict,
+            check=lambda: None,
             deadline_s=1000,
             enabled=True,
             stop=host.stop,

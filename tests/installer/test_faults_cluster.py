@@ -1,9 +1,11 @@
 """An API server that is gone, and Leases that others take: what a host does then that has users."""
 
+import functools
 from pathlib import Path
 
 import pytest
 
+from compiler.kube import lease_objects
 from installer import paths
 from installer.drain import leases
 from installer.host import record
@@ -120,6 +122,56 @@ def test_a_lease_that_could_not_be_given_back_is_given_back_later(
 
     assert (job.shown.state, incidents.holder(server)) == ("Ready", "")
     assert record.read(machine.host).lease is None
+
+
+def test_nobody_is_evicted_any_more_once_the_lease_is_stolen(
+    machine: machines.Machine, server: apiserver.ApiServer, users: incidents.Users, job: incidents.Job
+) -> None:
+    def steal() -> None:
+        stolen(server)
+        job.parts.claim.renew()  # As the thread does within a minute.
+
+    job.at("drain-devices", steal, event="begun")
+    machine.calls()
+
+    job.settle()
+
+    assert job.shown.state == "Queued"
+    assert job.shown.reason == "The Lease was lost before anything was unloaded; the host is unchanged."
+    assert (users.evicted, incidents.works(machine), settings.changes_made(machine)) == ([], True, [])
+
+
+def test_a_change_that_cannot_be_marked_in_the_lease_does_not_begin(
+    machine: machines.Machine, server: apiserver.ApiServer, job: incidents.Job
+) -> None:
+    job.at("drain-devices", server.down)
+    machine.calls()
+
+    job.settle()
+    server.up()
+
+    assert job.shown.state == "Queued"
+    assert job.shown.reason.startswith("The Lease cannot be written, so the change does not begin: The API server at ")
+    assert (incidents.works(machine), settings.changes_made(machine)) == (True, [])
+
+
+def test_a_lease_says_that_its_holder_is_in_a_swap_until_the_driver_is_verified(
+    server: apiserver.ApiServer, job: incidents.Job
+) -> None:
+    marks = {}
+
+    def look(step: str) -> None:
+        lease = server.get("coordination.k8s.io/v1", "Lease", settings.MINE, "kae-operator")
+        marks[step] = lease_objects.parse(lease).swap
+
+    for step in ("drain-devices", "unload-modules", "record-driver"):
+        job.at(step, functools.partial(look, step))
+
+    job.settle()
+    look("end-change")
+
+    assert job.shown.state == "Ready"
+    assert {step for step, mark in marks.items() if mark} == {"unload-modules", "record-driver"}
 
 
 def test_a_lease_that_is_stolen_while_holders_leave_is_missed_before_anything_is_unloaded(

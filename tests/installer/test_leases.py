@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from compiler.kube import lease_objects
 from installer import config
 from installer.drain import cluster, leases
 from tests.kube import apiserver
 
 NAMES = ("kae-driver-tls-1", "kae-driver-tls-2")
 FIRST, SECOND = NAMES
+SWAP = lease_objects.SWAP
 
 
 class Clock:
@@ -66,6 +68,13 @@ def hosts(server: apiserver.ApiServer, clock: Clock) -> Iterator[Hosts]:
     made = Hosts(server, clock)
     yield made
     made.end()
+
+
+def annotations(server: apiserver.ApiServer) -> dict[str, str]:
+    """The annotations of the first Lease."""
+    metadata = server.get("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")["metadata"]
+    found: dict[str, str] = metadata.get("annotations") or {}
+    return found
 
 
 def until(claim: Callable[[], object]) -> None:
@@ -411,6 +420,130 @@ def test_a_restarted_installer_sees_that_its_lease_was_taken(server: apiserver.A
     assert not right.resume(FIRST)
     assert (right.name, right.is_safe()) == (None, False)
     assert right.stolen == f"The Lease {FIRST} is held by node-2 now."
+
+
+def test_a_lease_that_the_config_does_not_name_is_given_back_and_not_renewed(
+    server: apiserver.ApiServer, hosts: Hosts
+) -> None:
+    server.put_lease("kae-driver-old-1", holderIdentity="node-1")
+    right = hosts.right("node-1")
+
+    assert not right.resume("kae-driver-old-1")
+    assert (right.name, right.is_safe(), right.stolen) == (None, False, "")
+    assert "holderIdentity" not in server.lease("kae-driver-old-1")
+
+
+def test_a_host_of_another_policy_takes_the_lease_of_that_one_and_gives_the_former_back(
+    server: apiserver.ApiServer, hosts: Hosts
+) -> None:
+    server.put_lease("kae-driver-old-1", holderIdentity="node-1")
+    right = hosts.right("node-1")
+    server.down()
+    right.resume("kae-driver-old-1")
+    server.up()
+
+    assert right.take()
+    assert right.name == FIRST
+    assert server.lease(FIRST)["holderIdentity"] == "node-1"
+    assert "holderIdentity" not in server.lease("kae-driver-old-1")
+
+
+def test_a_former_lease_that_no_role_names_any_more_does_not_hinder(server: apiserver.ApiServer, hosts: Hosts) -> None:
+    server.put_lease("kae-driver-old-1", holderIdentity="node-1")
+    server.state.forbidden = {"leases/kae-operator/kae-driver-old-1"}
+    right = hosts.right("node-1")
+
+    assert not right.resume("kae-driver-old-1")
+    assert right.name is None
+    assert right.take()
+    assert right.name == FIRST
+
+
+def test_a_held_lease_that_the_role_no_longer_allows_is_lost(server: apiserver.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1")
+    right.take()
+    server.state.forbidden = {f"leases/kae-operator/{FIRST}"}
+
+    with pytest.raises(cluster.Forbidden):
+        right.renew()
+    lost = (right.is_safe(), "the credentials do not allow it (403)" in right.stolen)
+    server.state.forbidden = set()
+    right.renew()
+
+    assert lost == (False, True)
+    assert right.is_safe()
+
+
+def test_a_lease_of_a_host_that_vanished_in_a_swap_stays_taken_until_a_person_deletes_it(
+    server: apiserver.ApiServer, hosts: Hosts, clock: Clock
+) -> None:
+    dead, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    dead.take()
+    dead.renew(swap=True)
+    began = annotations(server)[SWAP]
+
+    assert not watch(waiting, clock, 10 * leases.DURATION_S)
+    assert waiting.others == (
+        f"The Lease {FIRST} is held by node-1, which began a swap at {began}: it stays taken until that host is done,"
+        " or a person deletes it.",
+    )
+    server.delete("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")
+    assert waiting.take()
+
+
+def test_a_host_that_is_back_from_a_swap_renews_and_gives_its_lease_back_without_the_mark(
+    server: apiserver.ApiServer, hosts: Hosts
+) -> None:
+    dead = hosts.right("node-1", FIRST)
+    dead.take()
+    dead.renew(swap=True)
+    back, waiting = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+
+    assert back.resume(FIRST)
+    assert SWAP in annotations(server)
+    assert back.give_back()
+    assert annotations(server) == {}
+    assert waiting.take()
+
+
+def test_a_mark_that_a_person_left_in_a_freed_lease_goes_with_its_next_holder(
+    server: apiserver.ApiServer, hosts: Hosts
+) -> None:
+    dead, other = hosts.right("node-1", FIRST), hosts.right("node-2", FIRST)
+    dead.take()
+    dead.renew(swap=True)
+    server.put_lease(FIRST, holderIdentity=None)
+
+    assert other.take()
+    assert annotations(server) == {}
+
+
+def test_a_mark_outlasts_renewals_and_a_lease_that_is_made_anew(server: apiserver.ApiServer, hosts: Hosts) -> None:
+    right = hosts.right("node-1", FIRST)
+    right.take()
+    right.renew(swap=True)
+    before = annotations(server)
+    right.renew()
+    server.delete("coordination.k8s.io/v1", "Lease", FIRST, "kae-operator")
+    right.renew()
+
+    assert annotations(server) == before
+    assert SWAP in before
+
+
+def test_the_time_of_suspend_counts(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    # CLOCK_MONOTONIC stands still in suspend, and others count on: the Lease may be somebody else's on resume.
+    now_s = {time.CLOCK_BOOTTIME: 1000.0}
+    monkeypatch.setattr(time, "clock_gettime", now_s.__getitem__)
+    api = cluster.Cluster(server.kubeconfig)
+    right = leases.Claim(api, config.Leases(namespace="kae-operator", names=NAMES), "node-1")
+    right.take()
+    awake = right.is_safe()
+    now_s[time.CLOCK_BOOTTIME] += leases.DURATION_S
+    right.close()
+    api.close()
+
+    assert (awake, right.is_safe()) == (True, False)
 
 
 def test_a_restarted_installer_asks_until_somebody_answers(server: apiserver.ApiServer, hosts: Hosts) -> None:

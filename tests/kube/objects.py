@@ -209,6 +209,12 @@ def _evict(state: State, target: _Target, body: Mapping[str, Any]) -> Answer:
         return refusal(400, f"this is no eviction of {target.name}")
     if target.key not in state.objects:
         return refusal(404, f'pods "{target.name}" not found')
+    wanted = body.get("deleteOptions", {}).get("preconditions", {}).get("uid")
+    uid = state.objects[target.key]["metadata"].get("uid", "")
+    if wanted not in (None, uid):
+        # As addConditionAndDeletePod of pkg/registry/core/pod/storage/eviction.go.
+        said = f"the UID in the precondition ({wanted}) does not match the UID in record ({uid}). The object might"
+        return refusal(409, f'Operation cannot be fulfilled on Pod "{target.name}": {said} have been deleted')
     if key in state.budgets:
         said = f"The disruption budget {state.budgets[key]} needs 2 healthy pods and has 2 currently"
         causes = [{"reason": "DisruptionBudget", "message": said}]
