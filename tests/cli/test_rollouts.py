@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from installer.decide import desired
 from runtime import shapes
 from tests import project
 from tests.documentation import test_pages
+from tests.kae_forks import program
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/rollouts.md"
@@ -65,7 +65,7 @@ def with_block(text: str, heading: str, language: str, body: str) -> str:
 
 def run(folder: Path, lines: str) -> str:
     """Run command lines in a shell, with `kae` as installed and a neutral git identity, and return the output."""
-    programs = project.write(folder.parent / "bin", {"kae": f'#!/bin/sh\nexec {sys.executable} -m compiler "$@"\n'})
+    programs = project.write(folder.parent / "bin", {"kae": program.text()})
     (programs / "kae").chmod(0o755)
     done = subprocess.run(
         ["sh", "-ec", lines],
