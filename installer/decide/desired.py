@@ -35,10 +35,18 @@ def enabled(settings: config.Config, functions: Sequence[pci.Function]) -> tuple
 
 
 def options(settings: config.Config) -> dict[str, str]:
-    """Return the texts of the options files, by module (modprobe.d(5))."""
+    """Return the texts of the options files, by module (modprobe.d(5)).
+
+    With vfs_num, virtual functions exist as soon as udev has loaded the driver at boot (KAE's and Linux'
+    drivers/crypto/hisilicon/zip/zip_main.c, hisi_zip_probe).
+    """
+    kinds = (kind for kind in settings.kinds if kind.module in settings.modules and settings.sriov.get(kind.name))
+    stated = {kind.module: {"vfs_num": settings.sriov[kind.name]} for kind in kinds}
+    for module, values in settings.module_parameters.items():
+        stated[module] = stated.get(module, {}) | values
     return {
         module: f"options {module} {' '.join(f'{key}={value}' for key, value in sorted(values.items()))}\n"
-        for module, values in sorted(settings.module_parameters.items())
+        for module, values in sorted(stated.items())
         if values
     }
 

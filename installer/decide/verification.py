@@ -157,6 +157,11 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
         if bound and not function.virtual and wanted not in (None, function.vfs):
             text = f"Device {function.address} has {function.vfs} virtual functions, not {wanted}."
             yield Fault(sort=Sort.VFS, text=text)
+        module = current.loaded.get(function.kind.module)
+        told = int(module.parameters.get("vfs_num", 0)) if module is not None else 0
+        if function.driver is None and told > function.total_vfs and not function.virtual:
+            text = f"The driver, loaded with vfs_num={told}, refuses device {function.address}: it can have fewer."
+            yield Fault(sort=Sort.LOAD, text=text)
 
 
 def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:

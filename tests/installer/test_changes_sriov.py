@@ -81,16 +81,57 @@ def test_virtual_functions_that_somebody_made_by_hand_are_there_again_after_an_u
     assert (shown.state, vfs(machine), incidents.works(machine, "2.0.2")) == ("Ready", {HPRES[0]: 3}, True)
 
 
-def test_virtual_functions_that_were_asked_for_are_there_again_after_a_boot(
+def test_virtual_functions_that_were_asked_for_are_there_after_a_boot_before_an_installer_runs(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    crew.job(image, "2.0.1", sriov={"hpre": 2, "zip": 3}).settle()
+    before = vfs(machine)
     machine.reboot()
-    assert vfs(machine) == {}
 
-    shown = crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    assert vfs(machine) == before == dict.fromkeys(HPRES, 2) | {ZIP: 3}
+    machine.calls()
+    assert crew.job(image, "2.0.1", sriov={"hpre": 2, "zip": 3}).settle().ready
+    assert settings.changes_made(machine) == []
 
-    assert (shown.state, vfs(machine)) == ("Ready", dict.fromkeys(HPRES, 2))
+
+def test_a_driver_without_the_parameter_has_its_virtual_functions_made_by_the_kernel(
+    tmp_path: Path, crew: incidents.Crew
+) -> None:
+    machine = machines.Machine(tmp_path / "other")
+    machine.add_image(tmp_path / "old-image", "2.0.1")
+    for path in tmp_path.glob("old-image/opt/lib/modules/*/*.ko"):
+        path.write_bytes(path.read_bytes().replace(b"range=vfs_num:", b"range=vfs_old:"))
+
+    settings.installed(machine, tmp_path / "old-image", sriov={"zip": 3})
+
+    assert vfs(machine) == {ZIP: 3}
+
+
+def test_a_bios_without_them_after_a_boot_costs_the_devices_until_the_policy_asks_for_none(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    limit(machine, ZIP, None)
+    machine.reboot()
+    assert ZIP not in machine.entries().values()  # hisi_zip_probe fails where its virtual functions do.
+
+    shown = crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    assert (shown.state, "switch SR-IOV on in the BIOS, or set driver.sriov.zip" in shown.reason) == ("Failed", True)
+
+    shown = crew.job(image, "2.0.1", sriov={"zip": 0}).settle()
+    assert (shown.state, incidents.works(machine)) == ("Ready", True)
+
+
+def test_the_number_before_a_failed_change_is_also_that_of_the_next_boot(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    crew.job(image, "2.0.1", sriov={"zip": 3}).settle()
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+    crew.job(newer, sriov={"zip": 5}).settle()
+    machine.reboot()
+
+    assert (settings.versions(machine), vfs(machine)) == ({"2.0.1"}, {ZIP: 3})
 
 
 def test_a_process_on_a_virtual_function_is_waited_for_before_the_number_changes(

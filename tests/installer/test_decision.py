@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from installer import config, loop
-from installer.decide import decision, verification
+from installer.decide import decision, desired, verification
 from installer.host import host_state, record
 from tests.installer import machines, modulefiles, settings
 
@@ -173,9 +173,9 @@ def test_a_fault_of_ours_is_mended_with_as_little_as_it_takes(
 
 @pytest.mark.parametrize("digest", [settings.DIGEST, "another"], ids=["as-it-is", "with-an-upgrade"])
 def test_what_the_devices_cannot_have_is_the_last_reason_and_disturbs_nobody(digest: str) -> None:
-    functions = (settings.function(total_vfs=7),)
+    functions, options = (settings.function(total_vfs=7),), desired.options(settings.config(sriov={"hpre": 8}))
 
-    found = judge(settings.current(functions=functions), digest, sriov={"hpre": 8})
+    found = judge(settings.current(functions=functions, options=options), digest, sriov={"hpre": 8})
 
     assert (found.outcome, found.disturbs, len(found.impossible)) == (CHANGE, False, 1)
     assert found.reasons[-1] == found.impossible[0]

@@ -84,6 +84,16 @@ def test_an_options_file_is_a_line_with_the_parameters_in_order() -> None:
     assert desired.options(stated) == {"hisi_zip": "options hisi_zip pf_q_num=256 uacce_mode=2\n"}
 
 
+def test_virtual_functions_are_a_parameter_of_each_kind_that_is_to_have_some_and_that_is_loaded() -> None:
+    stated = settings.config(
+        modules=("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2"),
+        module_parameters={"hisi_hpre": {"uacce_mode": 2}},
+        sriov={"hpre": 4, "sec": 0, "zip": 2},
+    )
+
+    assert desired.options(stated) == {"hisi_hpre": "options hisi_hpre uacce_mode=2 vfs_num=4\n"}
+
+
 @pytest.mark.parametrize(
     ("asked", "entries"), [({"uacce_mode": 2}, True), ({"uacce_mode": 1}, True), ({}, True), ({"uacce_mode": 0}, False)]
 )

@@ -203,7 +203,9 @@ def test_virtual_functions_are_counted_where_a_number_was_asked_for(asked: int |
     functions = with_function(HPRE, "hpre", vfs=vfs)
     expected = [] if right else [(VFS, f"Device {HPRE} has {vfs} virtual functions, not {asked}.")]
 
-    found = faults(settings.current(functions=functions), sriov={} if asked is None else {"hpre": asked})
+    sriov = {} if asked is None else {"hpre": asked}
+    options = desired.options(settings.config(sriov=sriov))
+    found = faults(settings.current(functions=functions, options=options), sriov=sriov)
 
     assert found == expected
 

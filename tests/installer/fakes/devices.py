@@ -150,9 +150,13 @@ class Devices:
             self._host.remove(f"fake/functions/{vf}")
         self._host.change(f"{path}/sriov_numvfs", "0\n")
 
+    def most_vfs(self, address: str) -> int:
+        """How many virtual functions a function can have."""
+        return self._host.number(f"{_BUS}/devices/{address}/sriov_totalvfs")
+
     def why_not_vfs(self, address: str, count: int) -> int:
         """The errno by which the kernel refuses so many, or 0: drivers/pci/iov.c, and the driver's own checks."""
-        if not 0 <= count <= self._host.number(f"{_BUS}/devices/{address}/sriov_totalvfs"):
+        if not 0 <= count <= self.most_vfs(address):
             return errno.ERANGE
         if not self.driver(address):
             return errno.ENOENT
