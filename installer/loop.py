@@ -1,11 +1,14 @@
 """The loop: reads the state of the host, changes it if it differs from the config, and publishes the result."""
 
 import contextlib
+import dataclasses
 import logging
 import os
 import time
 import zlib
 from collections.abc import Iterator
+
+import msgspec
 
 from installer import config, paths
 from installer.change import prepare, transaction
@@ -28,6 +31,9 @@ _AGAIN_S = 600.0
 
 _STAGING_S = 60.0
 """The first pause after a failure that disturbed no holder, such as a mirror that is down."""
+
+_DISTURBANCES = 3
+"""The number of failures that disturb device users, after which time alone ends no pause."""
 
 _LONGEST_S = 7200.0
 _DOUBLINGS = 10
@@ -58,6 +64,8 @@ class Loop:
         """The reason of the change in progress."""
         self._last: record.FailedTry | None = None
         """The last failed try, if it could not be written to the host's disk."""
+        self._waiting_s: float | None = None
+        """The start of the state Waiting."""
         self._directory: state.ProgramDir | None = None
 
     def run(self, directory: state.ProgramDir) -> None:
@@ -78,12 +86,17 @@ class Loop:
         """Read the state of the host once, make a change if needed, and return the seconds until the next look."""
         current = host_state.read(self._host, self._settings)
         self._published.observed(current)
+        if self._changer.allow(current):
+            return 0
+        if self._host.path(paths.RETRY).exists():
+            self._host.remove(paths.RETRY)
+            current = self._retried(current)
         decided = decision.decide(self._settings, current, self._digest, matches)
         if decided.outcome is decision.Outcome.CHANGE:
             return self._change(current, decided)
         if decided.outcome is decision.Outcome.WAIT:
-            return self._publish("Waiting", decided.reasons[0], _LOOK_S)
-        self._last = None
+            return self._wait(current, decided.reasons[0])
+        self._last = self._waiting_s = None
         try:
             self._changer.settle(current, decided)
         except errors.Failure as failure:
@@ -104,36 +117,52 @@ class Loop:
             self._changer.run(current, decided, self._digest, self._progress)
         except prepare.Queued as queued:
             if self._changer.evicted:
-                return self._failed(current, "Queued", str(queued), _AGAIN_S)
+                return self._failed(current, "Queued", str(queued), disturbed=True)
             turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
             return self._publish("Queued", str(queued), turn_s)
         except device_users.Spared as spared:
             return self._publish("Blocked", str(spared), _LOOK_S)
         except device_users.Blocked as blocked:
             self._published.count("abandoned")
-            return self._failed(current, "Blocked", str(blocked), _AGAIN_S)
+            return self._failed(current, "Blocked", str(blocked), disturbed=self._changer.evicted)
         except process.Cancelled:
             return 0
+        except transaction.Crashed as crashed:
+            self._published.count("failed")
+            LOG.error("%s", crashed)
+            return self._publish("Failed", str(crashed), _LOOK_S)
         except errors.Failure as failure:
             self._published.count("failed")
             disturbed = decided.disturbs and record.read(self._host).lease is not None
-            least_s = _AGAIN_S if disturbed or self._changer.evicted else _STAGING_S
-            return self._failed(current, "Failed", str(failure), least_s)
+            return self._failed(current, "Failed", str(failure), disturbed=disturbed or self._changer.evicted)
         self._published.count("succeeded")
         self._last = None
         self._mended_s = time.monotonic()
         return 0
 
+    def _retried(self, current: host_state.HostState) -> host_state.HostState:
+        """Return the state of the host without what keeps the installer from a try."""
+        known, change = current.record, current.record.change
+        self._last = self._last or known.attempt
+        if self._last is not None:
+            self._last = msgspec.structs.replace(self._last, until_s=0)
+        if change is not None:
+            known = msgspec.structs.replace(known, change=msgspec.structs.replace(change, back=""))
+        return dataclasses.replace(current, record=known)
+
+    def _wait(self, current: host_state.HostState, reason: str) -> float:
+        now_s = time.monotonic()
+        self._waiting_s = now_s if self._waiting_s is None else self._waiting_s
+        # In a change that did not end, the Lease keeps the fleet from the same fate.
+        if now_s - self._waiting_s >= _AGAIN_S and current.record.change is None:
+            self._yield_turn()
+        return self._publish("Waiting", reason, _LOOK_S)
+
     def _pause(self, current: host_state.HostState) -> float | None:
         """Return the rest of the pause after a failed try; None if a try is due."""
         last = self._last or current.record.attempt
-        if last is None or (last.digest, last.boot) != (self._asked, current.boot):
-            return None
-        left_s = last.until_s - clocks.since_boot_s()
-        if self._host.path(paths.RETRY).exists():
-            self._host.remove(paths.RETRY)
-            left_s = 0
-        if left_s <= 0:
+        left_s = last.left_s(self._asked, current.boot) if last is not None else 0
+        if last is None or left_s <= 0:
             return None
         if last.state != "Failed":
             self._yield_turn()
@@ -145,19 +174,29 @@ class Loop:
         if self._published.state != "Queued":
             self._publish("Changing", reason, 0)
 
-    def _failed(self, current: host_state.HostState, name: str, reason: str, least_s: float) -> float:
+    def _failed(self, current: host_state.HostState, name: str, reason: str, *, disturbed: bool) -> float:
         LOG.error("%s", reason)
         last = self._last or current.record.attempt
-        failures = 1 + (last.failures if last is not None and last.digest == self._asked else 0)
+        counts = (last.failures, last.disturbed) if last is not None and last.digest == self._asked else (0, 0)
+        failures, disturbances = counts[0] + 1, counts[1] + disturbed
+        least_s = _AGAIN_S if disturbed or name == "Blocked" else _STAGING_S
         # After months of failures the power alone would exceed a float.
         pause_s = min(least_s * 2 ** min(failures - 1, _DOUBLINGS), _LONGEST_S)
+        until_s = clocks.since_boot_s() + pause_s
+        if disturbed and disturbances >= _DISTURBANCES:
+            name, until_s = "Failed", record.NEVER_S
+            reason += (
+                f" Device users were disturbed {disturbances} times in vain, so it is not tried again until the policy"
+                " changes, the host boots, or 'python -m installer retry' is called."
+            )
         attempt = record.FailedTry(
             digest=self._asked,
             state=name,
             reason=reason,
             failures=failures,
             boot=current.boot,
-            until_s=clocks.since_boot_s() + pause_s,
+            until_s=until_s,
+            disturbed=disturbances,
         )
         self._last = None
         try:

@@ -27,6 +27,9 @@ LIBRARIES = "/opt/kae"
 RULE = "/etc/udev/rules.d/70-kae.rules"
 """The udev rule that lets users other than root use the device nodes."""
 
+BLOCKED = "/etc/modprobe.d/kae-unproved.conf"
+"""While it exists, no boot loads the driver by itself: udev obeys `blacklist`, modprobe by name does not."""
+
 
 def options(module: str) -> str:
     """Return the options file of a module, which KAE's own scripts name in the same way."""

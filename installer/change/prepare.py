@@ -68,10 +68,14 @@ class Preparation:
         """Return a new attempt with the state before it."""
         self._evictions = self._device_users.evictions
         before = current.record.change or self._before(current)
-        touched = before.touched or not (decided.reload and current.loaded)
+        if decided.back:
+            before = msgspec.structs.replace(before, back=current.boot)
+        else:
+            touched = before.touched or not (decided.reload and current.loaded)
+            before = msgspec.structs.replace(before, touched=touched, boot=current.boot, asked=decided.asked, back="")
         return Attempt(
             current=current,
-            before=msgspec.structs.replace(before, touched=touched),
+            before=before,
             held=self._device_users.present(current) if decided.disturbs else (),
             asked=decided.asked,
         )

@@ -43,8 +43,8 @@ class Rollback:
         )
         return tuple(steps)
 
-    def verification_steps(self) -> tuple[change_steps.Step, ...]:
-        """Return the last steps, which follow if all others succeeded."""
+    def verification_steps(self, attempt: record.FailedTry | None = None) -> tuple[change_steps.Step, ...]:
+        """Return the last steps, which follow if all others succeeded; they record this try, if it is given."""
         before = record.read(self._host).change or record.Change()
         return (
             change_steps.Step(
@@ -55,8 +55,9 @@ class Rollback:
             change_steps.Step(
                 name="record-old-driver",
                 reason=f"Records in '{paths.RECORD}' that it is installed as before.",
-                act=lambda: self._record(before),
+                act=lambda: self._record(before, attempt),
             ),
+            *self._swap.allow(),
             change_steps.Step(
                 name="end-change",
                 reason="Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
@@ -101,9 +102,10 @@ class Rollback:
         if faults:
             raise errors.Failure(" ".join(faults))
 
-    def _record(self, before: record.Change) -> None:
+    def _record(self, before: record.Change, attempt: record.FailedTry | None) -> None:
         kept = before.kept
-        record.update(self._host, installed=kept if kept and kept.source != "kept" else None, change=None)
+        fields = {} if attempt is None else {"attempt": attempt}
+        record.update(self._host, installed=kept if kept and kept.source != "kept" else None, change=None, **fields)
 
 
 def _tolerated(act: Callable[[], object]) -> Callable[[], None]:

@@ -105,6 +105,28 @@ class Swap:
         ]
         return tuple(steps)
 
+    def block(self) -> tuple[change_steps.Step, ...]:
+        """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
+        lines = ["# The installer of KAE removes this file when the driver is verified.", *self._settings.all_modules]
+        text = "\nblacklist ".join(lines)
+        return (
+            change_steps.Step(
+                name="block-autoload",
+                reason=f"Writes '{paths.BLOCKED}': a driver that crashes the host is not loaded at the next boot.",
+                act=lambda: self._host.write(paths.BLOCKED, f"{text}\n"),
+            ),
+        )
+
+    def allow(self) -> tuple[change_steps.Step, ...]:
+        """Return the step that lets udev load the driver at a boot."""
+        return (
+            change_steps.Step(
+                name="allow-autoload",
+                reason=f"Removes '{paths.BLOCKED}': boots load this driver.",
+                act=lambda: self._host.remove(paths.BLOCKED),
+            ),
+        )
+
     def options(self, texts: Mapping[str, str], reason: str) -> tuple[change_steps.Step, ...]:
         """Return the step that writes these options files, and removes those of the other modules."""
         return (change_steps.Step(name="write-options", reason=reason, act=lambda: self._write_options(texts)),)

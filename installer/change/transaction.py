@@ -1,9 +1,10 @@
 """A change of the host's driver, from staging to verification: its steps, their order, and what a failure does.
 
 Up to the step begin-change the running driver is not touched. From then on the record holds the previous state, which
-a failure restores; after a kill, the next run resumes from the record.
+a failure and a crash of the host restore; after a kill, the next run resumes from the record.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,11 +15,17 @@ from installer import config, paths, store
 from installer.change import prepare, rollback, swap
 from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
-from installer.host import chroot, disk_space, host_state, record
+from installer.host import chroot, disk_space, host_state, kmod, record
 from runtime import errors, process
+
+LOG = logging.getLogger(__name__)
 
 Progress = Callable[[change_steps.Step, str, float], None]
 """Called with each step, its event (begun, done or failed), and the seconds that it took."""
+
+
+class Crashed(errors.Failure):
+    """The host went down during a change; it is back in its previous state, and the record forbids another try."""
 
 
 class Changer:
@@ -43,6 +50,9 @@ class Changer:
         attempt = self._preparation.attempt(current, decided)
         attempt.target = self._target(current, decided, digest) or self._expected(digest)
         preparation = self._preparation.steps(attempt, decided.reasons[0]) if decided.disturbs else ()
+        if decided.back:
+            previous = rollback.Rollback(self._host, self._settings, self._swap)
+            return (*preparation, *previous.steps(attempt.target), *previous.verification_steps())
         return (*self._staging(decided, digest), *preparation, *self._steps(attempt, decided))
 
     def run(self, current: host_state.HostState, decided: decision.Decision, digest: str, progress: Progress) -> None:
@@ -52,12 +62,17 @@ class Changer:
             prepare.Queued: No Lease is free; nothing was touched.
             device_users.Blocked: A device was in use until the deadline; nothing was unloaded.
             process.Cancelled: `host.stop` was set; nothing was unloaded.
+            Crashed: The host went down during the change, and this call restored its previous state.
             errors.Failure: The change failed, and was rolled back unless the text says otherwise.
         """
+        if decided.back and decided.impossible:
+            raise errors.Failure(decided.impossible[0])  # Another rollback might crash the host, too.
         attempt = None
         try:
             attempt = self._preparation.attempt(current, decided)
             self._prepare(attempt, decided, digest, progress)
+            if decided.back:
+                raise Crashed(decided.reasons[0])
             with self._host.finishing():
                 execute(self._steps(attempt, decided), progress)
         except process.Cancelled:
@@ -67,7 +82,8 @@ class Changer:
         except (prepare.Queued, device_users.Blocked):
             self._preparation.leave()
             raise
-        except errors.Failure as error:
+        except Exception as error:
+            # Also a mistake of our own: half a change helps nobody.
             if attempt is None or record.read(self._host).change is None:
                 self._preparation.leave()
                 raise
@@ -86,6 +102,19 @@ class Changer:
             errors.Failure: The record cannot be written.
         """
         self._preparation.give_back()
+
+    def allow(self, current: host_state.HostState) -> bool:
+        """Load the driver as a boot would, if a stop after its record left it blocked; return whether it was."""
+        if current.record.change is not None or not self._host.path(paths.BLOCKED).exists():
+            return False
+        self._host.remove(paths.BLOCKED)
+        for name in desired.modules(self._settings, current.functions):
+            try:
+                if name in current.files:
+                    kmod.load(self._host, name)
+            except errors.Failure as failure:
+                LOG.warning("%s", failure)
+        return True
 
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
@@ -126,7 +155,9 @@ class Changer:
         )
 
     def _staging(self, decided: decision.Decision, digest: str) -> tuple[change_steps.Step, ...]:
-        if self._settings.state == "Absent" or not decided.replace or self._drivers.find(digest) is not None:
+        if self._settings.state == "Absent" or decided.back or not decided.replace:
+            return ()
+        if self._drivers.find(digest) is not None:
             return ()
         return self._drivers.steps(digest)
 
@@ -136,7 +167,7 @@ class Changer:
             raise errors.Failure(" ".join(decided.impossible))
         execute(self._staging(decided, digest), progress, self._host.stop)
         attempt.target = self._target(attempt.current, decided, digest)
-        if decided.replace:
+        if decided.replace and not decided.back:
             self._swap.refuse(attempt.target)
             disk_space.check(self._host, self._drivers.folder(attempt.target) if attempt.target else None)
         if decided.disturbs:
@@ -146,6 +177,8 @@ class Changer:
         current, target = attempt.current, attempt.target
         steps: list[change_steps.Step] = []
         counts = swap.counts(self._settings, current, attempt.before.vfs)
+        if decided.disturbs:
+            steps += self._swap.block()
         if decided.reload:
             steps += self._swap.unload(current)
         elif decided.disturbs:
@@ -180,6 +213,8 @@ class Changer:
             ),
         ]
         if decided.disturbs:
+            # After the record: until then a crash restores the previous driver, and boots load neither.
+            steps += self._swap.allow()
             steps.append(
                 change_steps.Step(
                     name="end-change",
@@ -213,31 +248,64 @@ class Changer:
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))
         self._preparation.give_back()
 
-    def _roll_back(self, attempt: prepare.Attempt, error: errors.Failure, progress: Progress) -> None:
+    def _roll_back(self, attempt: prepare.Attempt, error: Exception, progress: Progress) -> None:
         previous = rollback.Rollback(self._host, self._settings, self._swap)
         failures: dict[str, None] = {}
+        ended = self._ended(attempt, error)
         try:
             for step in previous.steps(attempt.target):
                 try:
                     execute((step,), progress)
-                except errors.Failure as failure:
+                except Exception as failure:
                     # The remaining steps still run: a host with half of its devices is better than one with none.
-                    failures[str(failure)] = None
+                    failures[_said(failure)] = None
             if not failures:
-                execute(previous.verification_steps(), progress)
-        except errors.Failure as failure:
-            failures[str(failure)] = None
+                execute(previous.verification_steps(_last_try(attempt, ended)), progress)
+        except Exception as failure:
+            failures[_said(failure)] = None
         if failures:
             self._host.remove(paths.CHANGING)
-            raise errors.Failure(f"{error} The previous driver cannot be restored: {' '.join(failures)}") from error
-        kept, tried = attempt.before.kept, attempt.target
+            raise errors.Failure(
+                f"{_said(error)} The previous driver cannot be restored: {' '.join(failures)}"
+            ) from error
+        raise ended from error
+
+    def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
+        """Return the failure that tells of an error and of the rollback."""
+        kept, tried, said = attempt.before.kept, attempt.target, _said(error)
         if kept is not None and kept.source == "kept" and tried is not None and tried.packages:
             # A foreign package cannot be rebuilt from its installed files.
-            raise errors.Failure(
-                f"{error} The previous modules and options are back; other files of the packages that were replaced"
-                " are gone."
-            ) from error
-        raise errors.Failure(f"{error} The host is back in its previous state.") from error
+            said = (
+                f"{said} The previous modules and options are back; other files of the packages that were replaced are"
+                " gone."
+            )
+        else:
+            said = f"{said} The host is back in its previous state."
+        if not isinstance(error, Crashed):
+            return errors.Failure(said)
+        return Crashed(
+            f"{said} It is not tried again until the policy changes or 'python -m installer retry' is called."
+        )
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.Failure) else f"{type(error).__name__}: {error}."
+
+
+def _last_try(attempt: prepare.Attempt, ended: errors.Failure) -> record.FailedTry | None:
+    """Return the try to record with a rollback, so that no kill between the two lets the driver be tried again."""
+    if not isinstance(ended, Crashed):
+        return None
+    boot, said = attempt.current.boot, str(ended)
+    return record.FailedTry(
+        digest=attempt.asked,
+        state="Failed",
+        reason=said,
+        failures=1,
+        boot=boot,
+        until_s=record.NEVER_S,
+        outlasts_boot=True,
+    )
 
 
 def execute(steps: Sequence[change_steps.Step], progress: Progress, stop: threading.Event | None = None) -> None:
@@ -254,7 +322,7 @@ def execute(steps: Sequence[change_steps.Step], progress: Progress, stop: thread
         progress(step, "begun", 0)
         try:
             step.act()
-        except errors.Failure:
+        except Exception:
             progress(step, "failed", time.monotonic() - began)
             raise
         progress(step, "done", time.monotonic() - began)

@@ -38,6 +38,8 @@ class Decision:
     """The digest of the whole config and of the driver."""
     impossible: tuple[str, ...] = ()
     """Sentences about what the devices cannot provide, so that no change begins; also the last of the reasons."""
+    back: bool = False
+    """True when the host went down during the change, so that its previous driver is restored."""
 
     @property
     def reload(self) -> bool:
@@ -58,8 +60,15 @@ def decide(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
     """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
-    decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=desired.asked(settings, digest))
-    if decided.outcome is not Outcome.CHANGE or settings.state == "Absent":
+    asked = desired.asked(settings, digest)
+    decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=asked)
+    if decided.outcome is not Outcome.CHANGE:
+        return decided
+    change = current.record.change
+    # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
+    if change is not None and change.asked == asked and change.boot != current.boot:
+        return _after_crash(settings, decided, back_too=change.back not in ("", current.boot))
+    if settings.state == "Absent":
         return decided
     impossible = verification.impossible(settings, current)
     return dataclasses.replace(decided, reasons=(*decided.reasons, *impossible), impossible=impossible)
@@ -116,6 +125,18 @@ def _present(settings: config.Config, current: host_state.HostState, digest: str
             outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace
         )
     return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
+
+
+def _after_crash(settings: config.Config, decided: Decision, *, back_too: bool) -> Decision:
+    present = settings.state == "Present"
+    what = f"change to the driver {settings.driver_version}" if present else "removal of the driver"
+    if not back_too:
+        return dataclasses.replace(decided, reasons=(f"The host went down during the {what}.",), back=True)
+    give_up = (
+        f"The host went down during the {what}, and again on the way back to the previous driver, so no driver is"
+        " loaded: find out why, then call 'python -m installer retry'."
+    )
+    return dataclasses.replace(decided, reasons=(give_up,), impossible=(give_up,), back=True)
 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:

@@ -1,5 +1,6 @@
 """The record of the installed driver and of a change in progress: /var/lib/kae/driver.json."""
 
+import math
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -7,7 +8,10 @@ import msgspec
 
 from installer import paths
 from installer.host import chroot
-from runtime import errors
+from runtime import clocks, errors
+
+NEVER_S = 1e12
+"""The `until_s` of a try that no time ends; earlier releases read it as a time."""
 
 
 class _Kept(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,6 +54,16 @@ class FailedTry(_Kept, frozen=True, kw_only=True):
     """The boot to which the time below belongs."""
     until_s: float
     """The earliest time of the next try, in seconds since that boot (CLOCK_BOOTTIME)."""
+    outlasts_boot: bool = False
+    """True after a crash of the host: a later boot does not end the pause either."""
+    disturbed: int = 0
+    """The number of these failures that took device users their devices."""
+
+    def left_s(self, asked: str, boot: str) -> float:
+        """Return the seconds until the next try, infinite if only people end the pause; `asked` is today's digest."""
+        if self.digest != asked or not (self.outlasts_boot or self.boot == boot):
+            return 0
+        return math.inf if self.until_s == NEVER_S else max(0, self.until_s - clocks.since_boot_s())
 
 
 class Change(_Kept, frozen=True, kw_only=True):
@@ -71,6 +85,12 @@ class Change(_Kept, frozen=True, kw_only=True):
     """The packages that were installed, or that this change may have installed."""
     touched: bool = True
     """False while no file was changed, so that a rollback only loads the modules again."""
+    boot: str = ""
+    """The boot in which it began: in another one, the host went down meanwhile. Earlier releases have none."""
+    asked: str = ""
+    """The digest of the config and of the driver that it was for."""
+    back: str = ""
+    """The boot in which the rollback after such a crash began; empty before."""
 
 
 class Record(_Kept, frozen=True, kw_only=True):

@@ -52,7 +52,9 @@ def coming(
         )
     elif decided.outcome is decision.Outcome.CHANGE:
         yield _disturbance(settings, decided, steps, held)
-        if wait_s:
+        if math.isinf(wait_s):
+            yield "Repair what the last try names, or change the policy; then call 'python -m installer retry'."
+        elif wait_s:
             yield (
                 f"Repair what the last try names. The next try is in {math.ceil(wait_s / 60)} min, or soon after"
                 " 'python -m installer retry', a change of the policy, or a boot."

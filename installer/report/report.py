@@ -1,6 +1,7 @@
 """The answers of `status` and `plan`, as text and as JSON."""
 
 import json
+import math
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from installer import config, paths
 from installer.decide import change_steps, decision
 from installer.host import host_state, kmod, pci
 from installer.report import advice
-from runtime import clocks
 
 _WIDTH = 110
 """The width of texts; tables are as wide as their content."""
@@ -35,11 +35,9 @@ class Report:
 
     @property
     def pause_s(self) -> float:
-        """The seconds until the next try; another config and another boot are tried at once."""
+        """The seconds until the next try, infinite if only people end the pause; another config is tried at once."""
         last = self.current.record.attempt
-        if last is None or (last.digest, last.boot) != (self.decided.asked, self.current.boot):
-            return 0
-        return max(0.0, last.until_s - clocks.since_boot_s())
+        return last.left_s(self.decided.asked, self.current.boot) if last is not None else 0
 
     @property
     def coming(self) -> tuple[str, ...]:
@@ -79,7 +77,7 @@ def as_json(made: Report) -> str:
             "state": last.state,
             "reason": last.reason,
             "failures": last.failures,
-            "nextTrySeconds": round(made.pause_s),
+            "nextTrySeconds": None if math.isinf(made.pause_s) else round(made.pause_s),
         },
         "modules": [_json_module(name, current.loaded.get(name), current.files.get(name)) for name in _shown(made)],
         "devices": [_json_device(function) for function in current.functions],

@@ -184,13 +184,18 @@ class Machine:
         self._disk.write("fake/failures.json", json.dumps([*self._disk.value("fake/failures.json", []), failure]))
 
     def mend(self) -> None:
-        """Nothing fails any more, and no module is dead when it is loaded again."""
+        """Nothing fails or panics any more, and no module is dead when it is loaded again."""
         self._disk.remove("fake/failures.json")
+        self._disk.remove("fake/panics.json")
         self._disk.remove("fake/dead.json")
 
     def let_die(self, *modules: str) -> None:
         """Lets these modules load, from now on, and give their functions no entries."""
         self._disk.write("fake/dead.json", json.dumps(modules))
+
+    def let_panic(self, version: str, module: str = "hisi_zip") -> None:
+        """Lets the kernel panic, from now on, when this version of a module is loaded, also at a boot."""
+        self._disk.write("fake/panics.json", json.dumps([[module, version]]))
 
     def calls(self) -> list[str]:
         """The calls of the fake programs since the machine was made, or since they were last asked for."""

@@ -12,3 +12,13 @@ def test_an_upgrade_ends_with_a_whole_driver_wherever_it_was_killed() -> None:
     assert [f"{made.case}: {made.wrong}" for made in results if made.wrong] == []
     assert {made.ended for made in results} == {"new"}
     assert "unload-modules" in {made.killed_after for made in results}
+
+
+def test_an_upgrade_that_a_reboot_ended_ends_with_the_driver_before_or_with_the_one_that_was_recorded() -> None:
+    results = crashes.matrix(
+        lambda step: list(crashes.cases("prebuilt", "upgrade", step, (("reboot", crashes.LUCKS[0]),))),
+        lambda batch: list(map(crashes.alone, batch)),
+    )
+
+    assert [f"{made.case}: {made.wrong}" for made in results if made.wrong] == []
+    assert {(made.ended, made.crashed) for made in results} == {("new", False), ("old", True)}

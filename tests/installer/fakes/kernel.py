@@ -20,12 +20,17 @@ _UNFINISHED = "fake/unfinished"
 """Holds the name of a module while it comes or goes."""
 
 
+class Panic(BaseException):
+    """The kernel panics; nothing runs on until a test boots the machine."""
+
+
 class Kernel:
     """The kernel of a host below a folder.
 
     fake/machine says what it runs on: `mknod` (device nodes are real ones), `smmu` (there is one, and it is on),
     `refuse_unknown` (an unknown parameter is an error, as before Linux 3.9, and not just a line in the log).
-    fake/dead.json lists modules whose functions get no entry, fake/pins.json more references by module.
+    fake/dead.json lists modules whose functions get no entry, fake/pins.json more references by module, and
+    fake/panics.json the module (with its version) whose init panics, by whoever it is loaded.
     """
 
     def __init__(self, root: str) -> None:
@@ -66,6 +71,8 @@ class Kernel:
         info = index.modinfo(data)
         depends = [name for text in info.get("depends", []) for name in text.split(",") if name]
         self._check(info, depends)
+        if [info["name"][0], info.get("version", [""])[0]] in self.host.value("fake/panics.json", []):
+            raise Panic(path)
         module: dict[str, Any] = {
             "name": info["name"][0],
             "depends": depends,

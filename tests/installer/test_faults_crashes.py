@@ -1,0 +1,311 @@
+"""Crashes of the host in a change: one at most, then the driver before, and no further try until somebody asks for it.
+
+Ends of the power are the same to the installer: it finds a change that began in another boot.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from installer import paths
+from installer.host import record
+from tests.installer import crashes, incidents, machines, modulefiles, settings
+from tests.installer.fakes import kernel
+
+DOWN = "The host went down during the change to the driver 2.0.2."
+BACK = (
+    f"{DOWN} The host is back in its previous state. It is not tried again until the policy changes or 'python -m"
+    " installer retry' is called."
+)
+
+
+class PowerCut(BaseException):
+    """The end of everything."""
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> machines.Machine:
+    """A host without a driver."""
+    return machines.Machine(tmp_path / "bare")
+
+
+def panicked(machine: machines.Machine, crew: incidents.Crew, image: Path) -> None:
+    """Let the driver 2.0.2 of an image panic as it is loaded, and boot."""
+    machine.let_panic("2.0.2")
+    with pytest.raises(kernel.Panic):
+        crew.job(image).settle()
+    machine.reboot()
+
+
+def cut(machine: machines.Machine, job: incidents.Job, step: str) -> None:
+    """Cut the power after a step, and boot."""
+
+    def end() -> None:
+        raise PowerCut
+
+    job.at(step, end)
+    with pytest.raises(PowerCut):
+        job.settle()
+    machine.reboot()
+
+
+def blocked(machine: machines.Machine) -> bool:
+    return machine.host.path(paths.BLOCKED).exists()
+
+
+def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_before_is_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.ready, shown.reason) == ("Failed", False, BACK)
+    assert (incidents.works(machine), blocked(machine)) == (True, False)
+
+
+def test_a_driver_that_panicked_is_not_tried_again_also_after_later_boots(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    panicked(machine, crew, newer)
+    crew.job(newer).settle()
+
+    for _ in range(2):
+        machine.reboot()
+        boot.now_s += 1_000_000
+        job = crew.job(newer)
+        assert (job.settle().state, job.shown.reason, job.shown.taken) == ("Failed", BACK, [])
+        assert incidents.works(machine)
+
+
+def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(
+    bare: machines.Machine, tmp_path: Path
+) -> None:
+    bare.add_image(tmp_path / "first", "2.0.2")
+    loaded = bare.loaded()
+    with incidents.Crew(bare) as crew:
+        panicked(bare, crew, tmp_path / "first")
+
+        shown = crew.job(tmp_path / "first").settle()
+
+        assert (shown.state, shown.reason, blocked(bare)) == ("Failed", BACK, False)
+        assert [path for path in bare.files() if "updates/kae" in path] == []
+        assert bare.loaded() == loaded
+        bare.reboot()
+        assert crew.job(tmp_path / "first").settle().state == "Failed"
+
+
+def test_no_boot_loads_a_driver_before_it_is_proved(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    cut(machine, crew.job(newer), "load-modules")
+
+    assert machine.loaded() == {}
+    text = machine.host.path(paths.BLOCKED).read_text()
+    assert [line for line in text.splitlines() if not line.startswith("#")] == [
+        f"blacklist {name}" for name in modulefiles.DRIVER
+    ]
+
+
+def test_the_driver_is_kept_from_udev_before_the_first_module_is_unloaded_and_until_it_is_recorded(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+
+    job.settle()
+
+    taken = job.shown.taken
+    change = taken[taken.index("begin-change") : taken.index("end-change") + 1]
+    assert change[:3] == ["begin-change", "block-autoload", "unload-modules"]
+    assert change[-4:] == ["prove-driver", "record-driver", "allow-autoload", "end-change"]
+    assert not blocked(machine)
+
+
+def test_a_driver_that_was_recorded_and_is_still_kept_from_udev_is_loaded_and_let_go(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    cut(machine, crew.job(newer), "record-driver")
+    assert machine.loaded() == {}
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2"), blocked(machine)) == ("Ready", True, False)
+    machine.reboot()
+    assert settings.versions(machine) == {"2.0.2"}
+
+
+def test_a_driver_that_came_back_and_is_still_kept_from_udev_is_there_after_the_next_failure_too(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    crashes.spoil(newer, machine.kernel)
+    cut(machine, crew.job(newer), "record-old-driver")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine), blocked(machine)) == ("Failed", True, False)
+
+
+def test_a_kill_after_the_record_leaves_nothing_that_keeps_the_driver_from_udev(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+
+    def end() -> None:
+        raise PowerCut
+
+    job.at("record-driver", end)
+    with pytest.raises(PowerCut):
+        job.settle()
+    again = crew.job(newer)
+
+    assert (again.settle().state, again.shown.taken, blocked(machine)) == ("Ready", [], False)
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_a_change_that_fails_or_removes_leaves_nothing_that_keeps_a_driver_from_udev(
+    state: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+    shown = crew.job(newer, state=state).settle()
+
+    assert (shown.state, blocked(machine)) == ("Failed" if state == "Present" else "Ready", False)
+
+
+def test_after_a_crash_retry_tries_the_driver_again(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    job = crew.job(newer)
+    job.settle()
+    machine.mend()
+    machine.host.write(paths.RETRY, "")
+
+    shown = job.settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_after_a_crash_a_new_wish_is_tried_at_once(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    machine.add_image(tmp_path / "newest", "2.0.3")
+    panicked(machine, crew, newer)
+
+    shown = crew.job(tmp_path / "newest", "2.0.3").settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.3"), blocked(machine)) == ("Ready", True, False)
+
+
+def test_the_old_wish_is_fulfilled_at_once_after_a_crash_of_the_new_one(
+    machine: machines.Machine, image: Path, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, incidents.works(machine), blocked(machine)) == ("Ready", True, False)
+
+
+def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job(newer).settle()
+    machine.reboot()
+
+    job = crew.job(newer)
+    shown = job.settle()
+
+    assert (shown.state, shown.reason, machine.loaded()) == (
+        "Failed",
+        "The host went down during the change to the driver 2.0.2, and again on the way back to the previous driver,"
+        " so no driver is loaded: find out why, then call 'python -m installer retry'.",
+        {},
+    )
+    machine.mend()
+    machine.host.write(paths.RETRY, "")
+    assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_kill_on_the_way_back_goes_on_with_it(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+    panicked(machine, crew, newer)
+    job = crew.job(newer)
+
+    def end() -> None:
+        raise PowerCut
+
+    job.at("place-modules", end)
+    with pytest.raises(PowerCut):
+        job.settle()
+
+    assert (crew.job(newer).settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_the_plan_after_a_crash_is_the_way_back(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:
+    panicked(machine, crew, newer)
+
+    made = crew.job(newer).parts.report()
+
+    assert made.decided.reasons == (DOWN,)
+    names = [step.name for step in made.steps]
+    assert names[:2] == ["announce-change", "begin-change"]
+    assert names[-4:] == ["prove-old-driver", "record-old-driver", "allow-autoload", "end-change"]
+    assert not {"copy-modules", "prove-driver"}.intersection(names)
+
+
+def test_the_way_back_from_a_crash_that_fails_is_tried_again_after_a_pause(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    panicked(machine, crew, newer)
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    job = crew.job(newer)
+    assert "The previous driver cannot be restored" in job.settle().reason
+    boot.now_s += 600
+
+    assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_removal_that_the_power_ended_brings_the_driver_back_and_says_so(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    cut(machine, crew.job(image, "2.0.1", state="Absent"), "place-modules")
+
+    shown = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+    assert shown.reason.startswith("The host went down during the removal of the driver.")
+
+
+def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    cut(machine, crew.job(newer), "place-modules")
+    known = json.loads(machine.host.path(paths.RECORD).read_text())
+    for field in ("boot", "asked", "back"):
+        del known["change"][field]
+    machine.host.path(paths.RECORD).write_text(json.dumps(known))
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    crew.job(newer).settle()
+
+    attempt = json.loads(machine.host.path(paths.RECORD).read_text())["attempt"]
+
+    assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
