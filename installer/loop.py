@@ -102,10 +102,14 @@ class Loop:
         except errors.Failure as failure:
             # A Lease that cannot be given back expires; the host needs no change all the same.
             LOG.warning("%s", failure)
-        name = "Ready" if decided.outcome is decision.Outcome.RIGHT else "Foreign"
+        foreign = "Blocked" if decided.blocked else "Foreign"
+        name = "Ready" if decided.outcome is decision.Outcome.RIGHT else foreign
         return self._publish(name, decided.reasons[0], _LOOK_S)
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
+        if decided.blocked:
+            self._changer.stand_back()
+            return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
         pause_s = self._pause(current)
         if pause_s is not None:
             return pause_s

@@ -116,6 +116,10 @@ class Changer:
                 LOG.warning("%s", failure)
         return True
 
+    def stand_back(self) -> None:
+        """Withdraw the announcement and give the Lease back, as no change can begin."""
+        self._preparation.leave()
+
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:
@@ -232,9 +236,7 @@ class Changer:
             faults = verification.faults(self._settings, current, attempt.target, attempt.before.served)
             remaining = [fault.text.rstrip(".") for fault in faults]
         if remaining:
-            others = dict.fromkeys(
-                path for module in current.loaded for path in host_state.options_elsewhere(self._host, module)
-            )
+            others = dict.fromkeys(said.path for said in current.options_elsewhere if said.module in current.loaded)
             hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from installer import config, paths
-from installer.decide import desired, verification
+from installer.decide import desired, obstacles, verification
 from installer.host import host_state
 
 
@@ -37,7 +37,9 @@ class Decision:
     asked: str = ""
     """The digest of the whole config and of the driver."""
     impossible: tuple[str, ...] = ()
-    """Sentences about what the devices cannot provide, so that no change begins; also the last of the reasons."""
+    """Sentences about what keeps a change from beginning; also the last of the reasons."""
+    blocked: bool = False
+    """True when only something on the host is in the way, which may go at any time."""
     back: bool = False
     """True when the host went down during the change, so that its previous driver is restored."""
 
@@ -68,10 +70,15 @@ def decide(
     # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
     if change is not None and change.asked == asked and change.boot != current.boot:
         return _after_crash(settings, decided, back_too=change.back not in ("", current.boot))
-    if settings.state == "Absent":
-        return decided
-    impossible = verification.impossible(settings, current)
-    return dataclasses.replace(decided, reasons=(*decided.reasons, *impossible), impossible=impossible)
+    lacking = verification.impossible(settings, current) if settings.state == "Present" else ()
+    # A change that was begun has to end, whatever is in its way.
+    found = decided.reload and current.record.change is None
+    obstructing = obstacles.find(settings, current, replace=decided.replace) if found else ()
+    impossible = (*lacking, *obstructing)
+    reasons = (*decided.reasons, *impossible)
+    return dataclasses.replace(
+        decided, reasons=reasons, impossible=impossible, blocked=not lacking and bool(impossible)
+    )
 
 
 def _decided(
@@ -142,19 +149,38 @@ def _after_crash(settings: config.Config, decided: Decision, *, back_too: bool) 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
     entries = current.entries()
     if entries and settings.install_policy == "IfNotPresent":
-        return Decision(
-            outcome=Outcome.FOREIGN,
-            reasons=(
-                f"A driver that others installed serves {len(entries)} devices; INSTALL_POLICY is IfNotPresent, so it"
-                " stays as it is.",
-            ),
-        )
+        return _kept(settings, current)
     if entries:
-        return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced.")
+        return _change(
+            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced."
+            + _packages(current)
+        )
     if current.loaded:
         names = ", ".join(current.loaded)
         return _change(f"Modules are loaded ({names}), but no device has an entry in /sys/class/uacce.")
     return _change("No driver is loaded.")
+
+
+def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
+    """Keep a foreign driver, which is not enough for a host where a kind has devices and none of them works."""
+    stays = "INSTALL_POLICY is IfNotPresent, so it stays as it is."
+    dead = verification.dead_kinds(settings, current)
+    if not dead:
+        said = f"A driver that others installed serves {len(current.entries())} devices; {stays}"
+        return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
+    said = (
+        f"A driver that others installed serves no {' and no '.join(dead)} device, although the host has some; {stays}"
+    )
+    return Decision(outcome=Outcome.FOREIGN, reasons=(said,), blocked=True)
+
+
+def _packages(current: host_state.HostState) -> str:
+    """Return what becomes of the files of a driver of others, in a sentence after a blank."""
+    if not any("/kernel/" not in file.path for file in current.files.values()):
+        return ""
+    if current.owners:
+        return f" Its packages are erased: {', '.join(sorted(set(current.owners.values())))}."
+    return " No package owns its files, so they stay, hidden by the new ones."
 
 
 def _absent(settings: config.Config, current: host_state.HostState) -> Decision:

@@ -72,6 +72,15 @@ def impossible(settings: config.Config, current: host_state.HostState) -> tuple[
     return tuple(_too_many(settings, kind, most, addresses) for (kind, most), addresses in short.items())
 
 
+def dead_kinds(settings: config.Config, current: host_state.HostState) -> tuple[str, ...]:
+    """Return the enabled kinds that have devices on this host, none of which has an entry that it should have."""
+    kinds: dict[str, list[bool]] = {}
+    for function in desired.enabled(settings, current.functions):
+        if not function.lent and desired.has_entries(settings, function.kind.module):
+            kinds.setdefault(function.kind.name, []).append(function.entry is not None)
+    return tuple(sorted(name for name, served in kinds.items() if not any(served)))
+
+
 def _too_many(settings: config.Config, kind: str, most: int, addresses: Sequence[str]) -> str:
     who = f"Device {addresses[0]}" if len(addresses) == 1 else f"Each of the devices {', '.join(addresses)}"
     wanted, field = settings.sriov[kind], f"driver.sriov.{kind} of the policy '{settings.policy}'"

@@ -2,13 +2,15 @@
 
 import contextlib
 import os
+import posixpath
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from installer import config, paths
-from installer.host import chroot, kmod, pci, record
+from installer.host import chroot, kmod, module_search, pci, record, rpm
 from runtime import errors, readings
 
 RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
@@ -17,6 +19,14 @@ RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
 
 _EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI specification 3.3
+
+
+class Option(NamedTuple):
+    """A line of options that modprobe reads after the installer's own for the module."""
+
+    path: str
+    module: str
+    words: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +47,15 @@ class HostState:
     """The files that modprobe would load, by module."""
     options: Mapping[str, str]
     """The texts of existing options files, by module."""
+    options_elsewhere: tuple[Option, ...] = ()
+    above: Mapping[str, kmod.Module] = field(default_factory=dict)
+    """The loaded ones of `kmod.ABOVE`."""
+    rivals: Mapping[str, str] = field(default_factory=dict)
+    """Files that modprobe may prefer to those of the desired driver, by module."""
+    owners: Mapping[str, str] = field(default_factory=dict)
+    """The packages of others that the change erases, by the module file that each owns."""
+    signed_only: str = ""
+    """Why the kernel refuses modules without a signature; empty if it takes them."""
     rule: bool
     """True when the udev rule has the text of `RULE`."""
     record: record.Record
@@ -54,19 +73,29 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
     Raises:
         errors.Failure: The folder is no host, or its record cannot be read.
     """
-    running = kernel(host)
+    running, known = kernel(host), record.read(host)
+    files = kmod.chosen(host, running, settings.all_modules)
+    rivals = _rivals(host, settings, running, known)
+    secure_boot = _secure_boot(host)
     return HostState(
         kernel=running,
         boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
         system=_system(host),
-        secure_boot=_secure_boot(host),
+        secure_boot=secure_boot,
         free_bytes=_free_bytes(host),
         functions=pci.functions(host, settings.vendor, settings.kinds),
         loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
-        files=MappingProxyType(kmod.chosen(host, running, settings.all_modules)),
+        files=MappingProxyType(files),
         options=MappingProxyType(_options(host, settings)),
+        options_elsewhere=tuple(_options_elsewhere(host)),
+        above=MappingProxyType(kmod.loaded(host, kmod.ABOVE)),
+        rivals=MappingProxyType(rivals),
+        owners=MappingProxyType(
+            _owners(host, settings, known, {*rivals.values(), *(file.path for file in files.values())})
+        ),
+        signed_only=_signed_only(host, secure_boot=secure_boot),
         rule=text(host, paths.RULE) == RULE,
-        record=record.read(host),
+        record=known,
         changing=host.path(paths.CHANGING).exists(),
     )
 
@@ -106,19 +135,45 @@ def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
     return {module: text for module, text in texts.items() if text is not None}
 
 
-def options_elsewhere(host: chroot.Host, module: str) -> tuple[str, ...]:
-    """Return the other files that set a module's parameters (modprobe.d(5))."""
-    line = re.compile(rf"^\s*options\s+{module.replace('_', '[-_]')}\s", re.MULTILINE)
-    files = [
-        path
-        for folder in _OPTION_FOLDERS
-        for name in sorted(readings.names(host.path(folder)))
-        if (path := f"{folder}/{name}").endswith(".conf") and path != paths.options(module)
-    ]
-    said = [path for path in files if line.search(text(host, path) or "")]
-    if re.search(rf"(?:^|\s){module.replace('_', '[-_]')}\.", text(host, "/proc/cmdline") or ""):
-        said.append("/proc/cmdline")
-    return tuple(said)
+def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
+    """Return the options that come after the installer's own, and so win: files are read in the order of their names.
+
+    The kernel's command line comes last (modprobe.d(5), kmod_config_new of kmod's libkmod-config.c).
+    """
+    folders = {name: folder for folder in reversed(_OPTION_FOLDERS) for name in readings.names(host.path(folder))}
+    for name in sorted(name for name in folders if name.endswith(".conf")):
+        path = f"{folders[name]}/{name}"
+        for module, words in re.findall(r"^\s*options\s+(\S+)\s+(.*\S)", text(host, path) or "", re.MULTILINE):
+            if name > posixpath.basename(paths.options(module.replace("-", "_"))):
+                yield Option(path, module.replace("-", "_"), words)
+    for module, words in re.findall(r"(?<!\S)([\w-]+)\.(\S+)", text(host, "/proc/cmdline") or ""):
+        yield Option("/proc/cmdline", module.replace("-", "_"), words)
+
+
+def _rivals(host: chroot.Host, settings: config.Config, running: str, known: record.Record) -> dict[str, str]:
+    if settings.source.packages is not None or (known.installed is not None and known.installed.packages):
+        return {}  # Packages bring their modules to folders of their own, which a change removes with them.
+    home = "kernel" if settings.source.in_tree is not None else "updates/kae"
+    return module_search.rivals(host, running, settings.modules, home)
+
+
+def _owners(host: chroot.Host, settings: config.Config, known: record.Record, files: Iterable[str]) -> dict[str, str]:
+    if settings.install_policy != "Always" or known.installed is not None or known.change is not None:
+        return {}
+    foreign = [path for path in sorted(files) if not re.match(r"/lib/modules/[^/]+/(kernel|updates/kae)/", path)]
+    owners = rpm.owners(host, foreign)
+    # A package of the kernel itself may bring modules in extra/, and much else.
+    return {path: nvra for path, nvra in owners.items() if not re.match(r"kernel(-|$)", rpm.name_of(nvra))}
+
+
+def _signed_only(host: chroot.Host, *, secure_boot: bool) -> str:
+    """Return why the kernel refuses unsigned modules (module_sig_check of kernel/module/signing.c)."""
+    if readings.text(host.path("/sys/module/module/parameters/sig_enforce")) == "Y":
+        return "module.sig_enforce is set"
+    lockdown = readings.text(host.path("/sys/kernel/security/lockdown"))
+    if lockdown is None:
+        return "secure boot is on" if secure_boot else ""
+    return "" if "[none]" in lockdown else "the kernel is locked down"
 
 
 def text(host: chroot.Host, absolute: str) -> str | None:

@@ -14,8 +14,8 @@ from runtime import errors, readings
 _LOAD_S = 300
 _INDEX_S = 600
 
-_ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
-"""Modules of KAE's live migration, which use hisi_qm; the installer unloads them, and never loads them."""
+ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
+"""Modules of live migration, which use hisi_qm: a change unloads them, and loads them again at its end."""
 
 _REASONS = (
     ("Required key not available", "it has no signature, and a kernel in secure boot wants one"),
@@ -47,6 +47,8 @@ class Module:
     parameters: Mapping[str, str]
     users: int
     """The number of its users, modules and open files."""
+    holders: tuple[str, ...] = ()
+    """The loaded modules that use it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +78,7 @@ def _module(host: chroot.Host, name: str) -> Module | None:
         build=readings.text(folder / "srcversion"),
         parameters=MappingProxyType({key: value for key, value in sorted(parameters.items()) if value is not None}),
         users=users,
+        holders=tuple(sorted(readings.names(folder / "holders"))),
     )
 
 
@@ -127,7 +130,7 @@ def unload(host: chroot.Host, names: Iterable[str]) -> None:
     Raises:
         errors.Failure: A module is in use, with its users.
     """
-    for name in (*_ABOVE, *names):
+    for name in (*ABOVE, *names):
         if _module(host, name) is None:
             continue
         try:

@@ -53,9 +53,9 @@ def download(
     try:
         said = _dnf(host, (*options, "install", "--", *names), repositories)
         paths = _by_their_names(host, folder)
-        fetched = {_name(PurePosixPath(path).name) for path in paths}
+        fetched = {name_of(PurePosixPath(path).name) for path in paths}
         # dnf downloads nothing for a package whose wanted version is installed.
-        there = [full for full in _ALREADY.findall(said) if _name(full) not in fetched]
+        there = [full for full in _ALREADY.findall(said) if name_of(full) not in fetched]
         if there:
             said = _dnf(host, (*options, "reinstall", "--", *there), repositories)
             paths = _by_their_names(host, folder)
@@ -100,6 +100,17 @@ def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
         errors.Failure: There is no rpm, or its database cannot be read.
     """
     return dict(_instances(host, names))
+
+
+def owners(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
+    """Return the packages that own these files, by path; none on a host without rpm.
+
+    Raises:
+        errors.Failure: The rpm database cannot be read.
+    """
+    if not paths or not host.has("rpm"):
+        return {}
+    return {path: nvra for path in paths for _, nvra in _pairs(_ask(host, "-qf", "--queryformat", _FIELDS, path))}
 
 
 def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
@@ -221,7 +232,7 @@ def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
     return tuple(sorted(paths))
 
 
-def _name(full: str) -> str:
+def name_of(full: str) -> str:
     """Return the name in name-version-release.architecture: neither version nor release has a hyphen."""
     return full.rsplit("-", 2)[0]
 

@@ -24,9 +24,10 @@ DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         **{kind.module: ("hisi_qm",) for kind in devices.KINDS},
         "hisi_acc_vfio_pci": ("hisi_qm",),
         "hisi_migration": ("hisi_qm",),
+        "spcrypt": ("hisi_qm",),
     }
 )
-"""Every module of the driver, in the order of loading; the last two serve virtual machines and are seldom loaded."""
+"""Every module of the driver, in the order of loading; then two for virtual machines, seldom loaded, and a stranger."""
 
 DRIVER = (*devices.BASE_MODULES, *(kind.module for kind in devices.KINDS))
 """The modules that a driver always has, in the order of loading."""

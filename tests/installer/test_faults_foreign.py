@@ -96,12 +96,27 @@ def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_tra
     assert not machine.host.path(paths.CHANGING).exists()
 
 
-def test_a_copy_of_a_module_that_goes_before_ours_is_named(
+def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_touched(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
     machine.add_driver("2.0.1", "updates/dkms")
+    machine.calls()
 
     shown = crew.job(image, "2.0.1").settle()
+
+    theirs = f"/lib/modules/{machine.kernel}/updates/dkms"
+    assert shown.state == "Blocked"
+    assert f"uacce from '{theirs}' instead of the new driver: remove these files or their package" in shown.reason
+    assert (machine.loaded(), settings.changes_made(machine)) == ({}, [])
+
+
+def test_a_copy_of_a_module_that_comes_in_the_last_moment_is_named(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(image, "2.0.1")
+    job.at("place-modules", lambda: machine.add_driver("2.0.1", "updates/dkms"))
+
+    shown = job.settle()
 
     theirs, ours = (f"/lib/modules/{machine.kernel}/updates/{name}" for name in ("dkms", "kae"))
     assert shown.state == "Failed"

@@ -33,6 +33,22 @@ def test_a_module_that_the_kernels_cryptography_uses_stops_the_upgrade_and_all_d
 
     shown = crew.job(newer).settle()
 
+    assert shown.reason == (
+        "The kernel itself uses hisi_hpre (reference count 2), as dm-crypt, IPsec and kTLS do: end that use"
+        " (/proc/crypto and 'dmsetup table' on the host show it), or blacklist the module and reboot."
+    )
+    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+    assert settings.changes_made(machine) == []
+
+
+def test_a_module_that_the_kernel_starts_to_use_in_the_last_moment_comes_back_with_all_others(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("begin-change", lambda: machine.pin("hisi_hpre", 2))
+
+    shown = job.settle()
+
     # hisi_zip was unloaded before it was refused for hisi_hpre; it is back.
     assert shown.reason == (
         "Module hisi_hpre cannot be unloaded: it is in use (2 times), by a process with an open device or by the"
@@ -62,23 +78,23 @@ def test_a_module_that_another_one_stands_on_is_named_with_it(
     (folder / "hisi_migration.ko").write_bytes(stranger.plain())
     machine.host.run("depmod", "-a", machine.kernel)
     machine.load("hisi_migration")
-    machine.pin("hisi_migration")
+    job = crew.job(newer)
+    job.at("begin-change", lambda: machine.pin("hisi_migration"))
 
-    shown = crew.job(newer).settle()
+    shown = job.settle()
 
     assert shown.reason.startswith("Module hisi_migration cannot be unloaded: it is in use (1 times)")
     assert set(machine.loaded()) == {*modulefiles.DRIVER, "hisi_migration"}
     assert len(machine.entries()) == 6
 
 
-def test_what_was_busy_is_exchanged_by_a_later_try(
-    machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+def test_what_was_busy_is_exchanged_at_the_next_look(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     machine.pin("hisi_hpre")
     job = crew.job(newer)
-    job.settle()
+    assert job.settle().state == "Blocked"
     machine.pin("hisi_hpre", 0)
-    boot.now_s += 60
 
     job.settle()
 
@@ -135,6 +151,21 @@ def test_another_file_that_sets_a_parameter_is_named(
     (machine.root / STRANGER).write_text("# by hand\noptions hisi_hpre pf_q_num=64\n")
 
     shown = crew.job(newer).settle()
+
+    assert shown.reason == (
+        f"'/{STRANGER}' sets pf_q_num of module hisi_hpre to 64, over the 256 of the policy: remove that."
+    )
+    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+    assert settings.changes_made(machine) == []
+
+
+def test_another_file_that_sets_a_parameter_in_the_last_moment_is_named(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("begin-change", lambda: machine.host.write(f"/{STRANGER}", "# by hand\noptions hisi_hpre pf_q_num=64\n"))
+
+    shown = job.settle()
 
     assert shown.reason == (
         "The verification of the driver failed: Parameter pf_q_num of module hisi_hpre is 64, not 256. Parameters of"

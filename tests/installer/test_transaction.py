@@ -210,9 +210,10 @@ def test_absent_leaves_the_driver_while_a_budget_allows_no_eviction(
 def test_absent_that_meets_a_busy_module_leaves_the_driver_at_work(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    machine.pin("hisi_hpre")
+    job = crew.job(image, "2.0.1", state="Absent")
+    job.at("begin-change", lambda: machine.pin("hisi_hpre"))
 
-    shown = crew.job(image, "2.0.1", state="Absent").settle()
+    shown = job.settle()
 
     assert (shown.state, shown.reason.endswith(BACK), incidents.works(machine)) == ("Failed", True, True)
     assert record.read(machine.host).installed is not None

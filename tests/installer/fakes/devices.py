@@ -184,11 +184,11 @@ class Devices:
                 found += sum(target.rpartition("/")[2] == entry for target in opened)
         return found
 
-    def uses(self, driver: str) -> int:
+    def uses(self, driver: str, *, opened: bool) -> int:
         """For how many reasons a driver cannot go: open nodes, and virtual functions in other drivers' hands."""
         found = 0
         for address in self.bound(driver):
-            found += sum(self.openings(entry) for entry in self.entries(address))
+            found += sum(self.openings(entry) for entry in self.entries(address)) if opened else 0
             found += sum(self.driver(vf) not in ("", driver) for vf in self.vfs(address))
         return found
 

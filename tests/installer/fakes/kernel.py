@@ -59,9 +59,14 @@ class Kernel:
         return [module["name"] for module in reversed(self._loaded) if name in module["depends"]]
 
     def references(self, name: str) -> int:
-        """A module's reference count."""
+        """A module's reference count: an open node counts in uacce (cdev_get), and in KAE's modules once more.
+
+        Only KAE's uacce_fops_open calls try_module_get for the driver of the device.
+        """
         pins: int = self.host.value("fake/pins.json", {}).get(name, 0)
-        return len(self.holders(name)) + self.devices.uses(name) + pins
+        opened = sum(map(self.devices.openings, self.host.names("sys/class/uacce"))) if name == "uacce" else 0
+        in_tree = any(module["name"] == name and module["in_tree"] for module in self._loaded)
+        return len(self.holders(name)) + self.devices.uses(name, opened=not in_tree) + opened + pins
 
     def insert(self, path: str, options: list[str]) -> None:
         """Loads the module of a file, whose dependencies are loaded; it takes the functions that it serves."""

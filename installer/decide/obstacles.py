@@ -1,0 +1,89 @@
+"""Obstacles on the host that no change can pass; they are known before any pod is evicted."""
+
+import posixpath
+from collections.abc import Iterator
+
+from installer import config
+from installer.decide import desired
+from installer.host import host_state, kmod, pci
+
+
+def find(settings: config.Config, current: host_state.HostState, *, replace: bool) -> tuple[str, ...]:
+    """Return sentences about what would stop a change that unloads the driver, with the remedy.
+
+    `replace` says that the driver's files change, too.
+    """
+    sentences = [*_modules_above(settings, current), *_kernel_users(settings, current)]
+    if settings.state == "Present":
+        sentences += [*_options(settings, current), *(_files(current) if replace else ())]
+    return tuple(sentences)
+
+
+def _modules_above(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the modules of others that use one of the driver's: the kernel unloads none that another one uses."""
+    known = {*settings.all_modules, *kmod.ABOVE}
+    for module in (*current.loaded.values(), *current.above.values()):
+        for name in module.holders:
+            if name not in known:
+                yield f"Module {name} of others uses {module.name}: unload it (rmmod {name})."
+
+
+def _kernel_users(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the modules that the kernel itself uses, for its cryptography or compression (crypto_mod_get).
+
+    Each open device counts once in uacce (cdev_get), and with KAE's uacce in the device's module, too (try_module_get
+    in its uacce_fops_open); the kernel's own uacce, which has no version, does without. A drain ends these users.
+    """
+    if pci.guests(current.functions):
+        return  # A virtual function in a guest counts, too, and the drain names it.
+    users = {
+        module.name: module.users - len(module.holders)
+        for module in (*current.loaded.values(), *current.above.values())
+    }
+    uacce = current.loaded.get(settings.modules[0])
+    opened = users.pop(settings.modules[0], 0)
+    ours = {name: count for name, count in users.items() if count > 0}
+    if sum(ours.values()) > (opened if uacce is not None and uacce.version else 0):
+        which = " and ".join(f"{name} (reference count {count})" for name, count in ours.items())
+        yield (
+            f"The kernel itself uses {which}, as dm-crypt, IPsec and kTLS do: end that use (/proc/crypto and"
+            " 'dmsetup table' on the host show it), or blacklist the module and reboot."
+        )
+
+
+def _options(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the options that override those of the config: of several, the kernel takes the last."""
+    for name in desired.modules(settings, current.functions):
+        for key, value in sorted(settings.module_parameters.get(name, {}).items()):
+            said = [
+                (word.partition("=")[2], option.path)
+                for option in current.options_elsewhere
+                if option.module == name
+                for word in option.words.split()
+                if word.partition("=")[0] == key
+            ]
+            if said and said[-1][0] != str(value):
+                other, path = said[-1]
+                yield f"'{path}' sets {key} of module {name} to {other}, over the {value} of the policy: remove that."
+
+
+def _files(current: host_state.HostState) -> Iterator[str]:
+    """Return the files that hide the new driver's, and the modules that a failure could not bring back."""
+    rivals: dict[str, list[str]] = {}
+    for name, path in current.rivals.items():
+        if path not in current.owners:
+            rivals.setdefault(posixpath.dirname(path), []).append(name)
+    for folder, names in rivals.items():
+        yield (
+            f"modprobe may take {', '.join(names)} from '{folder}' instead of the new driver: remove these files or"
+            " their package, and run 'depmod -a'."
+        )
+    if current.entries() and current.record.installed is None:
+        known = {name: current.files.get(name) for name in current.loaded}
+        lost = [name for name, file in known.items() if file is None or kmod.differ(current.loaded[name], file)]
+        if lost:
+            yield (
+                f"The loaded {', '.join(lost)} of others came from no file that modprobe knows (insmod, initramfs),"
+                f" so a failure could not bring them back: install their files for kernel {current.kernel}, or unload"
+                " them."
+            )

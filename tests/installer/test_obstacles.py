@@ -1,0 +1,283 @@
+"""A change that cannot succeed is told before anybody is evicted, and begins by itself once its obstacle is gone."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from installer import paths
+from installer.decide import obstacles
+from installer.host import record
+from tests.installer import incidents, layouts, machines, modulefiles, settings
+
+KERNEL_USES = "The kernel itself uses "
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture
+def stranger(tmp_path: Path) -> machines.Machine:
+    """A host on which others have installed and loaded 2.0.0."""
+    machine = machines.Machine(tmp_path / "stranger")
+    machine.add_driver("2.0.0")
+    machine.set_options(uacce_mode=2, pf_q_num=256)
+    machine.load()
+    return machine
+
+
+def put(machine: machines.Machine, path: str, content: bytes = b"") -> str:
+    """Write a file of the host, and have depmod look; return its path on the host."""
+    layouts.put(machine.root / path, content)
+    machine.host.run("depmod", "-a", machine.kernel)
+    return f"/{path}"
+
+
+def found(machine: machines.Machine, image: Path, **changes: Any) -> tuple[str, ...]:
+    """Return what an installer of this host finds in its way."""
+    return settings.wired(machine, image, **changes).report().decided.impossible
+
+
+def load(machine: machines.Machine, name: str) -> None:
+    """Load one more module that uses hisi_qm."""
+    file = modulefiles.ModuleFile(name=name, version="2.0.1", kernel=machine.kernel)
+    put(machine, f"lib/modules/{machine.kernel}/extra/{name}.ko", file.elf())
+    machine.load(name)
+
+
+CASES: dict[str, tuple[Callable[[machines.Machine], object], Callable[[machines.Machine], object], str]] = {
+    "module-of-others": (
+        lambda machine: load(machine, "spcrypt"),
+        lambda machine: machine.host.run("rmmod", "spcrypt"),
+        "Module spcrypt of others uses hisi_qm: unload it (rmmod spcrypt).",
+    ),
+    "kernel-cryptography": (
+        lambda machine: machine.pin("hisi_sec2", 3),
+        lambda machine: machine.pin("hisi_sec2", 0),
+        f"{KERNEL_USES}hisi_sec2 (reference count 3), as dm-crypt, ",
+    ),
+    "options-elsewhere": (
+        lambda machine: machine.host.write("/etc/modprobe.d/site.conf", "options hisi-zip pf_q_num=8\n"),
+        lambda machine: machine.host.remove("/etc/modprobe.d/site.conf"),
+        "'/etc/modprobe.d/site.conf' sets pf_q_num of module hisi_zip to 8, over the 256 of the policy: remove",
+    ),
+    "copies-elsewhere": (
+        lambda machine: machine.add_driver("2.0.0", "updates/site"),
+        lambda machine: machine.host.remove_folder(f"/lib/modules/{machine.kernel}/updates/site"),
+        "modprobe may take hisi_hpre, hisi_qm, hisi_sec2, hisi_zip, uacce from '/lib/modules/",
+    ),
+}
+"""What comes into the way of a change, what takes it away, and the start of the sentence that says so."""
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_nobody_is_evicted_for_a_change_that_cannot_succeed_and_it_begins_when_it_can(
+    case: str, machine: machines.Machine, newer: Path, crew: incidents.Crew, users: incidents.Users
+) -> None:
+    come, go, reason = CASES[case]
+    users.come(incidents.POD)
+    come(machine)
+    job = crew.job(newer)
+
+    shown = job.settle()
+
+    assert (shown.state, shown.ready, shown.reason.startswith(reason)) == ("Blocked", False, True), shown.reason
+    assert (users.evicted, job.shown.taken) == ([], [])
+    assert (settings.versions(machine), len(machine.entries())) == ({"2.0.1"}, 6)
+    assert shown.reason in " ".join(found(machine, newer, driver_version="2.0.2"))
+
+    go(machine)
+    assert job.settle().state == "Ready", job.shown.reason
+    assert (users.evicted, settings.versions(machine)) == ([incidents.POD], {"2.0.2"})
+
+
+def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announcement(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.pin("hisi_sec2")
+    machine.host.write(paths.CHANGING, "{}")
+
+    assert crew.job(newer).settle().state == "Blocked"
+    assert not machine.host.path(paths.CHANGING).exists()
+
+
+def test_a_change_that_was_begun_ends_whatever_is_in_its_way(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.pin("hisi_sec2")
+    record.update(
+        machine.host, change=record.Change(loaded=modulefiles.DRIVER, kept=record.read(machine.host).installed)
+    )
+
+    assert found(machine, newer) == ()
+
+
+@pytest.mark.parametrize("held", [1, 3])
+def test_open_devices_are_no_use_by_the_kernel(held: int, machine: machines.Machine, newer: Path) -> None:
+    for pid in range(held):
+        machine.hold(4711 + pid, "hisi_hpre-0")
+
+    assert found(machine, newer) == ()
+
+    machine.pin("hisi_sec2")
+    assert found(machine, newer)[0].startswith(KERNEL_USES)
+
+
+def test_the_kernels_own_modules_do_not_count_open_devices_so_each_use_is_the_kernels(
+    tmp_path: Path, image: Path
+) -> None:
+    machine = machines.Machine(tmp_path / "own")
+    machine.set_options(uacce_mode=1)
+    machine.load()
+    machine.hold(4711, "hisi_hpre-0")
+    assert found(machine, image, install_policy="Always") == ()
+
+    machine.pin("hisi_sec2")
+
+    assert found(machine, image, install_policy="Always")[0].startswith(f"{KERNEL_USES}hisi_sec2 (reference count 1)")
+
+
+def test_a_module_that_serves_virtual_machines_counts_as_well(machine: machines.Machine, newer: Path) -> None:
+    load(machine, "hisi_migration")
+    assert found(machine, newer) == ()
+
+    machine.pin("hisi_migration")
+
+    assert found(machine, newer)[0].startswith(f"{KERNEL_USES}hisi_migration")
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/modprobe.d/10-site.conf", "options hisi_zip pf_q_num=8\n"),
+        ("/usr/lib/modprobe.d/hisi_zip.conf", "options hisi_zip pf_q_num=8\n"),
+        ("/etc/modprobe.d/site.conf", "options hisi_zip pf_q_num=256 perf_mode=1\n"),
+        ("/etc/modprobe.d/site.conf.rpmsave", "options hisi_zip pf_q_num=8\n"),
+    ],
+    ids=["read-earlier", "hidden-by-ours", "of-the-same-value", "not-read"],
+)
+def test_options_that_do_not_win_are_in_nobodys_way(
+    path: str, text: str, machine: machines.Machine, newer: Path
+) -> None:
+    machine.host.write(path, text)
+
+    assert found(machine, newer) == ()
+
+
+def test_the_kernels_command_line_wins_over_every_file(machine: machines.Machine, newer: Path) -> None:
+    machine.host.write("/proc/cmdline", "quiet hisi_zip.pf_q_num=8 root=/dev/sda1\n")
+
+    assert found(machine, newer) == (
+        "'/proc/cmdline' sets pf_q_num of module hisi_zip to 8, over the 256 of the policy: remove that.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("folder", "lines", "obstructs"),
+    [
+        ("extra", "search updates extra built-in weak-updates\n", False),
+        ("weak-updates", "search updates extra built-in weak-updates\n", False),
+        ("extra", "search extra updates built-in\n", True),
+        ("extra", "search updates built-in\noverride hisi_zip * extra\n", True),
+        ("extra", "override hisi_sec2 * weak-updates\n", False),
+        ("updates", "", True),
+    ],
+    ids=["extra", "weak-updates", "extra-first", "override", "override-of-another", "same-rank"],
+)
+def test_depmods_own_order_says_which_copy_obstructs(
+    folder: str, lines: str, obstructs: bool, machine: machines.Machine, newer: Path
+) -> None:
+    machine.host.write("/etc/depmod.d/dist.conf", lines)
+    file = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=machine.kernel)
+    path = put(machine, f"lib/modules/{machine.kernel}/{folder}/hisi-zip.ko.xz", file.elf())
+
+    said = found(machine, newer)
+
+    assert [path.rpartition("/")[0] in sentence for sentence in said] == [True] * obstructs
+
+
+def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(
+    stranger: machines.Machine, image: Path
+) -> None:
+    said = found(stranger, image, source=settings.IN_TREE, install_policy="Always")
+
+    (sentence,) = said
+    assert sentence.startswith("modprobe may take ")
+
+
+@pytest.mark.parametrize("version", ["", "2.0.3"], ids=["no-file", "another-file"])
+def test_a_driver_of_others_that_a_failure_could_not_bring_back_is_not_touched(
+    version: str, stranger: machines.Machine, image: Path
+) -> None:
+    place = f"/lib/modules/{stranger.kernel}"
+    stranger.host.remove_folder(f"{place}/extra")
+    stranger.host.remove_folder(f"{place}/kernel")
+    stranger.host.run("depmod", "-a", stranger.kernel)
+    if version:
+        stranger.add_driver(version)
+
+    said = found(stranger, image, install_policy="Always")
+
+    assert said == (
+        "The loaded uacce, hisi_qm, hisi_hpre, hisi_sec2, hisi_zip of others came from no file that modprobe knows"
+        " (insmod, initramfs), so a failure could not bring them back: install their files for kernel"
+        f" {machines.KERNEL}, or unload them.",
+    )
+
+
+def test_a_dead_driver_without_files_is_replaced_as_nothing_is_lost(stranger: machines.Machine, image: Path) -> None:
+    stranger.unload()
+    stranger.set_options(uacce_mode=0)
+    stranger.load()
+    stranger.host.remove_folder(f"/lib/modules/{stranger.kernel}/extra")
+
+    assert found(stranger, image) == ()
+
+
+def test_a_removal_asks_for_no_parameter_and_no_copy(machine: machines.Machine, newer: Path) -> None:
+    machine.host.write("/etc/modprobe.d/site.conf", "options hisi_zip pf_q_num=8\n")
+    machine.add_driver("2.0.0", "updates/site")
+
+    assert found(machine, newer, state="Absent") == ()
+    machine.pin("hisi_sec2")
+    assert found(machine, newer, state="Absent")[0].startswith(KERNEL_USES)
+
+
+def test_a_driver_of_others_of_which_a_kind_is_dead_is_not_ready_and_stays(
+    stranger: machines.Machine, image: Path, tmp_path: Path
+) -> None:
+    stranger.unload()
+    stranger.let_die("hisi_hpre")
+    stranger.load()
+    job = settings.installer(stranger, image)
+
+    shown = job.settle()
+
+    assert (shown.state, shown.ready) == ("Blocked", False)
+    assert shown.reason == (
+        "A driver that others installed serves no hpre device, although the host has some; INSTALL_POLICY is"
+        " IfNotPresent, so it stays as it is."
+    )
+    assert (settings.versions(stranger), len(stranger.entries())) == ({"2.0.0"}, 4)
+    job.parts.close()
+
+    stranger.mend()
+    settings.installed(stranger, image, install_policy="Always")
+    assert (settings.versions(stranger), len(stranger.entries())) == ({"2.0.1"}, 6)
+
+
+def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: machines.Machine, image: Path) -> None:
+    stranger.unload()
+    stranger.let_die("hisi_hpre")
+    stranger.load()
+    asked = settings.config().module_parameters | {"hisi_hpre": {"uacce_mode": 0}}
+
+    assert settings.installed(stranger, image, module_parameters=asked).state == "Foreign"
+
+
+def test_no_obstacle_is_found_where_nothing_is() -> None:
+    assert obstacles.find(settings.config(), settings.current(), replace=True) == ()
