@@ -86,11 +86,13 @@ class Preparation:
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
+            above=tuple(current.above),
             served=tuple(function.address for function in current.entries()),
             vfs={function.address: function.vfs for function in current.functions if function.vfs},
             modes={address: mode for address, mode in modes.items() if mode is not None},
             rule=host_state.text(self._host, paths.RULE),
             packages=installed.packages if installed else (),
+            foreign=tuple(sorted(set(current.owners.values()))),
             touched=False,
         )
 

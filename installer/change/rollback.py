@@ -32,7 +32,7 @@ class Rollback:
         before = current.record.change or record.Change()
         steps = list(self._files(current, before, tried)) if before.touched else []
         if before.loaded:
-            steps += self._swap.reload(before.loaded, anew=before.touched)
+            steps += self._swap.reload((*before.loaded, *before.above), anew=before.touched)
             steps += self._swap.enable(before.vfs)
         steps.append(
             change_steps.Step(
@@ -88,7 +88,8 @@ class Rollback:
     def _verify(self, before: record.Change) -> None:
         current = host_state.read(self._host, self._settings)
         kept = before.kept
-        faults = [f"Module {name} is not loaded." for name in before.loaded if name not in current.loaded]
+        loaded = {*current.loaded, *current.above}
+        faults = [f"Module {name} is not loaded." for name in (*before.loaded, *before.above) if name not in loaded]
         # A driver for the kernel of another boot is not loaded. The previous driver of this boot may not have worked,
         # or may have been loaded from elsewhere, so only its files and modules are checked.
         if not faults and kept is not None and kept.kernel == current.kernel and before.touched:

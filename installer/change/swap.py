@@ -1,5 +1,6 @@
 """The steps that swap the host's driver: unload, files, load. They need only the store."""
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -9,6 +10,8 @@ from installer import config, paths, store
 from installer.decide import change_steps, desired
 from installer.host import chroot, digests, host_state, kmod, libraries, pci, record, rpm
 from runtime import errors
+
+LOG = logging.getLogger(__name__)
 
 
 class Swap:
@@ -41,7 +44,8 @@ class Swap:
         """Return the steps that unload the driver, if one is loaded."""
         steps = list(self.disable(current))
         if current.loaded:
-            names = ", ".join(reversed([name for name in self._settings.all_modules if name in current.loaded]))
+            ours = reversed([name for name in self._settings.all_modules if name in current.loaded])
+            names = ", ".join((*current.above, *ours))
             steps.append(
                 change_steps.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
             )
@@ -82,7 +86,7 @@ class Swap:
                 change_steps.Step(
                     name="erase-packages",
                     reason=f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed.",
-                    act=lambda: rpm.erase(self._host, sorted(erased)),
+                    act=lambda: self._erase_packages(sorted(erased)),
                 )
             )
         places = f"Places the files of {target.version} in" if target else "Removes our files from"
@@ -228,6 +232,10 @@ class Swap:
     def _install_packages(self, driver: record.Driver) -> None:
         folder = f"{paths.DRIVERS}/{driver.id}/packages"
         rpm.install(self._host, [f"{folder}/{name}.rpm" for name in driver.packages])
+
+    def _erase_packages(self, names: list[str]) -> None:
+        if staying := rpm.erase(self._host, names):
+            LOG.warning("Other packages need %s, so the host keeps it.", ", ".join(staying))
 
     def _place_modules(self, target: record.Driver | None) -> None:
         folder = self._drivers.folder(target) / "modules" if target else None

@@ -15,7 +15,7 @@ from installer import config, paths, store
 from installer.change import prepare, rollback, swap
 from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
-from installer.host import chroot, disk_space, host_state, kmod, record
+from installer.host import chroot, disk_space, host_state, kmod, record, rpm
 from runtime import errors, process
 
 LOG = logging.getLogger(__name__)
@@ -190,14 +190,15 @@ class Changer:
             steps += self._swap.disable(current, counts)
         if decided.replace:
             wanted = target.packages if target else ()
-            steps += self._swap.files(target, set(attempt.before.packages) - set(wanted))
+            steps += self._swap.files(target, {*attempt.before.packages, *attempt.before.foreign} - set(wanted))
         texts = target.options if target else {}
         steps += self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
             steps += self._swap.forget_rule()
         else:
             if decided.reload:
-                steps += self._swap.load(desired.modules(self._settings, current.functions))
+                needed = desired.modules(self._settings, current.functions)
+                steps += self._swap.load((*needed, *attempt.before.above))
             if decided.disturbs:
                 steps += self._swap.enable(counts)
             steps += self._swap.permit()
@@ -275,12 +276,13 @@ class Changer:
     def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
         """Return the failure that tells of an error and of the rollback."""
         kept, tried, said = attempt.before.kept, attempt.target, _said(error)
-        if kept is not None and kept.source == "kept" and tried is not None and tried.packages:
+        foreign = attempt.before.foreign
+        present = rpm.installed(self._host, foreign).values() if foreign else ()
+        gone = ", ".join(name for name in foreign if name not in present)
+        if gone or (kept is not None and kept.source == "kept" and tried is not None and tried.packages):
             # A foreign package cannot be rebuilt from its installed files.
-            said = (
-                f"{said} The previous modules and options are back; other files of the packages that were replaced are"
-                " gone."
-            )
+            which = gone or "the packages that were replaced"
+            said = f"{said} The previous modules and options are back; other files of {which} are gone."
         else:
             said = f"{said} The host is back in its previous state."
         if not isinstance(error, Crashed):

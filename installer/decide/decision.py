@@ -153,7 +153,7 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
     if entries:
         return _change(
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced."
-            + _packages(current)
+            + _packages(current, ", hidden by the new ones")
         )
     if current.loaded:
         names = ", ".join(current.loaded)
@@ -174,13 +174,12 @@ def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
     return Decision(outcome=Outcome.FOREIGN, reasons=(said,), blocked=True)
 
 
-def _packages(current: host_state.HostState) -> str:
-    """Return what becomes of the files of a driver of others, in a sentence after a blank."""
-    if not any("/kernel/" not in file.path for file in current.files.values()):
-        return ""
+def _packages(current: host_state.HostState, otherwise: str) -> str:
+    """Return what becomes of the files of a driver of others, after a blank; of the kernel's own, nothing."""
     if current.owners:
         return f" Its packages are erased: {', '.join(sorted(set(current.owners.values())))}."
-    return " No package owns its files, so they stay, hidden by the new ones."
+    own = all("/kernel/" in file.path for file in current.files.values())
+    return "" if own else f" No package is known to own its files, so they stay{otherwise}."
 
 
 def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
@@ -198,7 +197,10 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
     own = re.compile(rf"/lib/modules/{re.escape(current.kernel)}/kernel/")
     strangers = [name for name in current.loaded if name in current.files and not own.match(current.files[name].path)]
     if current.entries() or (strangers and settings.install_policy == "Always"):
-        return _change("A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded.")
+        return _change(
+            "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded."
+            + _packages(current, ", and a boot may load them")
+        )
     if current.rule or current.changing:
         return _change(f"'{paths.RULE if current.rule else paths.CHANGING}' was left behind.")
     return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))

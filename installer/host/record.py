@@ -73,6 +73,8 @@ class Change(_Kept, frozen=True, kw_only=True):
     """The previous driver; None if there was none."""
     loaded: tuple[str, ...] = ()
     """The loaded modules."""
+    above: tuple[str, ...] = ()
+    """The loaded modules of live migration, which use the driver's."""
     served: tuple[str, ...] = ()
     """The PCI addresses with an entry."""
     vfs: dict[str, int] = msgspec.field(default_factory=dict)
@@ -83,6 +85,8 @@ class Change(_Kept, frozen=True, kw_only=True):
     """The text of the udev rule; None if there was none."""
     packages: tuple[str, ...] = ()
     """The packages that were installed, or that this change may have installed."""
+    foreign: tuple[str, ...] = ()
+    """The packages of others that the change erases; a rollback restores only their modules and options."""
     touched: bool = True
     """False while no file was changed, so that a rollback only loads the modules again."""
     boot: str = ""

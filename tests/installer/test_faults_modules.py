@@ -88,6 +88,29 @@ def test_a_module_that_another_one_stands_on_is_named_with_it(
     assert len(machine.entries()) == 6
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_module_of_live_migration_is_loaded_again_after_the_change_and_by_the_way_back(
+    fits: bool, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    folder = machine.root / f"lib/modules/{machine.kernel}/extra"
+    folder.mkdir()
+    file = modulefiles.ModuleFile(name="hisi_migration", version="2.0.1", kernel=machine.kernel)
+    (folder / "hisi_migration.ko").write_bytes(file.plain() + b"kmi=2.0.2\0" * fits)
+    machine.host.run("depmod", "-a", machine.kernel)
+    machine.load("hisi_migration")
+
+    shown = crew.job(newer).settle()
+
+    assert set(machine.loaded()) == {*modulefiles.DRIVER, "hisi_migration"}
+    assert len(machine.entries()) == 6
+    if fits:
+        assert (shown.state, machine.loaded()["hisi_qm"][0]) == ("Ready", "2.0.2")
+    else:
+        assert (shown.state, machine.loaded()["hisi_qm"][0]) == ("Failed", "2.0.1")
+        assert shown.reason.startswith("Module hisi_migration cannot be loaded: it does not know a parameter's value ")
+        assert shown.reason.endswith(BACK)
+
+
 def test_what_was_busy_is_exchanged_at_the_next_look(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
