@@ -107,12 +107,9 @@ class Loop:
         return self._publish(name, decided.reasons[0], _LOOK_S)
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
-        if decided.blocked:
-            self._changer.stand_back()
-            return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
         pause_s = self._pause(current)
-        if pause_s is not None:
-            return pause_s
+        if pause_s is not None or decided.blocked:
+            return self._stand_back(decided) if pause_s is None else pause_s
         if decided.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
             reason = f"It was repaired a moment ago, and is broken again: {decided.reasons[0]}"
             return self._publish("Failed", reason, _LOOK_S)
@@ -171,6 +168,10 @@ class Loop:
         if last.state != "Failed":
             self._yield_turn()
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
+
+    def _stand_back(self, decided: decision.Decision) -> float:
+        self._changer.stand_back()
+        return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
 
     def _begin(self, reason: str) -> None:
         """Publish that a change begins; one in the queue is published when it has a Lease."""

@@ -4,10 +4,11 @@ Up to the step begin-change the running driver is not touched. From then on the 
 a failure and a crash of the host restore; after a kill, the next run resumes from the record.
 """
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
@@ -273,12 +274,16 @@ class Changer:
             ) from error
         raise ended from error
 
+    def _gone(self, packages: Sequence[str]) -> list[str]:
+        present: Collection[str] = ()
+        with contextlib.suppress(errors.Failure):
+            present = rpm.installed(self._host, packages).values()
+        return [name for name in packages if name not in present]
+
     def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
         """Return the failure that tells of an error and of the rollback."""
         kept, tried, said = attempt.before.kept, attempt.target, _said(error)
-        foreign = attempt.before.foreign
-        present = rpm.installed(self._host, foreign).values() if foreign else ()
-        gone = ", ".join(name for name in foreign if name not in present)
+        gone = ", ".join(self._gone(attempt.before.foreign))
         if gone or (kept is not None and kept.source == "kept" and tried is not None and tried.packages):
             # A foreign package cannot be rebuilt from its installed files.
             which = gone or "the packages that were replaced"
