@@ -163,15 +163,15 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
 
 def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
     """Keep a foreign driver, which is not enough for a host where a kind has devices and none of them works."""
-    stays = "INSTALL_POLICY is IfNotPresent, so it stays as it is."
-    dead = verification.dead_kinds(settings, current)
-    if not dead:
-        said = f"A driver that others installed serves {len(current.entries())} devices; {stays}"
-        return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
-    said = (
-        f"A driver that others installed serves no {' and no '.join(dead)} device, although the host has some; {stays}"
+    dead = " and no ".join(verification.dead_kinds(settings, current))
+    reason = (
+        f"A driver that others installed serves no {dead} device, although the host has some; INSTALL_POLICY is"
+        " IfNotPresent, so it stays as it is."
+        if dead
+        else f"A driver that others installed serves {len(current.entries())} devices; INSTALL_POLICY is IfNotPresent,"
+        " so it stays as it is."
     )
-    return Decision(outcome=Outcome.FOREIGN, reasons=(said,), blocked=True)
+    return Decision(outcome=Outcome.FOREIGN, reasons=(reason,), blocked=bool(dead))
 
 
 def _packages(current: host_state.HostState, otherwise: str) -> str:
