@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compiler import cli
+from tests import warmth
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Answer:
 def kae(folder: Path, *arguments: str) -> Answer:
     """Run `kae` in a folder, in this process."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), warmth.kept():
         try:
             code = cli.main(arguments)
         except SystemExit as stop:

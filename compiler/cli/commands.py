@@ -1,6 +1,7 @@
 """The commands of `kae`: their options, their examples, and the module of each."""
 
 import argparse
+import functools
 
 from compiler import __version__, diagnostics, wording
 from compiler.cli import arguments, options, parsing
@@ -19,6 +20,7 @@ _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests 
 _FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 
+@functools.cache
 def parser() -> parsing.Parser:
     """Return the parser of the whole command line."""
     top = parsing.Parser(prog="kae", description=_DESCRIPTION, epilog=_EPILOG)

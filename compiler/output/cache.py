@@ -169,10 +169,9 @@ def key(*parts: Any) -> str:
 def fingerprint(digests: Digests, folders: Iterable[Path]) -> str:
     """Return the digest of the compiler: these folders, Python, and all installed packages. Raises OSError."""
     files = [
-        [place, path.relative_to(folder).as_posix(), digests.of(str(path))]
+        [place, name, digests.of(f"{folder}/{name}")]
         for place, folder in enumerate(map(Path.resolve, folders))
-        for path in sorted(folder.rglob("*"))
-        if "__pycache__" not in path.parts and path.is_file()  # what Python and Jinja2 made of them
+        for name in sorted(path for path, entry in _entries_below(folder, without="__pycache__") if entry.is_file())
     ]
     return key(files, compiler.__version__, sys.version, sorted(_distributions()))
 
@@ -207,16 +206,22 @@ def _is_settled(stamp: Stamp, now: int) -> bool:
 
 def _files_below(folder: Path) -> Iterator[str]:
     """Yield the paths of all files below a folder. Raises OSError for anything that is neither file nor folder."""
+    for path, entry in _entries_below(folder):
+        if not entry.is_file(follow_symlinks=False):
+            raise OSError(f"neither a file nor a folder: {entry.path}")
+        yield path
+
+
+def _entries_below(folder: Path, without: str = "") -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Yield all but folders below a folder, by path, and enter no folder of the name `without`. Raises OSError."""
     pending = [("", folder)]
     while pending:
         prefix, inner = pending.pop()
         for entry in _entries(inner):
-            if entry.is_dir(follow_symlinks=False):
+            if not entry.is_dir(follow_symlinks=False):
+                yield prefix + entry.name, entry
+            elif entry.name != without:
                 pending.append((f"{prefix}{entry.name}/", Path(entry.path)))
-            elif entry.is_file(follow_symlinks=False):
-                yield prefix + entry.name
-            else:
-                raise OSError(f"neither a file nor a folder: {entry.path}")
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from compiler import diagnostics
 from compiler.output import index_file
 from tests import outside, project
-from tests.fuzz import mutants, warmth
+from tests.fuzz import mutants
 
 LIMIT_S = 20
 """Seconds after which a compile of a few kilobytes counts as hanging."""
@@ -52,7 +52,6 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.warmth = warmth.Warmth()
 
     def run(self, mutant: mutants.Mutant) -> Result:
         """The result of a mutant's trial."""
@@ -74,8 +73,7 @@ class Bench:
         before = _state(here / "output")
         # The cache is another way to the same answer: every third document takes it.
         options = ("--format", kind, *(() if mutant.number % 3 == 0 else ("--no-cache",)))
-        with self.warmth.kept():
-            answer = project.kae(here, "compile", *options)
+        answer = project.kae(here, "compile", *options)
         if answer.code not in (0, 1):
             return answer.code, frozenset(), f"exit code {answer.code}: {answer.err or answer.out}"
         if answer.code == 1 and _state(here / "output") != before:

@@ -223,6 +223,19 @@ def test_the_fingerprint_changes_with_the_files_of_the_compiler(tmp_path: Path) 
     assert len({second, third, fourth}) == 3
 
 
+def test_the_fingerprint_follows_links_to_files_and_passes_over_links_to_nothing(tmp_path: Path) -> None:
+    (tmp_path / "store").write_bytes(b"a")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package/a.py").symlink_to("../store")
+    digests = cache.Digests(tmp_path)
+    first = cache.fingerprint(digests, [tmp_path / "package"])
+    (tmp_path / "package/.#a.py").symlink_to("someone@host.1")
+    second = cache.fingerprint(digests, [tmp_path / "package"])
+    rewritten_in_the_same_tick(tmp_path / "store", b"b")
+
+    assert first == second != cache.fingerprint(digests, [tmp_path / "package"])
+
+
 def test_the_fingerprint_does_not_depend_on_where_the_compiler_lies(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).mkdir()

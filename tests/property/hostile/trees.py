@@ -19,7 +19,6 @@ from types import FrameType
 
 from tests import builders, project
 from tests.failures import projects
-from tests.fuzz import warmth
 from tests.property.hostile import acts
 
 SECRET = "hunter2-of-the-host"  # noqa: S105 - it is the one that no command prints
@@ -27,7 +26,6 @@ SECONDS = 20
 """The time that a command may take; the fleet compiles in a tenth of a second."""
 
 COMMANDS = (("compile", "--check"), ("plan",), ("diff",), ("compile",), ("compile", "--check", "--strict"))
-_WARMTH = warmth.Warmth()
 _FORMATS = ((), (), ("--format", "github"), ("-o", "json"), ("--format", "sarif"))
 
 
@@ -120,8 +118,7 @@ def _answer(folder: Path, command: tuple[str, ...]) -> tuple[project.Answer, str
     earlier = signal.signal(signal.SIGALRM, stop)
     signal.alarm(SECONDS)
     try:
-        with _WARMTH.kept():
-            return project.kae(folder, *command), ""
+        return project.kae(folder, *command), ""
     except _SlowError:
         return project.Answer(-1, "", ""), f"it does not end in {SECONDS} seconds"
     except Exception:
