@@ -1,5 +1,5 @@
-"""The kubelet's interface that says which pods hold which devices, as messages and stubs.
+"""The kubelet's interface that says which pods hold which devices, as messages.
 
-The .proto file and the types of its service (*_pb2_grpc.pyi: protoc makes none) are written by hand. All the rest is
-generated, is never edited, and is checked against its .proto by tests/installer/test_device_holders.py.
+The .proto file is written by hand. The rest is generated, is never edited, and is checked against its .proto by
+tests/installer/test_device_holders.py.
 """

@@ -32,6 +32,9 @@ knows a pod by it. A pod proves that there is a kubelet; a bare host, on which a
 LOGS = "/var/log/pods"
 """A folder for each pod, <namespace>_<name>_<uid>: the kubelet's BuildPodLogsDirectory, pkg/kubelet/kuberuntime."""
 
+LIST = "/v1.PodResourcesLister/List"
+"""The one method that is called (k8s.io/kubelet/pkg/apis/podresources/v1/api.proto)."""
+
 DEADLINE_S = 10
 """The time limit of the kubelet's answer."""
 
@@ -157,7 +160,6 @@ def _listed(socket: Path, resources: Collection[str], shown: Path) -> list[Pod]:
     import grpc  # noqa: PLC0415 - see above
 
     from installer.api import podresources_v1_pb2 as messages  # noqa: PLC0415 - see above
-    from installer.api import podresources_v1_pb2_grpc as rpc  # noqa: PLC0415 - see above
 
     options = (
         ("grpc.default_authority", "localhost"),  # The kubelet's server refuses gRPC's default, the path.
@@ -168,8 +170,13 @@ def _listed(socket: Path, resources: Collection[str], shown: Path) -> list[Pod]:
     folder = os.open(socket.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with grpc.insecure_channel(f"unix:/proc/self/fd/{folder}/{socket.name}", options) as channel:
-            lister = rpc.PodResourcesListerStub(channel)
-            answer = lister.List(messages.ListPodResourcesRequest(), timeout=DEADLINE_S)
+            lister: grpc.UnaryUnaryMultiCallable[pb.ListPodResourcesRequest, pb.ListPodResourcesResponse]
+            lister = channel.unary_unary(
+                LIST,
+                request_serializer=messages.ListPodResourcesRequest.SerializeToString,
+                response_deserializer=messages.ListPodResourcesResponse.FromString,
+            )
+            answer = lister(messages.ListPodResourcesRequest(), timeout=DEADLINE_S)
     except grpc.RpcError as error:
         call = cast("grpc.Call", error)  # A stub raises an object of both types.
         said = {

@@ -10,11 +10,10 @@ from pathlib import Path
 import grpc
 
 from installer.api import podresources_v1_pb2 as pb
-from installer.api import podresources_v1_pb2_grpc as rpc
 from installer.drain import device_holders
 
 
-class Kubelet(rpc.PodResourcesListerServicer):
+class Kubelet:
     """Names the given pods, by namespace/name."""
 
     def __init__(self) -> None:
@@ -33,9 +32,7 @@ class Kubelet(rpc.PodResourcesListerServicer):
         """The pod's containers have ended."""
         self.pods.pop(key, None)
 
-    def List(  # noqa: N802 - the kubelet's name
-        self, request: pb.ListPodResourcesRequest, context: grpc.ServicerContext
-    ) -> pb.ListPodResourcesResponse:
+    def listed(self, request: pb.ListPodResourcesRequest, context: grpc.ServicerContext) -> pb.ListPodResourcesResponse:
         """Answer as the kubelet, or fail as the test set it."""
         self.asked += 1
         deadline = time.monotonic() + self.latency_s
@@ -61,7 +58,13 @@ def serving(root: Path, folder_of_kubelet: Path = device_holders.KUBELET) -> Ite
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=4), options=[("grpc.max_send_message_length", 256 << 20)]
     )
-    rpc.add_PodResourcesListerServicer_to_server(kubelet, server)
+    service, _, method = device_holders.LIST.removeprefix("/").partition("/")
+    handler = grpc.unary_unary_rpc_method_handler(
+        kubelet.listed,
+        request_deserializer=pb.ListPodResourcesRequest.FromString,
+        response_serializer=pb.ListPodResourcesResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, {method: handler}),))
     server.add_insecure_port(f"unix:/proc/self/fd/{folder}/{path.name}")
     server.start()
     try:

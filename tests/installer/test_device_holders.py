@@ -1,6 +1,5 @@
 """Device holders: from a real gRPC server, from real processes, and from the process folders of a fake host."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from tests.installer import podresources
 HPRE, SEC = "openfuyao.com/kae.hpre", "openfuyao.com/kae.sec"
 RESOURCES = (HPRE, SEC)
 API = Path("installer") / "api"
-GENERATED = tuple(f"podresources_v1{ending}" for ending in ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py"))
+GENERATED = tuple(f"podresources_v1{ending}" for ending in ("_pb2.py", "_pb2.pyi"))
 
 UID = "0a1b2c3d-1111-2222-3333-444455556666"
 KUBEPODS = "/kubepods.slice/kubepods-burstable.slice"
@@ -371,7 +370,7 @@ def test_no_descriptor_is_left_open(host: chroot.Host, kubelet: podresources.Kub
 def regenerated(repository_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which the command at the head of the .proto was carried out."""
     out = tmp_path_factory.mktemp("regenerated")
-    outputs = [f"--{language}_out={out}" for language in ("python", "pyi", "grpc_python")]
+    outputs = [f"--{language}_out={out}" for language in ("python", "pyi")]
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{repository_root}", *outputs]
     command.append(str(API / "podresources_v1.proto"))
     subprocess.run(command, check=True, cwd=repository_root, timeout=60)
@@ -381,34 +380,3 @@ def regenerated(repository_root: Path, tmp_path_factory: pytest.TempPathFactory)
 @pytest.mark.parametrize("name", GENERATED)
 def test_what_is_checked_in_is_what_the_generator_makes(name: str, regenerated: Path, repository_root: Path) -> None:
     assert (repository_root / API / name).read_bytes() == (regenerated / name).read_bytes()
-
-
-def test_the_types_written_by_hand_name_everything_of_the_generated_service(repository_root: Path) -> None:
-    generated = ast.parse((repository_root / API / "podresources_v1_pb2_grpc.py").read_text())
-    typed = ast.parse((repository_root / API / "podresources_v1_pb2_grpc.pyi").read_text())
-
-    assert members(typed) == {name: found for name, found in members(generated).items() if name in members(typed)}
-    # What is left out is the experimental way to call without a stub.
-    assert set(members(generated)) - set(members(typed)) == {"PodResourcesLister"}
-
-
-def members(module: ast.Module) -> dict[str, set[str]]:
-    """Return the methods and fields of a module's classes, and its functions."""
-    found: dict[str, set[str]] = {}
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef):
-            found[node.name] = set()
-        elif isinstance(node, ast.ClassDef):
-            methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
-            fields = {part.target.id for part in node.body if _is_field(part)}  # type: ignore[attr-defined]
-            stubs = {
-                part.targets[0].attr
-                for part in ast.walk(node)
-                if isinstance(part, ast.Assign) and isinstance(part.targets[0], ast.Attribute)
-            }
-            found[node.name] = methods | fields | stubs
-    return found
-
-
-def _is_field(part: ast.stmt) -> bool:
-    return isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name)
