@@ -160,7 +160,7 @@ class DriverAccess:
     leases: tuple[str, ...]
     """The Leases that pace the swaps."""
     daemonsets: tuple[str, ...]
-    """The DaemonSets that an installer may ask for: its own, before it cleans up."""
+    """The DaemonSets that an installer may ask for: its own, before it cleans up, where the policy has it clean up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +244,7 @@ class Monitoring:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The admission policy that confines the installer's evictions to its own node."""
+    """The admission policies that confine the installer's evictions and Leases to its own node."""
 
     namespace: str
 

@@ -102,6 +102,13 @@ def _drivers(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) 
             yield ir.Manifest(component="driver", template="daemonset.yaml", value=value)
 
 
+_GUARD = tuple(
+    f"{kind}-{name}"
+    for name in ("kae-driver", "kae-driver-leases")
+    for kind in ("validatingadmissionpolicy", "validatingadmissionpolicybinding")
+)
+
+
 def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
     """Yield the permissions of the installers; those that a cleanup needs outlive their policy.
 
@@ -123,8 +130,7 @@ def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded:
         kept = any(division.policy.spec.driver.drain.enabled for division in cleaning)
         yield from _all("driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), roles[0], kept=kept)
         if guarded:
-            templates = ("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver")
-            yield from _all("guard", templates, ir.Guard(namespace=namespace), kept=kept)
+            yield from _all("guard", _GUARD, ir.Guard(namespace=namespace), kept=kept)
 
 
 def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.DriverAccess:
@@ -132,7 +138,12 @@ def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.Dri
         name=name,
         namespace=namespace,
         leases=tuple(sorted(lease for division in served for lease in _leases(division.policy))),
-        daemonsets=tuple(driver_name(division.policy.name, pool) for division in served for pool in division.pools),
+        daemonsets=tuple(
+            driver_name(division.policy.name, pool)
+            for division in served
+            if division.policy.spec.driver.enabledCleanup
+            for pool in division.pools
+        ),
     )
 
 

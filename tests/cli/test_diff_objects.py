@@ -148,7 +148,7 @@ def test_many_objects_and_fields_are_cut_and_counted(rollout: Path, monkeypatch:
     lines = objects(shown(rollout)).splitlines()
 
     assert [line.partition(":")[0] for line in lines[:3]] == ["  pruned"] * 3
-    assert lines[3:] == ["  and 4 more lines; -o json has all objects"]
+    assert lines[3:] == ["  and 6 more lines; -o json has all objects"]
     monkeypatch.undo()
     monkeypatch.setattr(diff_text, "_FIELDS", 1)
     assert objects(shown(rollout)).splitlines()[-1] == "    and 1 more field"

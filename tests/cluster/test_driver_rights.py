@@ -1,4 +1,4 @@
-"""A driver installer's rights on the real API server: its own Leases, and evictions on its own node.
+"""A driver installer's rights on the real API server: Leases in its node's name, and evictions on its own node.
 
 The objects are the compiler's. The nodes have no kubelet: rights and budgets need none.
 """
@@ -9,14 +9,14 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from compiler.kube import client, credentials
+from compiler.kube import client, credentials, lease_objects
 from installer import config
 from installer.drain import cluster, device_holders, eviction, leases
 from tests import project
@@ -27,10 +27,13 @@ from tests.cluster.local import waiting
 OWN = "kae-operator"
 NODE_A, NODE_B = "rights-a", "rights-b"
 LEASES = ("kae-driver-tls-1", "kae-driver-tls-2")
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases/{LEASES[0]}"
+"""The only Lease of the claims below."""
 _CACHED_S = 1
 """Long enough for the guard, which sees pods through a watch, to know a label."""
 
 GUARD = "A KAE driver installer may evict only pods of the node that it runs on."
+GUARD_OF_LEASES = "may take and give back Leases only in the name of the node that it runs on"
 
 _POLICY = """\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -38,7 +41,7 @@ kind: KAEPolicy
 metadata:
   name: tls
 spec:
-  driver: {version: 2.0.1, rollout: {maxParallel: 2}}
+  driver: {version: 2.0.1, enabledCleanup: true, rollout: {maxParallel: 2}}
 """
 
 
@@ -169,6 +172,20 @@ def test_a_token_that_is_bound_to_no_pod_evicts_nobody(installers: Installers, w
     assert not any(_is_going(workload, name) for name in ("on-a", "on-b"))
 
 
+def test_another_pod_of_the_name_is_not_evicted_in_place_of_the_one_with_the_uid(
+    installers: Installers, workload: pods.Namespace
+) -> None:
+    pod = workload.pod("on-a")
+    assert pod is not None
+
+    former = installers.on_a.api.evict(workload.name, "on-a", "00000000-0000-4000-8000-000000000000")
+    spared = not _is_going(workload, "on-a")
+    present = installers.on_a.api.evict(workload.name, "on-a", pod["metadata"]["uid"])
+
+    assert (former.outcome, spared, present.outcome) == (cluster.Outcome.GONE, True, cluster.Outcome.ACCEPTED)
+    assert _is_going(workload, "on-a")
+
+
 def test_a_pod_that_is_not_there_is_gone(installers: Installers, workload: pods.Namespace) -> None:
     answer = installers.on_a.api.evict(workload.name, "nobody")
 
@@ -221,35 +238,84 @@ def test_a_drain_goes_on_when_the_budget_allows_it(installers: Installers, workl
 
 
 def test_a_right_is_taken_renewed_and_given_back(installers: Installers) -> None:
-    settings = config.Leases(namespace=OWN, names=LEASES)
-    rights = [leases.Claim(installers.on_a.api, settings, f"node-{number}") for number in range(3)]
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases/{LEASES[0]}"
+    mine, other = _claim(installers.on_a, NODE_A), _claim(installers.on_b, NODE_B)
 
-    taken = [right.take() for right in rights]
-    before = installers.plane.api.get(path)["spec"]
-    rights[0].renew()
-    after = installers.plane.api.get(path)["spec"]
-    given = [right.give_back() for right in rights]
-    left = installers.plane.api.get(path)["spec"]
+    taken = [mine.take(), other.take()]
+    before = installers.plane.api.get(LEASE)["spec"]
+    mine.renew(swap=True)
+    after = installers.plane.api.get(LEASE)
+    given = mine.give_back()
+    left = installers.plane.api.get(LEASE)
 
-    assert (taken, given) == ([True, True, False], [True, True, True])
-    assert [before[name] for name in ("holderIdentity", "leaseDurationSeconds")] == ["node-0", 900]
-    assert before["acquireTime"] == after["acquireTime"]
-    assert before["renewTime"] < after["renewTime"]
-    assert "holderIdentity" not in left
+    assert (taken, given) == ([True, False], True)
+    assert [before[name] for name in ("holderIdentity", "leaseDurationSeconds")] == [NODE_A, 900]
+    assert before["acquireTime"] == after["spec"]["acquireTime"]
+    assert before["renewTime"] < after["spec"]["renewTime"]
+    assert list(after["metadata"]["annotations"]) == [lease_objects.SWAP]
+    assert ("holderIdentity" in left["spec"], left["metadata"].get("annotations")) == (False, None)
+    assert (other.take(), other.give_back()) == (True, True)
+
+
+def test_a_lease_is_written_in_the_name_of_the_own_node_alone(installers: Installers) -> None:
+    _free(installers)
+
+    with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
+        _claim(installers.on_a, NODE_B).take()
+    with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
+        _claim(installers.unbound, NODE_A).take()
+
+    assert installers.plane.api.get(LEASE) is None
+
+
+def test_a_lease_of_another_node_is_not_freed_and_an_expired_one_is_taken_over(installers: Installers) -> None:
+    _free(installers)
+    assert _claim(installers.on_b, NODE_B).take()
+    held = lease_objects.parse(installers.plane.api.get(LEASE))
+
+    with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
+        installers.on_a.api.update_lease(OWN, replace(held, holder=""))
+    with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
+        installers.on_a.api.update_lease(OWN, replace(held, swap="2026-01-02T03:04:05Z"))
+    taken = installers.on_a.api.update_lease(OWN, replace(held, holder=NODE_A))
+
+    assert taken.holder == NODE_A
+
+
+def test_a_lease_of_a_node_that_is_in_a_swap_is_taken_over_by_no_other_one_and_freed_by_a_person(
+    installers: Installers,
+) -> None:
+    _free(installers)
+    theirs = _claim(installers.on_b, NODE_B)
+    assert theirs.take()
+    theirs.renew(swap=True)
+    theirs.close()
+    held = lease_objects.parse(installers.plane.api.get(LEASE))
+
+    for taking in (replace(held, holder=NODE_A), replace(held, holder=NODE_A, swap="")):
+        with pytest.raises(cluster.Forbidden, match="The holder of this Lease is in a swap of its driver"):
+            installers.on_a.api.update_lease(OWN, taking)
+    installers.plane.kubectl("delete", "lease", "-n", OWN, LEASES[0])
+
+    assert _claim(installers.on_a, NODE_A).take()
+
+
+def test_an_installer_creates_only_leases_of_drivers(installers: Installers) -> None:
+    foreign = lease_objects.Lease(name="kube-scheduler", holder=NODE_A)
+
+    with pytest.raises(cluster.Forbidden, match="may create only the Leases of its policies"):
+        installers.on_a.api.create_lease(OWN, foreign)
 
 
 def test_a_lease_that_was_stolen_is_not_written_over(installers: Installers) -> None:
-    right = leases.Claim(installers.on_a.api, config.Leases(namespace=OWN, names=LEASES[:1]), "node-a")
+    _free(installers)
+    right = _claim(installers.on_a, NODE_A)
     assert right.take()
-    path = f"/apis/coordination.k8s.io/v1/namespaces/{OWN}/leases/{LEASES[0]}"
-    installers.plane.api.request("PATCH", path, {"spec": {"holderIdentity": "thief"}})
+    installers.plane.api.request("PATCH", LEASE, {"spec": {"holderIdentity": "thief"}})
 
     right.renew()
 
     assert right.stolen == f"The Lease {LEASES[0]} is held by thief now."
-    assert installers.plane.api.get(path)["spec"]["holderIdentity"] == "thief"
-    installers.plane.api.request("DELETE", path)
+    assert installers.plane.api.get(LEASE)["spec"]["holderIdentity"] == "thief"
 
 
 def test_an_installer_sees_whether_its_own_daemon_set_goes_and_no_other(installers: Installers) -> None:
@@ -372,7 +438,7 @@ def _remove(plane: control_planes.ControlPlane) -> None:
     plane.api.request("DELETE", f"/api/v1/namespaces/{OWN}/pods?gracePeriodSeconds=0")
     guard = ("validatingadmissionpolicybindings", "validatingadmissionpolicies")
     for kind in (*guard, "clusterrolebindings", "clusterroles"):
-        plane.kubectl("delete", kind, "kae-driver", "--ignore-not-found", "--wait=true")
+        plane.kubectl("delete", kind, "kae-driver", "kae-driver-leases", "--ignore-not-found", "--wait=true")
     plane.kubectl("delete", "node", NODE_A, NODE_B, "--ignore-not-found", "--wait=true")
     plane.kubectl("delete", "namespace", OWN, "--ignore-not-found", "--wait=true")
 
@@ -414,6 +480,16 @@ def _caller(namespace: pods.Namespace, path: Path, pod: str) -> Caller:
     )
 
 
+def _claim(caller: Caller, node: str) -> leases.Claim:
+    """A claim to the first Lease, whose thread renews as good as never."""
+    return leases.Claim(caller.api, config.Leases(namespace=OWN, names=LEASES[:1]), node, renew_s=3600)
+
+
+def _free(made: Installers) -> None:
+    """Remove the Lease that an earlier test has left."""
+    made.plane.kubectl("delete", "lease", "-n", OWN, LEASES[0], "--ignore-not-found", "--wait=true")
+
+
 def _tried(caller: Caller, namespace: str, pod: str) -> client.Answer:
     """Return what would be answered to an eviction; nothing is done."""
     path = f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction?dryRun=All"
@@ -425,7 +501,11 @@ def _is_guarded(made: Installers) -> bool:
     own = _tried(made.on_a, OWN, f"installer-{NODE_A}")
     other = _tried(made.on_a, OWN, f"installer-{NODE_B}")
     rights = made.on_a.may(namespace=OWN, verb="get", group="coordination.k8s.io", resource="leases", name=LEASES[0])
-    return rights and own.status == 201 and other.status == 403 and other.message.endswith(GUARD)
+    lease = lease_objects.body(lease_objects.Lease(name="kae-driver-none", holder="none"))
+    path = LEASE.removesuffix(f"/{LEASES[0]}") + "?dryRun=All"
+    named = made.on_a.http.ask(client.Request(method="POST", action="create a Lease", path=path, body=lease))
+    guarded = other.message.endswith(GUARD) and GUARD_OF_LEASES in named.message
+    return rights and own.status == 201 and (other.status, named.status) == (403, 403) and guarded
 
 
 def _wait_until_known(caller: Caller, namespace: pods.Namespace, pod: str) -> None:

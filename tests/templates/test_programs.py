@@ -11,6 +11,7 @@ import kubernetes_validate
 import pytest
 
 from compiler.formats import canonical
+from compiler.kube import lease_objects
 from compiler.rendering import bootstrap_values, ir, templates
 from runtime import state
 
@@ -147,6 +148,8 @@ CORE: tuple[tuple[str, object], ...] = (
 GUARDS: tuple[tuple[str, object], ...] = (
     ("guard/validatingadmissionpolicy-kae-driver", GUARD),
     ("guard/validatingadmissionpolicybinding-kae-driver", GUARD),
+    ("guard/validatingadmissionpolicy-kae-driver-leases", GUARD),
+    ("guard/validatingadmissionpolicybinding-kae-driver-leases", GUARD),
 )
 BOOTSTRAP: tuple[tuple[str, object], ...] = (
     ("bootstrap/application", ARGO),
@@ -569,6 +572,17 @@ def test_the_guards_binding_denies_and_makes_every_pod_a_parameter(rendered: Ren
     assert spec["policyName"] == policy["metadata"]["name"]
     assert spec["validationActions"] == ["Deny"]
     assert spec["paramRef"] == {"parameterNotFoundAction": "Deny", "selector": {}}
+
+
+def test_the_guard_of_leases_knows_the_mark_that_installers_write(rendered: Rendered) -> None:
+    spec = rendered("guard/validatingadmissionpolicy-kae-driver-leases", GUARD)["spec"]
+    binding = rendered("guard/validatingadmissionpolicybinding-kae-driver-leases", GUARD)["spec"]
+
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    (swaps,) = (variable["expression"] for variable in spec["variables"] if variable["name"] == "swaps")
+    assert (rule["operations"], rule["resources"]) == (["CREATE", "UPDATE"], ["leases"])
+    assert f"'{lease_objects.SWAP}' in " in swaps
+    assert (binding["policyName"], binding["validationActions"]) == ("kae-driver-leases", ["Deny"])
 
 
 def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:

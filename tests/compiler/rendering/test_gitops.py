@@ -124,6 +124,7 @@ ROLE = {"serviceaccount-kae-driver", "role-kae-driver-tls", "rolebinding-kae-dri
 EVICTION = {
     *("clusterrole-kae-driver", "clusterrolebinding-kae-driver"),
     *("validatingadmissionpolicy-kae-driver", "validatingadmissionpolicybinding-kae-driver"),
+    *("validatingadmissionpolicy-kae-driver-leases", "validatingadmissionpolicybinding-kae-driver-leases"),
 }
 
 
