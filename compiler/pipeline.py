@@ -3,24 +3,21 @@
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from compiler import diagnostics, names, schema
-from compiler.changes import comparison, difference, intent, losses, objects, pods, privileges
+from compiler.changes import acceptance
+from compiler.changes.output import comparison, losses
 from compiler.checks import assignment as assignment_checks
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
-from compiler.checks import risks
 from compiler.checks import targets as target_checks
 from compiler.checks.output import changes, removals
-from compiler.checks.risks.change import Change
-from compiler.fleet import assignment, definitions, examples, parse
+from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.output import tree
@@ -29,27 +26,6 @@ from compiler.rendering import gitops, ir, layout, manifests
 from compiler.settings import Settings
 
 _DEFAULTS = Settings()
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A cluster as one side of a comparison, and what its output is made from."""
-
-    side: pods.Side
-    manifests: ir.ClusterManifests
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """What a comparison of a cluster needs beside its two sides."""
-
-    changed: Sequence[intent.DocumentChange]
-    """The documents that differ."""
-    render: layout.Render
-    step_percent: int = _DEFAULTS.limits.step_percent
-    """The share of a policy's nodes that one step may disturb."""
-    known: examples.Examples | None = None
-    """The nodes that those of both sides stand for, if they are examples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,108 +152,7 @@ def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterMa
     )
 
 
-def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
-    """Return a planned cluster as one side of a comparison."""
-    manifests_made = manifests_of(planned, output)
-    daemon_sets: dict[pods.Served, pods.DaemonSet] = {}
-    for manifest in manifests_made.manifests:
-        value = manifest.value
-        if isinstance(value, ir.DriverPool | ir.DevicePlugin):
-            key = (manifest.component, value.policy, value.pool if isinstance(value, ir.DriverPool) else "")
-            config = json.loads(value.config)
-            ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
-            daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
-    has_rules = any(isinstance(manifest.value, ir.DeviceRules) for manifest in manifests_made.manifests)
-    side = pods.Side(planned=planned, daemon_sets=daemon_sets, has_rules=has_rules)
-    return Made(side, manifests_made)
-
-
-def object_pairs(
-    before: ir.ClusterManifests | None, after: ir.ClusterManifests | None, render: layout.Render
-) -> tuple[objects.Pair, ...]:
-    """Return the objects of a cluster that differ, sorted by path; what equal values make is not rendered."""
-    was, now = (_rendered(side, other, render) for side, other in ((before, after), (after, before)))
-    pairs = [
-        objects.Pair(
-            component=(now.get(ref) or was[ref]).component,
-            path=(now.get(ref) or was[ref]).path,
-            before=was[ref].data if ref in was else None,
-            after=now[ref].data if ref in now else None,
-        )
-        for ref in {**was, **now}
-    ]
-    return tuple(sorted((pair for pair in pairs if pair.before != pair.after), key=lambda pair: (pair.path, pair.ref)))
-
-
-def _rendered(
-    side: ir.ClusterManifests | None, other: ir.ClusterManifests | None, render: layout.Render
-) -> dict[objects.Ref, layout.Object]:
-    """Return the objects of one side that may differ from those of the other."""
-    if side is None:
-        return {}
-    # The engine's annotations are no part of a manifest.
-    known = {*other.manifests, *other.bootstrap} if other is not None and other.engine == side.engine else set()
-    own = replace(
-        side,
-        manifests=tuple(item for item in side.manifests if item not in known),
-        bootstrap=tuple(item for item in side.bootstrap if item not in known),
-    )
-    found = layout.objects(own, lambda manifest: _rendered_once(manifest, render))
-    return {objects.ref(item.data): item for item in found}
-
-
-def _rendered_once(manifest: ir.Manifest, render: layout.Render) -> Mapping[str, Any]:
-    """Return an object; pods that differ in their config alone, as those of several clusters do, are rendered once."""
-    value = manifest.value
-    if not isinstance(value, ir.Pod):
-        return render(manifest)
-    data = render(replace(manifest, value=replace(value, config="")))
-    spec, template = data["spec"], data["spec"]["template"]
-    metadata = template["metadata"]
-    annotations = {**metadata["annotations"], names.CONFIG: value.config}
-    pods_of = {**template, "metadata": {**metadata, "annotations": annotations}}
-    return {**data, "spec": {**spec, "template": pods_of}}
-
-
-def compared(before: Made | None, after: Made | None, basis: Basis) -> difference.ClusterDifference | None:
-    """Return what becomes of a cluster and the risks of it; None where nothing differs."""
-    was, now = (made.side if made else None for made in (before, after))
-    pairs = object_pairs(before.manifests if before else None, after.manifests if after else None, basis.render)
-    found = difference.of_cluster(was, now, pairs, basis.changed)
-    if found is None:
-        return None
-    if basis.known is not None:
-        found = found.expanded(basis.known)
-    # Only a new object may have a privilege that an unchanged one of its component has too.
-    new = {item.component for item in found.privileges if item.is_new and item.gained}
-    change = Change(
-        before=was,
-        after=now,
-        difference=found,
-        written=basis.changed,
-        held=_held(before.manifests, new, basis.render) if before and new else {},
-        step_percent=basis.step_percent,
-        known=basis.known,
-    )
-    return replace(found, risks=tuple(risks.risks(change)))
-
-
-def _held(
-    made: ir.ClusterManifests, components: Collection[str], render: layout.Render
-) -> Mapping[str, frozenset[privileges.Privilege]]:
-    """Return the privileges of all objects of some components."""
-    own = [item for item in made.manifests if item.component in components]
-    bootstrap = made.bootstrap if names.BOOTSTRAP in components else ()
-    found = layout.objects(replace(made, manifests=tuple(own), bootstrap=bootstrap), render)
-    return {
-        component: frozenset().union(
-            *(privileges.of_object(item.data) for item in found if item.component == component)
-        )
-        for component in components
-    }
-
-
-def check_changes(change: comparison.Change) -> tuple[tuple[comparison.Removal, ...], diagnostics.Findings]:
+def check_changes(change: comparison.Change) -> tuple[tuple[acceptance.Removal, ...], diagnostics.Findings]:
     """Return what a compile takes away from a cluster, and the findings on everything else that changes for nodes."""
     lost = tuple(losses.losses(change.before, change.after, change.planned))
     return tuple(removals.removals(change, lost)), tuple(changes.changes(change, lost))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compiler import names
-from compiler.changes import deployed, placement
-from compiler.changes.pool_rules import PoolRules
+from compiler.changes.output import deployed, placement
+from compiler.changes.output.pool_rules import PoolRules
 from compiler.formats import field_difference
 from compiler.inventory import snapshot
 

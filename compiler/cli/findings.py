@@ -11,7 +11,7 @@ from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.project import project_file
 
 if TYPE_CHECKING:
-    from compiler.changes.comparison import Risk  # heavy, and a compile needs none
+    from compiler.changes.acceptance import Acceptable
 
 _WRITING = ("bump", "compile")
 
@@ -74,11 +74,11 @@ def show(
         report(arguments, every)
 
 
-def tell_unused(accepted: Iterable[str], risks: "Sequence[Risk]") -> None:
-    """Say which accepted risks the change does not have; a removal is accepted where it is compiled."""
+def tell_unused(accepted: Iterable[str], kind: "type[Acceptable]", found: Sequence["Acceptable"]) -> None:
+    """Say which accepted scopes, of those that a command judges, let nothing pass."""
     for scope in accepted:
-        if scope.partition(":")[0] in diagnostics.RISKS and not any(risk.is_accepted([scope]) for risk in risks):
-            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: the change has no such risk.\n")
+        if scope.partition(":")[0] in kind.codes and not any(item.is_accepted([scope]) for item in found):
+            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: {kind.unused}.\n")
 
 
 def _examples() -> Mapping[str, str]:

@@ -16,7 +16,7 @@ from compiler.output import cache, foreign, scan, tree
 from compiler.project import compile_call, package_data, project_file
 
 if TYPE_CHECKING:
-    from compiler.changes import comparison
+    from compiler.changes import acceptance
     from compiler.changes import objects as object_changes
     from compiler.fleet import definitions
     from compiler.output import write
@@ -53,6 +53,7 @@ def _unchanged(call: compile_call.Call) -> int | None:
 def _compiled(call: compile_call.Call) -> int:
     """Read the documents that changed, compile their clusters, and return the exit code."""
     from compiler import pipeline  # noqa: PLC0415 - only here is there something to compile
+    from compiler.changes import acceptance  # noqa: PLC0415 - only here is there something to compile
     from compiler.checks.output import changes as change_checks  # noqa: PLC0415 - only here there is something to compile
 
     current = {item.name: names.stem(item.name) for item in call.inventories if call.is_current(names.stem(item.name))}
@@ -73,7 +74,7 @@ def _compiled(call: compile_call.Call) -> int:
     changes = [] if stops else [finding for item in outcomes for finding in item.changes]
     shown = diagnostics.merged([*found, *refused, *changes])
     if not diagnostics.has_errors(call.settings.with_severities(found)):
-        _tell_unused(call.arguments.accept, removals)
+        findings.tell_unused(call.arguments.accept, acceptance.Removal, removals)
     if findings.concluded(call.arguments, shown):
         findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
         return cli.WRONG
@@ -89,19 +90,6 @@ def _compiled(call: compile_call.Call) -> int:
     if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(outcomes, found)
     return compile_answer.end(call, diagnostics.merged([*shown, *done.foreign]), done)
-
-
-def _tell_unused(accepted: Iterable[str], removals: Iterable["comparison.Removal"]) -> None:
-    """Say which accepted removals do not take place.
-
-    That of an empty inventory is known to its reader only, and risks to `kae diff` only.
-    """
-    removals = tuple(removals)
-    known_elsewhere = ("inventory-empty", *diagnostics.RISKS)
-    for scope in accepted:
-        is_removal = scope.partition(":")[0] not in known_elsewhere
-        if is_removal and not any(item.is_accepted([scope]) for item in removals):
-            sys.stderr.write(f"--accept {wording.escaped(scope)} lets nothing pass: nothing of this scope goes.\n")
 
 
 def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definitions.Fleet", diagnostics.Findings]:
@@ -172,11 +160,11 @@ def _compared(
     planned: "plan.Plan",
     compiled: tree.Tree,
     rendered: Iterable["layout.Object"],
-) -> tuple[tuple["comparison.Removal", ...], diagnostics.Findings, "object_changes.Objects"]:
+) -> tuple[tuple["acceptance.Removal", ...], diagnostics.Findings, "object_changes.Objects"]:
     """Return what the compile takes away from a cluster, the findings on other changes, and what changes by object."""
     from compiler import pipeline  # noqa: PLC0415 - only where something has to be compiled
-    from compiler.changes import comparison, deployed  # noqa: PLC0415
     from compiler.changes import objects as object_changes  # noqa: PLC0415
+    from compiler.changes.output import comparison, deployed  # noqa: PLC0415
     from compiler.checks.output import removals  # noqa: PLC0415
 
     by_path = {item.path: item.data for item in rendered}
@@ -205,7 +193,7 @@ def _compared(
     return tuple(taken), tuple(dict.fromkeys(finding for _, changes in found for finding in changes)), objects
 
 
-def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["comparison.Removal"]:
+def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable["acceptance.Removal"]:
     """Yield what goes with the output of clusters that are no longer declared."""
     from compiler.checks.output import removals  # noqa: PLC0415 - only here is there something to compile
 
@@ -217,7 +205,8 @@ def _removed_clusters(call: compile_call.Call, stale: Iterable[str]) -> Iterable
 
 def _removed_objects(call: compile_call.Call, stale: Iterable[str]) -> list["object_changes.Objects"]:
     """Return the objects that go with the output of clusters that are no longer declared."""
-    from compiler.changes import deployed, objects  # noqa: PLC0415 - only here is there something to compile
+    from compiler.changes import objects  # noqa: PLC0415 - only here is there something to compile
+    from compiler.changes.output import deployed  # noqa: PLC0415 - only here is there something to compile
 
     looks = ((name, scan.look(call.output, name, ())) for name in stale)
     found = ((name, deployed.earlier(seen, tree.Tree.of(name, {}), {})) for name, seen in looks)

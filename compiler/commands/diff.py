@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from compiler import cli, diagnostics
-from compiler.changes.comparison import Risk
-from compiler.changes.difference import Difference
+from compiler.changes.acceptance import Risk
+from compiler.changes.revisions.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
 from compiler.project.history import comparison
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     body = "" if for_programs else _body(arguments, found, risks, risk_groups.groups(accepted))
     told = diagnostics.merged([*risks, *_faults(arguments, found)])
     findings.show(arguments, told, body, annotations.notes(found), **for_programs)
-    findings.tell_unused(arguments.accept, found.risks)
+    findings.tell_unused(arguments.accept, Risk, found.risks)
     return _exit_code(arguments, found, risks)
 
 

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from compiler import wording
+from compiler.changes.acceptance import Risk
 from compiler.cli import findings
 from compiler.project import atomic, load, package_data, project_file
 from compiler.project.history import comparison
@@ -27,9 +28,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _changes(arguments: argparse.Namespace) -> report_changes.Changes | None:
     """Return what the change since a revision does; None if the call names no revision."""
     if arguments.revision is None:
-        findings.tell_unused(arguments.accept, ())
+        findings.tell_unused(arguments.accept, Risk, ())
         return None
     settings = project_file.of(arguments)
     found = comparison.of_revisions(arguments.revision, None, settings, arguments.cluster)
-    findings.tell_unused(arguments.accept, found.risks)
+    findings.tell_unused(arguments.accept, Risk, found.risks)
     return report_changes.Changes(found, settings, arguments.accept)

@@ -13,7 +13,7 @@ from compiler.project import document_files, links, package_data, project_file
 from compiler.settings import Settings
 
 if TYPE_CHECKING:
-    from compiler.changes import comparison, objects
+    from compiler.changes import acceptance, objects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Outcome:
     """The digest of its output."""
     findings: diagnostics.Findings
     """Those on its documents and nodes."""
-    removals: tuple["comparison.Removal", ...] = ()
+    removals: tuple["acceptance.Removal", ...] = ()
     changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
     objects: "objects.Objects | None" = None

@@ -5,13 +5,13 @@ from collections.abc import Collection
 from typing import Any
 
 from compiler import diagnostic_formats, wording
-from compiler.changes.comparison import Risk
-from compiler.changes.difference import Difference, Fault, Revision
-from compiler.changes.effects import Effect, Placement
-from compiler.changes.intent import DocumentChange
+from compiler.changes.acceptance import Risk
 from compiler.changes.objects import Pair
-from compiler.changes.pods import PodChange
-from compiler.changes.privileges import PrivilegeChange, texts
+from compiler.changes.revisions.difference import Difference, Fault, Revision
+from compiler.changes.revisions.effects import Effect, Placement
+from compiler.changes.revisions.intent import DocumentChange
+from compiler.changes.revisions.pods import PodChange
+from compiler.changes.revisions.privileges import PrivilegeChange, texts
 from compiler.diagnostics import Span
 
 

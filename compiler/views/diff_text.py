@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from compiler import wording
-from compiler.changes.difference import ClusterDifference, Difference, Fault
-from compiler.changes.intent import DocumentChange, FieldChange
 from compiler.changes.objects import Pair
-from compiler.changes.privileges import PrivilegeChange, texts
+from compiler.changes.revisions.difference import ClusterDifference, Difference, Fault
+from compiler.changes.revisions.intent import DocumentChange, FieldChange
+from compiler.changes.revisions.privileges import PrivilegeChange, texts
 from compiler.views import effect_sentences, field_values, risk_groups
 
 _NAMES = 5

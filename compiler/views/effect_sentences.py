@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import islice, repeat
 
 from compiler import wording
-from compiler.changes.effects import Effect, Placement
+from compiler.changes.revisions.effects import Effect, Placement
 from compiler.planning import images
 from compiler.views import plan_text
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import wording
-from compiler.changes.comparison import Risk, worded
+from compiler.changes.acceptance import Risk, worded
 from compiler.diagnostics import Diagnostic
 
 _CLUSTERS = 8

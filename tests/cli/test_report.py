@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from compiler import diagnostics
-from compiler.changes import comparison, difference, privileges
+from compiler.changes import acceptance
+from compiler.changes.revisions import difference, privileges
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
@@ -498,7 +499,7 @@ def test_no_word_of_a_risk_or_a_privilege_is_markup() -> None:
             ),
         ),
         risks=tuple(
-            comparison.Risk(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
+            acceptance.Risk(finding=finding, cluster=name, policy=HOSTILE, parts=(HOSTILE,))
             for name in (HOSTILE, f"{HOSTILE} too")
         ),
     )

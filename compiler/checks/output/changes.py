@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
-from compiler.changes import losses
-from compiler.changes.comparison import Change
+from compiler.changes.output import losses
+from compiler.changes.output.comparison import Change
 from compiler.diagnostics import Diagnostic, Span
 from compiler.output import index_file
 

@@ -6,8 +6,9 @@ A GitOps engine deletes what output/ no longer has. So a removal is an error unt
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import wording
-from compiler.changes import deployed, losses
-from compiler.changes.comparison import Change, Removal
+from compiler.changes.acceptance import Removal
+from compiler.changes.output import deployed, losses
+from compiler.changes.output.comparison import Change
 from compiler.checks import fleet as fleet_checks
 from compiler.diagnostics import Diagnostic, Span
 from compiler.output import index_file

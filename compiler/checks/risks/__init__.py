@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from compiler.changes.comparison import Risk
+from compiler.changes.acceptance import Risk
 from compiler.checks.risks import drivers, objects, waves
 from compiler.checks.risks.change import Change
 

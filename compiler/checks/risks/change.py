@@ -4,9 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.changes import comparison, difference, intent, pods
-from compiler.changes.effects import Effect
-from compiler.changes.privileges import Privilege
+from compiler.changes import acceptance
+from compiler.changes.revisions import difference, intent, pods
+from compiler.changes.revisions.effects import Effect
+from compiler.changes.revisions.privileges import Privilege
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import examples
 from compiler.formats import documents
@@ -44,15 +45,15 @@ class Change:
         self,
         code: str,
         span: Span,
-        *parts: comparison.Part,
+        *parts: acceptance.Part,
         hint: str,
         notes: Sequence[str] = (),
         policy: str | None = None,
-    ) -> comparison.Risk:
+    ) -> acceptance.Risk:
         """Return a risk of the change with the message that `parts` make, of a policy if it is one's own."""
-        message = comparison.worded([(self.cluster, parts)])
+        message = acceptance.worded([(self.cluster, parts)])
         finding = Diagnostic(code=code, span=span, message=message, notes=tuple(notes), hint=hint)
-        return comparison.Risk(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
+        return acceptance.Risk(finding=finding, cluster=self.cluster, policy=policy, parts=parts)
 
     def span(self, policy: str | None, *paths: documents.Path) -> Span:
         """Return the changed field at or below one of these paths, of a policy before that of others.

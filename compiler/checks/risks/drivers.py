@@ -3,9 +3,9 @@
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from compiler.changes import pods
-from compiler.changes.comparison import Nodes, Place, Risk
-from compiler.changes.effects import DISTURBING, Effect, Work
+from compiler.changes.acceptance import Nodes, Place, Risk
+from compiler.changes.revisions import pods
+from compiler.changes.revisions.effects import DISTURBING, Effect, Work
 from compiler.checks.risks.change import Change, release
 from compiler.diagnostics import Span
 

@@ -4,8 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from compiler import wording
-from compiler.changes import deployed, objects, pods, privileges
-from compiler.changes.comparison import Place, Risk
+from compiler.changes import objects
+from compiler.changes.acceptance import Place, Risk
+from compiler.changes.output import deployed
+from compiler.changes.revisions import pods, privileges
 from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
 from compiler.checks.risks.change import Change, divisions

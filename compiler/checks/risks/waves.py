@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
-from compiler.changes import pods
-from compiler.changes.comparison import Place, Risk
-from compiler.changes.effects import Effect
+from compiler.changes.acceptance import Place, Risk
+from compiler.changes.revisions import pods
+from compiler.changes.revisions.effects import Effect
 from compiler.checks.risks.change import Change, divisions, release
 from compiler.model import driver as drivers
 from compiler.planning import images, plan, pools

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import diagnostics, pipeline, schema
-from compiler.changes import difference, effects, intent
+from compiler import diagnostics, pipeline, revisions, schema
+from compiler.changes.revisions import difference, effects, intent
 from compiler.fleet import definitions, examples
 from compiler.formats import decode
 from compiler.inventory import snapshot
@@ -46,7 +46,7 @@ def _of_revision(repository: repositories.Repository, name: str, judge: schema.J
 class _Made:
     """A cluster of one side, or the errors in it."""
 
-    cluster: pipeline.Made | None
+    cluster: revisions.Made | None
     errors: diagnostics.Findings
 
 
@@ -121,8 +121,8 @@ class _Comparison:
     ) -> tuple[difference.ClusterDifference | None, list[difference.Fault]]:
         if faults := _faults(name, was.errors, now.errors):
             return None, faults
-        basis = pipeline.Basis(changed=self._intent, render=self._render, step_percent=self._step_percent, known=known)
-        return pipeline.compared(was.cluster, now.cluster, basis), []
+        basis = revisions.Basis(changed=self._intent, render=self._render, step_percent=self._step_percent, known=known)
+        return revisions.compared(was.cluster, now.cluster, basis), []
 
     def _by_examples(
         self, old: definitions.Cluster, new: definitions.Cluster
@@ -164,7 +164,7 @@ class _Comparison:
         wrong = (*wrong, *sides.errors(side.settings, found))
         if wrong:
             return _Made(None, wrong)
-        return _Made(pipeline.made(planned, side.settings.applied), ())
+        return _Made(revisions.made(planned, side.settings.applied), ())
 
 
 def _faults(cluster: str | None, before: diagnostics.Findings, after: diagnostics.Findings) -> list[difference.Fault]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, pipeline, schema, wording
-from compiler.changes import difference
+from compiler.changes.revisions import difference
 from compiler.errors import WorldError
 from compiler.fleet import assignment, definitions
 from compiler.formats import decode, documents

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import wording
-from compiler.changes.difference import Difference
-from compiler.changes.effects import Work
-from compiler.changes.intent import DocumentChange, FieldChange
+from compiler.changes.revisions.difference import Difference
+from compiler.changes.revisions.effects import Work
+from compiler.changes.revisions.intent import DocumentChange, FieldChange
 from compiler.diagnostics import Findings
 from compiler.views import diff_text, effect_sentences, field_values, risk_groups
 from compiler.views.review import ranking

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from compiler import pipeline
-from compiler.changes import comparison, deployed
+from compiler.changes.output import comparison, deployed
 from compiler.fleet import definitions
 from compiler.planning import plan
 from tests import builders

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from compiler.changes import pool_rules
+from compiler.changes.output import pool_rules
 from tests import builders
 
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from compiler import pipeline
-from compiler.changes import comparison, intent
+from compiler import revisions
+from compiler.changes import acceptance
+from compiler.changes.revisions import intent
 from compiler.fleet import definitions, examples
 from compiler.formats import documents
 from compiler.inventory import snapshot
@@ -19,17 +20,17 @@ OLDER_KERNEL = "5.10.0-136.12.0.86.oe2203sp1.aarch64"
 Spec = Mapping[str, Any]
 
 
-def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[pipeline.Made, Any]:
+def made(spec: Spec | None, cluster: Spec, nodes: Sequence[snapshot.Node], name: str) -> tuple[revisions.Made, Any]:
     """Return a cluster with one policy, or with none, and its documents."""
     place = builders.cluster(**{"kubernetesVersion": "1.31", **cluster})
     policies: list[definitions.Policy] = [] if spec is None else [builders.policy(name, **spec)]
     planned, _ = builders.view(policies, nodes, place)
-    return pipeline.made(planned), [*(policy.source for policy in policies), place.source]
+    return revisions.made(planned), [*(policy.source for policy in policies), place.source]
 
 
-def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> pipeline.Basis:
+def basis(before: Sequence[documents.Document], after: Sequence[documents.Document]) -> revisions.Basis:
     """Return what a comparison of these documents needs."""
-    return pipeline.Basis(changed=intent.changes(before, after), render=builders.renderer())
+    return revisions.Basis(changed=intent.changes(before, after), render=builders.renderer())
 
 
 def risks(  # noqa: PLR0913 - both sides of each input
@@ -41,12 +42,12 @@ def risks(  # noqa: PLR0913 - both sides of each input
     nodes_before: Sequence[snapshot.Node] | None = None,
     nodes: Sequence[snapshot.Node] | None = None,
     name: str = "tls",
-) -> dict[str, comparison.Risk]:
+) -> dict[str, acceptance.Risk]:
     """Return the risks of a change from one policy, and from the settings of its cluster, to others, by code."""
     every = [builders.node(each) for each in NAMES] if nodes is None else nodes
     was, written = made(before, cluster_before, every if nodes_before is None else nodes_before, "tls")
     now, rewritten = made(after, cluster, every, name)
-    found = pipeline.compared(was, now, basis(written, rewritten))
+    found = revisions.compared(was, now, basis(written, rewritten))
     return {} if found is None else {risk.finding.code: risk for risk in found.risks}
 
 
@@ -345,7 +346,7 @@ def test_a_privilege_that_a_component_did_not_have_is_told(
 def test_a_new_cluster_has_no_risks() -> None:
     now, written = made(parallel(9, version="latest"), {}, [builders.node(name) for name in NAMES], "tls")
 
-    found = pipeline.compared(None, now, basis([], written))
+    found = revisions.compared(None, now, basis([], written))
 
     assert found is not None
     assert {risk.finding.code for risk in found.risks} == {"mutable-tag", "drain-unbounded"}
@@ -357,7 +358,7 @@ def test_a_node_that_stands_for_others_counts_as_all_of_them() -> None:
     members = {"kp-1": " ".join(f"kp-{number}" for number in range(1, 7))}
 
     known = replace(basis(written, rewritten), known=examples.Examples(b"", members))
-    found = pipeline.compared(was, now, known)
+    found = revisions.compared(was, now, known)
 
     assert found is not None
     (risk,) = found.risks

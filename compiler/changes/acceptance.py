@@ -1,18 +1,14 @@
-"""The comparison of a cluster's earlier output with the compiled one, and what a person may accept of a change."""
+"""Removals and risks, which a person may accept by code, cluster and policy."""
 
 import enum
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import ClassVar
 
 from compiler import wording
-from compiler.changes import deployed
-from compiler.diagnostics import CODES, Diagnostic, Span
-from compiler.fleet import definitions
-from compiler.output import index_file
-from compiler.planning import plan
+from compiler.diagnostics import ACCEPTABLE, CODES, RISKS, Diagnostic
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +21,10 @@ class Acceptable:
 
     command: ClassVar[str]
     """The command that asks."""
+    codes: ClassVar[Collection[str]]
+    """The codes that the command judges."""
+    unused: ClassVar[str]
+    """The reason why a scope accepts nothing."""
 
     @property
     def acceptable(self) -> bool:
@@ -56,6 +56,9 @@ class Removal(Acceptable):
     """Something that a compile takes away."""
 
     command = "kae compile"
+    # That of an empty inventory is known to its reader only.
+    codes = frozenset(ACCEPTABLE).difference(RISKS, ["inventory-empty"])
+    unused = "nothing of this scope goes"
     _in_ci = "where CI compiles, commit with"
 
 
@@ -87,6 +90,8 @@ class Risk(Acceptable):
     """The message of the finding."""
 
     command = "kae diff"
+    codes = RISKS
+    unused = "the change has no such risk"
     _in_ci = "in CI, commit with"
 
 
@@ -113,39 +118,3 @@ def _added(alike: Sequence[tuple[str, Part]]) -> str:
     names = (f"{cluster}/{name}" if several else name for cluster, names in own for name in names)
     shown = [*islice(names, _NODES), *([f"{count - _NODES} more"] if count > _NODES else [])]
     return f"{wording.counted(count, 'node')} ({wording.listed(shown)})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The output of a cluster before and after a compile, with the plan that it was compiled from."""
-
-    folder: str
-    """The folder of the cluster's output, as findings name it."""
-    before: deployed.Deployed
-    after: deployed.Deployed
-    planned: plan.Plan
-    policies: tuple[definitions.Policy, ...]
-    """The policies of all clusters."""
-    removed_percent: float
-    """A component may leave this share of a policy's nodes, or one node."""
-
-    @property
-    def cluster(self) -> str:
-        """The name of the cluster."""
-        return self.planned.cluster.name
-
-    def cluster_span(self, *path: str) -> Span:
-        """Return the position of a setting of the KAECluster; without one, the file of the inventory."""
-        if self.planned.cluster.source is None:
-            return Span(file=self.planned.inventory.file or self.folder)
-        return self.planned.cluster.source.setting_span(*path)
-
-    def policy_span(self, name: str, component: str = "driver") -> Span:
-        """Return the position of a policy's name, of its clusters if it left this one, else its earlier output."""
-        here = {division.policy.name for division in self.planned.divisions}
-        for policy in self.policies:
-            if policy.name == name:
-                path = ("metadata", "name") if name in here else ("spec", "clusters")
-                return policy.source.span(*path)
-        own = (item for item in self.before.index.workloads if (item.policy, item.component) == (name, component))
-        return Span(file=f"{self.folder}/{next((item.file for item in own), index_file.NAME)}")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.changes import deployed, placement, pool_rules
+from compiler.changes.output import deployed, placement, pool_rules
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.output import index_file

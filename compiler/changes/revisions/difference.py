@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.changes import effects, pods, privileges
-from compiler.changes.comparison import Risk
-from compiler.changes.effects import Effect
-from compiler.changes.intent import DocumentChange
+from compiler.changes.acceptance import Risk
 from compiler.changes.objects import Pair
-from compiler.changes.pods import PodChange
-from compiler.changes.privileges import PrivilegeChange
+from compiler.changes.revisions import effects, pods, privileges
+from compiler.changes.revisions.effects import Effect
+from compiler.changes.revisions.intent import DocumentChange
+from compiler.changes.revisions.pods import PodChange
+from compiler.changes.revisions.privileges import PrivilegeChange
 from compiler.diagnostics import Findings
 from compiler.fleet.examples import Examples
 

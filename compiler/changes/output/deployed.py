@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from compiler import names
-from compiler.changes.pool_rules import PoolRules
+from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import selectors
 from compiler.formats import yaml_text
 from compiler.model import base

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from compiler import devices
-from compiler.changes import deployed
-from compiler.changes.pool_rules import PoolRules
+from compiler.changes.output import deployed
+from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import selectors, taints
 from compiler.inventory import snapshot
 

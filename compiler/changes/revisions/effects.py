@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from compiler import devices
-from compiler.changes import causes, intent, objects, pods
+from compiler.changes import objects
+from compiler.changes.revisions import causes, intent, pods
 from compiler.diagnostics import Span
 from compiler.model import driver as drivers
 from compiler.planning import plan

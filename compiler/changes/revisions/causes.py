@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler.changes import intent, pods
+from compiler.changes.revisions import intent, pods
 from compiler.diagnostics import Span
 from compiler.formats import documents
 from compiler.planning import plan

@@ -1,0 +1,45 @@
+"""The comparison of a cluster's earlier output with the compiled one."""
+
+from dataclasses import dataclass
+
+from compiler.changes.output import deployed
+from compiler.diagnostics import Span
+from compiler.fleet import definitions
+from compiler.output import index_file
+from compiler.planning import plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The output of a cluster before and after a compile, with the plan that it was compiled from."""
+
+    folder: str
+    """The folder of the cluster's output, as findings name it."""
+    before: deployed.Deployed
+    after: deployed.Deployed
+    planned: plan.Plan
+    policies: tuple[definitions.Policy, ...]
+    """The policies of all clusters."""
+    removed_percent: float
+    """A component may leave this share of a policy's nodes, or one node."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of the cluster."""
+        return self.planned.cluster.name
+
+    def cluster_span(self, *path: str) -> Span:
+        """Return the position of a setting of the KAECluster; without one, the file of the inventory."""
+        if self.planned.cluster.source is None:
+            return Span(file=self.planned.inventory.file or self.folder)
+        return self.planned.cluster.source.setting_span(*path)
+
+    def policy_span(self, name: str, component: str = "driver") -> Span:
+        """Return the position of a policy's name, of its clusters if it left this one, else its earlier output."""
+        here = {division.policy.name for division in self.planned.divisions}
+        for policy in self.policies:
+            if policy.name == name:
+                path = ("metadata", "name") if name in here else ("spec", "clusters")
+                return policy.source.span(*path)
+        own = (item for item in self.before.index.workloads if (item.policy, item.component) == (name, component))
+        return Span(file=f"{self.folder}/{next((item.file for item in own), index_file.NAME)}")
