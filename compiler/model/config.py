@@ -107,6 +107,8 @@ class DriverConfig(NodeProgram):
     moduleParameters: dict[_Module, dict[str, int]] = Field(default_factory=dict)
     sriov: dict[base.DnsLabel, drivers.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
+    deviceNodes: drivers.DeviceNodes | None = None
+    """Absent: mode 0666."""
     drain: drivers.Drain
     leases: Lease
 

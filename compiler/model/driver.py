@@ -193,6 +193,15 @@ class Drain(Model):
     """After this long the old driver stays, and the pod says who holds the device."""
 
 
+class DeviceNodes(Model):
+    """Who may open the device nodes; a container also needs the device from the kubelet."""
+
+    mode: Literal["0660", "0666"] = "0666"
+    """0660 keeps everybody out but root and the group."""
+    group: Annotated[int, Field(ge=0, le=2147483647)] | None = None
+    """The number of their group, as in supplementalGroups of a pod; absent: root's."""
+
+
 class Driver(base.Component):
     """The driver installer: which driver a host ends with, and how it gets there."""
 
@@ -215,6 +224,8 @@ class Driver(base.Component):
     """Module, parameter, value; over the defaults uacce_mode 2 (inTree: 1) and pf_q_num 256."""
     sriov: Sriov = base.defaults()
     """Virtual functions to set up."""
+    deviceNodes: DeviceNodes = base.defaults()
+    """Mode and group of the device nodes."""
     rollout: Rollout = base.defaults()
     """The pace of a change."""
     drain: Drain = base.defaults()

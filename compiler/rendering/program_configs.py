@@ -48,6 +48,7 @@ def driver(
             modules=(*devices.BASE_MODULES, *(kind.module for kind in enabled)),
             moduleParameters=_module_parameters(spec, enabled),
             sriov=_virtual_functions(spec, enabled),
+            deviceNodes=spec.deviceNodes if spec.deviceNodes != drivers.DeviceNodes() else None,
             drain=spec.drain,
             leases=config.Lease(namespace=daemonset.namespace, names=leases),
             metrics=_metrics(spec.metrics),

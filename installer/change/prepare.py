@@ -90,6 +90,7 @@ class Preparation:
             served=tuple(function.address for function in current.entries()),
             vfs={function.address: function.vfs for function in current.functions if function.vfs},
             modes={address: mode for address, mode in modes.items() if mode is not None},
+            groups={function.address: function.entry.group for function in current.functions if function.entry},
             rule=host_state.text(self._host, paths.RULE),
             packages=installed.packages if installed else (),
             foreign=tuple(sorted(set(current.owners.values()))),

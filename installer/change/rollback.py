@@ -82,8 +82,8 @@ class Rollback:
             self._host.write(paths.RULE, before.rule)
         for function in pci.functions(self._host, self._settings.vendor, self._settings.kinds):
             mode = before.modes.get(function.address)
-            if function.entry is not None and mode is not None and function.entry.mode not in (None, mode):
-                self._host.permit(f"/dev/{function.entry.name}", mode)
+            if function.entry is not None and mode is not None and function.entry.mode is not None:
+                self._host.permit(f"/dev/{function.entry.name}", mode, before.groups.get(function.address))
 
     def _verify(self, before: record.Change) -> None:
         current = host_state.read(self._host, self._settings)

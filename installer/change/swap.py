@@ -157,10 +157,12 @@ class Swap:
 
     def permit(self) -> tuple[change_steps.Step, ...]:
         """Return the step that lets users other than root use the device nodes."""
+        nodes = self._settings.device_nodes
+        of = f" and group {nodes.group}" if nodes.group is not None else ""
         return (
             change_steps.Step(
                 name="permit-device-nodes",
-                reason=f"Gives the device nodes mode 0666, and '{paths.RULE}' for later ones.",
+                reason=f"Gives the device nodes mode {nodes.mode}{of}, and '{paths.RULE}' for later ones.",
                 act=self._permit,
             ),
         )
@@ -301,10 +303,11 @@ class Swap:
 
     def _permit(self) -> None:
         # udev reads a new rule at the next event (udev(7)).
-        self._host.write(paths.RULE, host_state.RULE)
+        nodes = self._settings.device_nodes
+        self._host.write(paths.RULE, host_state.rule(nodes))
         for function in self._functions():
             if function.entry is not None and function.entry.mode is not None:
-                self._host.permit(f"/dev/{function.entry.name}", 0o666)
+                self._host.permit(f"/dev/{function.entry.name}", int(nodes.mode, 8), nodes.group)
 
 
 def _placed(kernel: Path) -> Iterator[Path]:

@@ -174,12 +174,16 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
 
 
 def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
-    """Check that users other than root can open the devices, also those that appear later."""
+    """Check that those whom the config names can open the devices, also those that appear later."""
+    wanted = settings.device_nodes
     if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
     for function in desired.enabled(settings, current.entries()):
         mode = function.entry.mode if function.entry is not None else None
         if function.entry is not None and mode is None:
             yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{function.entry.name} is missing.")
-        elif function.entry is not None and mode is not None and mode & 0o666 != 0o666:
-            yield Fault(sort=Sort.NODES, text=f"/dev/{function.entry.name} has mode {mode:04o}: only root can use it.")
+        elif function.entry is not None and mode is not None and mode & 0o666 != int(wanted.mode, 8):
+            yield Fault(sort=Sort.NODES, text=f"/dev/{function.entry.name} has mode {mode:04o}, not {wanted.mode}.")
+        elif function.entry is not None and wanted.group not in (None, function.entry.group):
+            text = f"/dev/{function.entry.name} has group {function.entry.group}, not {wanted.group}."
+            yield Fault(sort=Sort.NODES, text=text)

@@ -144,13 +144,15 @@ class Host:
         except OSError as error:
             raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {error.strerror}.") from error
 
-    def permit(self, absolute: str, mode: int) -> None:
-        """Set the mode of a file.
+    def permit(self, absolute: str, mode: int, group: int | None = None) -> None:
+        """Set the mode of a file, and its group unless that is None.
 
         Raises:
             errors.Failure: The file does not exist, or the file system refuses.
         """
         try:
+            if group is not None:
+                os.chown(self.path(absolute), -1, group)
             self.path(absolute).chmod(mode)
         except OSError as error:
             raise failure(absolute, error) from error

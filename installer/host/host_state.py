@@ -13,9 +13,6 @@ from installer import config, paths
 from installer.host import chroot, kmod, module_search, pci, record, rpm
 from runtime import errors, readings
 
-RULE = 'SUBSYSTEM=="uacce", MODE="0666"\n'
-"""Access is limited by the device cgroup of a container, not by the mode of the node."""
-
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
 
 _EFI = "8be4df61-93ca-11d2-aa0d-00e098032b8c"  # EFI_GLOBAL_VARIABLE, UEFI specification 3.3
@@ -57,7 +54,7 @@ class HostState:
     signed_only: str = ""
     """Why the kernel refuses modules without a signature; empty if it takes them."""
     rule: bool
-    """True when the udev rule has the text of `RULE`."""
+    """True when the udev rule is that of the config."""
     record: record.Record
     changing: bool
     """True while the change is announced (driver-changing)."""
@@ -94,10 +91,16 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
             _owners(host, settings, known, {*rivals.values(), *(file.path for file in files.values())})
         ),
         signed_only=_signed_only(host, secure_boot=secure_boot),
-        rule=text(host, paths.RULE) == RULE,
+        rule=text(host, paths.RULE) == rule(settings.device_nodes),
         record=known,
         changing=host.path(paths.CHANGING).exists(),
     )
+
+
+def rule(nodes: config.DeviceNodes) -> str:
+    """Return the udev rule (udev(7)) for the device nodes: containers are limited by their device cgroup, too."""
+    group = f'GROUP="{nodes.group}", ' if nodes.group is not None else ""
+    return f'SUBSYSTEM=="uacce", {group}MODE="{nodes.mode}"\n'
 
 
 def kernel(host: chroot.Host) -> str:

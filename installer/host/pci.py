@@ -1,6 +1,6 @@
 """The PCI functions of the host's KAE devices, with their entries and device nodes."""
 
-import os
+import contextlib
 import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,6 +19,10 @@ class Entry:
     """The major and minor number of its device node, such as 239:2."""
     mode: int | None
     """The mode of the device node; None if it is missing."""
+    group: int = 0
+    """The number of its group."""
+    unprotected: bool = False
+    """True without an IOMMU: the device reads and writes any memory for whoever opens it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,13 +78,14 @@ def _function(host: chroot.Host, function: pci.Function, kind: shapes.Kind) -> F
 
 
 def _entry(host: chroot.Host, folder: Path) -> Entry:
+    node = None
+    with contextlib.suppress(OSError):
+        node = host.path(f"/dev/{folder.name}").stat()
     return Entry(
-        name=folder.name, numbers=readings.text(folder / "dev") or "", mode=_mode(host.path(f"/dev/{folder.name}"))
+        name=folder.name,
+        numbers=readings.text(folder / "dev") or "",
+        mode=stat.S_IMODE(node.st_mode) if node is not None else None,
+        group=node.st_gid if node is not None else 0,
+        # The suffix is KAE's (uacce_mode 2 without an IOMMU; qm.c, qm_alloc_uacce).
+        unprotected=(readings.text(folder / "api") or "").endswith("_noiommu"),
     )
-
-
-def _mode(node: Path) -> int | None:
-    try:
-        return stat.S_IMODE(os.stat(node).st_mode)  # noqa: PTH116 - a node, not its name
-    except OSError:
-        return None

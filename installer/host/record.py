@@ -81,6 +81,8 @@ class Change(_Kept, frozen=True, kw_only=True):
     """The number of virtual functions, by PCI address."""
     modes: dict[str, int] = msgspec.field(default_factory=dict)
     """The mode of the device node, by PCI address."""
+    groups: dict[str, int] = msgspec.field(default_factory=dict)
+    """The group of the device node, by PCI address."""
     rule: str | None = None
     """The text of the udev rule; None if there was none."""
     packages: tuple[str, ...] = ()

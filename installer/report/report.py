@@ -118,6 +118,16 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:
         yield "Devices", (f"'{paths.CHANGING}' exists: the device plugin allocates no device.",)
+    if settings.device_nodes.mode == "0666" and any(
+        function.entry and function.entry.unprotected for function in current.functions
+    ):
+        yield (
+            "Warning",
+            (
+                "The SMMU is off, and every process may open the device nodes: a device reads and writes any memory"
+                " for whoever opens it. Switch the SMMU on, or name a group in driver.deviceNodes of the policy.",
+            ),
+        )
     if current.record.lease is not None:
         yield "Lease", (f"The host keeps {current.record.lease}: another host of the policy may have to wait.",)
     if last := advice.last_try(current):

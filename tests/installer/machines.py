@@ -136,6 +136,10 @@ class Machine:
         """The device nodes of entries, with their mode, such as 0o600."""
         return {path.name: path.stat().st_mode & 0o777 for path in sorted((self.root / "dev").glob("hisi_*"))}
 
+    def groups(self) -> set[int]:
+        """The groups of the device nodes of entries."""
+        return {path.stat().st_gid for path in (self.root / "dev").glob("hisi_*")}
+
     def vfs(self, address: str) -> tuple[str, ...]:
         """The addresses of a function's virtual functions."""
         return tuple(devices.Devices(self._disk).vfs(address))

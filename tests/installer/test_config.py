@@ -27,6 +27,7 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "source": {"inTree": {}},
             "moduleParameters": {"hisi_zip": {"perf_mode": 1}},
             "sriov": {"hpre": 63, "zip": 0},
+            "deviceNodes": {"mode": "0660", "group": 994},
             "rollout": {"maxParallel": 3},
             "drain": {"enabled": False, "timeoutSeconds": 86400},
             "metrics": {"enabled": True, "port": 65535},
@@ -70,6 +71,7 @@ FULL: dict[str, Any] = {
     "modules": ["uacce", "hisi_qm", "hisi_hpre"],
     "moduleParameters": {"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
     "sriov": {"hpre": 63},
+    "deviceNodes": {"mode": "0660", "group": 994},
     "drain": {"enabled": True, "timeoutSeconds": 300},
     "leases": {"namespace": "kae-operator", "names": ["kae-driver-tls-0"]},
     "metrics": {"port": 9511},
@@ -86,9 +88,9 @@ SOURCES: dict[str, dict[str, Any]] = {
 # A value of every type, of every choice, and around every bound.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, [], {}, [None], [""], {"x": 1}),
-    *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 10**30, 0.5),
+    *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 2**31 - 1, 2**31, 10**30, 0.5),
     *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
-    *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
+    *("é", "x\n", "1", "true", "0660", "0666", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
     *("http://x", "http://x y", "ftp://x", "${X}", "a;b"),
 )
 
@@ -96,12 +98,13 @@ KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
 """Fields that no object has, or not this one."""
 
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
-NULLABLE = (("kernels",), ("metrics",))
+NULLABLE = (("kernels",), ("metrics",), ("deviceNodes", "group"))
 
 LANGUAGE = mutations.Language("driver-config", config.Config)
 DEFINITIONS = {
     "BuildSource": SOURCES["build"],
     "DaemonSetRef": FULL["daemonSet"],
+    "DeviceNodes": FULL["deviceNodes"],
     "Drain": FULL["drain"],
     "InTreeSource": SOURCES["inTree"],
     "Kernels": FULL["kernels"],
@@ -113,7 +116,7 @@ DEFINITIONS = {
     "Source": SOURCES,
 }
 """An object of the full config for each definition of the schema."""
-INTEGERS = (("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds"))
+INTEGERS = (("version",), ("sriov", "hpre"), ("metrics", "port"), ("drain", "timeoutSeconds"), ("deviceNodes", "group"))
 """Positions of whole numbers."""
 
 
@@ -127,7 +130,8 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
         found = msgspec.json.decode(text, type=config.Config, strict=True)
 
         LANGUAGE.judge.validate(json.loads(text))
-        assert json.loads(settings.text(found)) == json.loads(text)
+        # The compiler leaves this default out, so that it rolls no pod.
+        assert json.loads(settings.text(found)) == {"deviceNodes": {"mode": "0666"}} | json.loads(text)
 
 
 def test_the_fields_are_those_of_the_full_config() -> None:
@@ -159,6 +163,7 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         modules=("uacce", "hisi_qm", "hisi_hpre"),
         module_parameters={"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
         sriov={"hpre": 63},
+        device_nodes=config.DeviceNodes(mode="0660", group=994),
         drain=config.Drain(enabled=True, timeout_seconds=300),
         leases=config.Leases(namespace="kae-operator", names=("kae-driver-tls-0",)),
         metrics=shapes.MetricsEndpoint(port=9511),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from installer import config
 from installer.decide import desired, verification
 from installer.host import host_state, pci, record
 from tests.installer import machines, modulefiles, settings
@@ -267,8 +268,8 @@ def test_a_missing_udev_rule_is_a_fault_that_disturbs_nobody() -> None:
 @pytest.mark.parametrize(
     ("mode", "fault"),
     [
-        (0o600, (NODES, "/dev/hisi_hpre-0 has mode 0600: only root can use it.")),
-        (0o664, (NODES, "/dev/hisi_hpre-0 has mode 0664: only root can use it.")),
+        (0o600, (NODES, "/dev/hisi_hpre-0 has mode 0600, not 0666.")),
+        (0o664, (NODES, "/dev/hisi_hpre-0 has mode 0664, not 0666.")),
         (None, (LOAD, "The device node /dev/hisi_hpre-0 is missing.")),
         (0o666, None),
         (0o777, None),
@@ -280,6 +281,26 @@ def test_a_device_node_is_there_and_for_everybody(
     functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode))
 
     assert faults(settings.current(functions=functions)) == ([fault] if fault is not None else [])
+
+
+@pytest.mark.parametrize(
+    ("mode", "group", "said"),
+    [
+        (0o666, 994, "mode 0666, not 0660"),
+        (0o600, 994, "mode 0600, not 0660"),
+        (0o660, 0, "group 0, not 994"),
+        (0o660, 994, None),
+    ],
+)
+def test_a_device_node_is_for_the_group_that_the_policy_names_and_for_nobody_else(
+    mode: int, group: int, said: str | None
+) -> None:
+    functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode, group=group))
+    found = faults(
+        settings.current(functions=(functions[-1],)), device_nodes=config.DeviceNodes(mode="0660", group=994)
+    )
+
+    assert found == ([(NODES, f"/dev/hisi_hpre-0 has {said}.")] if said else [])
 
 
 def test_a_driver_that_comes_back_need_be_in_place_and_not_good_for_anything() -> None:

@@ -9,7 +9,9 @@ _FOLDERS = ("usr/lib/udev/rules.d", "run/udev/rules.d", "etc/udev/rules.d")
 
 
 def apply(host: disk.Disk, action: str, *entries: str) -> None:
-    """Gives nodes the MODE of the last rule that selects them; all nodes where none are named.
+    """Gives nodes the MODE, and the GROUP if it is a number, of the last rule that selects them.
+
+    All nodes where none are named.
 
     Rules are selected by SUBSYSTEM, KERNEL and ACTION; one that asks for anything else selects nothing here.
     """
@@ -20,6 +22,9 @@ def apply(host: disk.Disk, action: str, *entries: str) -> None:
         modes = [rule["MODE="] for rule in rules if "MODE=" in rule and _selects(rule, facts)]
         if modes and host.exists(f"dev/{entry}"):
             os.chmod(host.at(f"dev/{entry}"), int(modes[-1], 8))  # noqa: PTH101 - pathlib is slow to import
+        groups = [rule["GROUP="] for rule in rules if "GROUP=" in rule and _selects(rule, facts)]
+        if groups and groups[-1].isdecimal() and host.exists(f"dev/{entry}"):
+            os.chown(host.at(f"dev/{entry}"), -1, int(groups[-1]))
 
 
 def _rules(text: str) -> list[dict[str, str]]:

@@ -1,0 +1,75 @@
+"""The device nodes: their mode and group, at once, for later ones, after a boot, and as they were after a rollback."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from installer import config, paths
+from installer.report import report
+from tests.installer import incidents, machines, settings
+
+GROUP = os.getgid() if os.geteuid() else 994
+"""Only root gives a file to another group."""
+
+NODES = config.DeviceNodes(mode="0660", group=GROUP)
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us, whose nodes are for everybody."""
+    return installed.copied(tmp_path / "host")
+
+
+def permissions(machine: machines.Machine) -> tuple[set[int], set[int]]:
+    return set(machine.nodes().values()), machine.groups()
+
+
+def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobody(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    machine.calls()
+
+    shown = crew.job(image, "2.0.1", device_nodes=NODES).settle()
+
+    assert (shown.state, permissions(machine)) == ("Ready", ({0o660}, {GROUP}))
+    assert settings.changes_made(machine) == []
+
+
+def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
+    crew.job(image, "2.0.1", device_nodes=NODES).settle()
+
+    machine.reboot()
+
+    assert permissions(machine) == ({0o660}, {GROUP})
+    assert machine.host.path(paths.RULE).read_text() == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"\n'
+
+
+def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    before = permissions(machine)
+    job = crew.job(newer, device_nodes=NODES)
+    job.at("permit-device-nodes", lambda: settings.break_parameter(machine))
+
+    shown = job.settle()
+
+    assert (shown.state, permissions(machine)) == ("Failed", before)
+    assert incidents.works(machine)
+
+
+@pytest.mark.parametrize("smmu", [True, False])
+@pytest.mark.parametrize("mode", ["0660", "0666"])
+def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confines_the_devices(
+    tmp_path: Path, smmu: bool, mode: str
+) -> None:
+    machine = machines.Machine(tmp_path / "host", smmu=smmu)
+    machine.add_image(tmp_path / "image", "2.0.1")
+    nodes = config.DeviceNodes(mode="0660", group=GROUP) if mode == "0660" else config.DeviceNodes()
+    settings.installed(machine, tmp_path / "image", device_nodes=nodes)
+
+    parts = settings.wired(machine, tmp_path / "image", device_nodes=nodes)
+    said = report.as_status(parts.report())
+    parts.close()
+
+    assert ("The SMMU is off, and every process may open" in said) == (mode == "0666" and not smmu)
