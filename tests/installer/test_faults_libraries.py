@@ -178,8 +178,8 @@ def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
 ) -> None:
     ours = machine.host.path(paths.modules(machine.kernel))
     if kind == "link":
-        ours.rename(ours.with_name("elsewhere"))
-        ours.symlink_to("elsewhere")
+        ours.rename(machine.root / "usr/kae")
+        ours.symlink_to(os.path.relpath(machine.root / "usr/kae", ours.parent.resolve()))
     else:
         (ours / "hisi_zip.ko").unlink()
         (ours / "hisi_zip.ko").mkdir()
