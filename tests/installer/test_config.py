@@ -90,8 +90,8 @@ VALUES: tuple[Any, ...] = (
     *(None, True, False, [], {}, [None], [""], {"x": 1}),
     *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 2**31 - 1, 2**31, 10**30, 0.5),
     *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
-    *("é", "x\n", "1", "true", "0660", "0666", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
-    *("http://x", "http://x y", "ftp://x", "${X}", "a;b"),
+    *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
+    *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666"),
 )
 
 KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
