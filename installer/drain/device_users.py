@@ -57,7 +57,7 @@ class DeviceUsers:
             stop=self._host.stop,
             check=check,
         ).run()
-        if isinstance(ended, eviction.Stayed):
+        if ended is not None:
             who = listed([holder.text for holder in ended.holders]) or "an unknown holder"
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")

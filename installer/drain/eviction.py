@@ -31,15 +31,6 @@ _PAUSES_S = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drained:
-    """No device is held."""
-
-    waited_s: float
-    notes: tuple[str, ...] = ()
-    """Sentences about what could not be read."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stayed:
     """A device is still held at the deadline."""
 
@@ -75,22 +66,21 @@ class Drain:
     _api_note: str = field(default="", init=False)
     _api_next_s: float = field(default=-math.inf, init=False)
 
-    def run(self) -> Drained | Stayed:
-        """Return when no device is held, or at the deadline.
+    def run(self) -> Stayed | None:
+        """Return None when no device is held, or the holders at the deadline.
 
         Raises:
             process.Cancelled: `stop` was set.
             errors.Failure: That of `check`.
         """
         pause = self.pause or self.stop.wait
-        began_s = self.clock()
-        end_s = began_s + self.deadline_s
+        end_s = self.clock() + self.deadline_s
         while True:
             if self.stop.is_set():
                 raise process.Cancelled("The drain was interrupted, as the installer ends.")
             self.check()
             if self._nobody():
-                return Drained(waited_s=self.clock() - began_s, notes=self._held.notes)
+                return None
             if self.clock() >= end_s:
                 return Stayed(holders=self._held.holders, notes=self._notes())
             if self.enabled:

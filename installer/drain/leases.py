@@ -5,6 +5,7 @@ when it was seen unchanged for its whole duration. The times written into it are
 a swap is never free: a host that vanished then may have been killed by the very driver that others would load next.
 """
 
+import functools
 import logging
 import threading
 from collections.abc import Callable
@@ -48,12 +49,12 @@ class _Held:
 
     name: str
     since_s: float
-    lease: lease_objects.Lease | None = None
-    """The Lease as it was last read or written; None for one that an earlier process took."""
     renewed_s: float | None = None
     """The start of the last successful renewal, which is before others saw it."""
     leaving: bool = False
     """True when the Lease is to be given back."""
+    swap: str = ""
+    """The mark of a swap as it was last written."""
 
 
 class Claim:
@@ -70,8 +71,6 @@ class Claim:
         clock: Callable[[], float] = clocks.since_boot_s,
         renew_s: float = RENEW_S,
     ) -> None:
-        self.stolen = ""
-        """A sentence about a lost Lease, which names its new holder or the refusal; empty unless it was lost."""
         self.others: tuple[str, ...] = ()
         """A sentence for each Lease that the last `take` did not find free."""
         self._api = api
@@ -113,7 +112,7 @@ class Claim:
         of a write whose answer got lost.
         """
         with self._lock:
-            self.stolen, self.others = "", ()
+            self.others = ()
             if self._held is not None and self._held.name not in self._names:
                 self._renew()  # It gives back the Lease of the policy that this host had before.
             if self._held is not None:
@@ -132,7 +131,6 @@ class Claim:
         config does not name, as that of a former policy, is given back.
         """
         with self._lock:
-            self.stolen = ""
             self._held = _Held(name=name, since_s=self._clock(), leaving=name not in self._names)
             self._attempt(self._renew)
             if self._held is not None:
@@ -140,7 +138,7 @@ class Claim:
         return self.is_safe()
 
     def renew(self, *, swap: bool = False) -> None:
-        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure, and sets `stolen`.
+        """Renew the Lease now, as the thread does in its turn; a lost one is not a failure.
 
         With `swap` it says that this host begins one, so that nobody takes it over before it is given back.
         """
@@ -184,7 +182,8 @@ class Claim:
         free.sort(key=lambda name: name != self._doubtful)
         if any(self._take_named(name, present[name]) for name in own + free):
             for name in own:
-                self._vacate(name, present[name])
+                if name != self.name:  # Another client put a second Lease in this host's name.
+                    self._attempt(functools.partial(self._free, present[name]))
 
     def _take_named(self, name: str, lease: lease_objects.Lease | None) -> bool:
         began_s = self._clock()
@@ -197,7 +196,7 @@ class Claim:
             self._doubtful = name
             raise
         self._doubtful, self.others = "", ()
-        self._held = _Held(name=name, since_s=began_s, lease=written, renewed_s=began_s)
+        self._held = _Held(name=name, since_s=began_s, renewed_s=began_s, swap=written.swap)
         LOG.info("The Lease is taken.", extra={"lease": name})
         return True
 
@@ -206,10 +205,20 @@ class Claim:
         held = self._held
         if held is None:
             return
+        began_s = self._clock()
         try:
-            self._renew_held(held, swap, self._clock())
-        except cluster.Forbidden as refusal:
-            self.stolen = f"The Lease {held.name} is lost: {refusal}"
+            lease = self._api.lease(self._namespace, held.name)
+            if lease is not None and lease.holder != self._node:
+                self._held = None
+                LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": lease.holder})
+            elif held.leaving:
+                self._free(lease)
+                self._held = None
+                LOG.info("The Lease is given back.", extra={"lease": held.name})
+            else:
+                written = self._write(held.name, lease, swap or held.swap)
+                self._held = replace(held, renewed_s=began_s, swap=written.swap)
+        except cluster.Forbidden:
             if held.name in self._names:
                 # Nothing more begins under it. As it may carry the mark of a swap, it is given back when that works.
                 self._held = replace(held, renewed_s=None)
@@ -217,39 +226,9 @@ class Claim:
             self._held = None  # The Role names the Leases of present policies; that of a former one expires.
             LOG.warning("The Lease of a former policy is left to expire.", extra={"lease": held.name})
 
-    def _renew_held(self, held: _Held, swap: str, began_s: float) -> None:
-        lease = held.lease
-        swap = swap or (lease.swap if lease is not None else "")
-        for last_attempt in (False, True):
-            if lease is None:
-                lease = self._api.lease(self._namespace, held.name)
-            if lease is not None and lease.holder != self._node:
-                self._lose(held, lease.holder)
-                return
-            try:
-                self._settle(held, lease, swap, began_s)
-                return
-            except cluster.Conflict:
-                if last_attempt:
-                    raise
-                lease = None
-
-    def _settle(self, held: _Held, lease: lease_objects.Lease | None, swap: str, began_s: float) -> None:
-        if not held.leaving:
-            self._held = replace(held, lease=self._write(held.name, lease, swap), renewed_s=began_s)
-            return
+    def _free(self, lease: lease_objects.Lease | None) -> None:
         if lease is not None:
             self._api.update_lease(self._namespace, replace(lease, holder="", acquired="", swap=""))
-        self._held = None
-        LOG.info("The Lease is given back.", extra={"lease": held.name})
-
-    def _lose(self, held: _Held, holder: str) -> None:
-        self._held = None
-        if held.leaving:
-            return
-        taken = f"is held by {holder} now" if holder else "was freed by another client"
-        self.stolen = f"The Lease {held.name} {taken}."
-        LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": holder})
 
     def _write(self, name: str, lease: lease_objects.Lease | None, swap: str = "") -> lease_objects.Lease:
         now = _now()
@@ -262,12 +241,6 @@ class Claim:
             lease = replace(lease, holder=self._node, acquired=now, transitions=lease.transitions + 1, swap="")
         lease = replace(lease, renewed=now, duration_s=DURATION_S, swap=swap or lease.swap)
         return self._api.update_lease(self._namespace, lease)
-
-    def _vacate(self, name: str, lease: lease_objects.Lease | None) -> None:
-        """Give back a second Lease that another client put in this host's name."""
-        if lease is not None and name != self.name:
-            free = replace(lease, holder="", acquired="", swap="")
-            self._attempt(lambda: self._api.update_lease(self._namespace, free))
 
     def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:

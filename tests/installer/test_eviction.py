@@ -84,7 +84,7 @@ class Node:
         self.pauses.append(seconds)
         self.now_s += seconds
 
-    def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> eviction.Drained | eviction.Stayed:
+    def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> eviction.Stayed | None:
         return eviction.Drain(
             find=self.find,
             evict=self.evict,
@@ -108,7 +108,7 @@ def unreachable(_: float) -> cluster.EvictionAnswer:
 def test_where_nobody_holds_anything_nobody_is_asked() -> None:
     node = Node()
 
-    assert node.drain() == eviction.Drained(waited_s=0)
+    assert (node.drain(), node.now_s) == (None, 0)
     assert (node.asked, node.pauses) == ([], [])
 
 
@@ -116,7 +116,7 @@ def test_holders_are_asked_to_go_once_and_waited_for() -> None:
     node = Node(NGINX, REDIS)
     node.grace_s = 30
 
-    assert node.drain() == eviction.Drained(waited_s=30)
+    assert (node.drain(), node.now_s) == (None, 30)
     assert node.asked == [(0, NGINX), (0, REDIS)]
     assert node.looks == [2] * 30 + [0]
 
@@ -125,7 +125,7 @@ def test_a_budget_that_refuses_is_asked_again_every_five_seconds_until_it_allows
     node = Node(NGINX, REDIS)
     node.answers[NGINX] = lambda now_s: BUDGET if now_s < 12 else ACCEPTED
 
-    assert node.drain() == eviction.Drained(waited_s=16)
+    assert (node.drain(), node.now_s) == (None, 16)
     assert node.asked == [(0, NGINX), (0, REDIS), (5, NGINX), (10, NGINX), (15, NGINX)]
 
 
@@ -157,7 +157,7 @@ def test_a_pod_that_may_not_be_evicted_is_still_waited_for() -> None:
     node.answers[NGINX] = lambda _: FORBIDDEN
     node.leaves[NGINX] = 40
 
-    assert node.drain(60) == eviction.Drained(waited_s=40)
+    assert (node.drain(60), node.now_s) == (None, 40)
 
 
 def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> None:
@@ -165,7 +165,7 @@ def test_a_pod_whose_object_is_gone_holds_until_its_containers_have_ended() -> N
     node.answers[NGINX] = lambda _: cluster.EvictionAnswer(outcome=cluster.Outcome.GONE)
     node.leaves[NGINX] = 8
 
-    assert node.drain() == eviction.Drained(waited_s=8)
+    assert (node.drain(), node.now_s) == (None, 8)
     assert node.asked == [(0, NGINX)]
 
 
@@ -218,7 +218,7 @@ def test_with_draining_off_nobody_is_asked_and_all_are_waited_for() -> None:
     node = Node(NGINX)
     node.leaves[NGINX] = 50
 
-    assert node.drain(enabled=False) == eviction.Drained(waited_s=50)
+    assert (node.drain(enabled=False), node.now_s) == (None, 50)
     assert node.asked == []
 
 
@@ -235,7 +235,7 @@ def test_processes_of_the_host_are_only_waited_for() -> None:
     node = Node(STRANGER)
     node.leaves["4711"] = 20
 
-    assert node.drain() == eviction.Drained(waited_s=20)
+    assert (node.drain(), node.now_s) == (None, 20)
     assert node.asked == []
 
 
@@ -263,7 +263,7 @@ def test_an_api_server_that_comes_back_is_asked_for_all() -> None:
     node = Node(NGINX, REDIS)
     node.answers = {key: lambda now_s: unreachable(now_s) if now_s < 22 else ACCEPTED for key in (NGINX, REDIS)}
 
-    assert node.drain() == eviction.Drained(waited_s=26)
+    assert (node.drain(), node.now_s) == (None, 26)
     assert node.asked[-2:] == [(25, NGINX), (25, REDIS)]
 
 
@@ -286,7 +286,7 @@ def test_what_the_api_server_cannot_do_is_tried_again() -> None:
 
     node.answers[NGINX] = refuse
 
-    assert node.drain() == eviction.Drained(waited_s=11)
+    assert (node.drain(), node.now_s) == (None, 11)
     assert [moment for moment, _ in node.asked] == [0, 5, 10]
 
 
@@ -294,7 +294,7 @@ def test_a_kubelet_that_does_not_answer_is_waited_for() -> None:
     node = Node(NGINX)
     node.blind_until_s = 10
 
-    assert node.drain() == eviction.Drained(waited_s=11)
+    assert (node.drain(), node.now_s) == (None, 11)
     assert node.asked == [(10, NGINX)]
 
 
@@ -308,10 +308,14 @@ def test_while_nobody_knows_who_holds_a_device_nothing_is_drained() -> None:
 
 
 def test_what_could_not_be_looked_at_is_said_at_the_end() -> None:
-    node = Node()
+    node = Node(NGINX)
+    node.answers[NGINX] = lambda _: BUDGET
     node.notes = ("The kubelet's socket is not there.",)
 
-    assert node.drain() == eviction.Drained(waited_s=0, notes=node.notes)
+    ended = node.drain(1)
+
+    assert ended is not None
+    assert ended.notes[0] == "The kubelet's socket is not there."
 
 
 def test_the_deadline_holds_while_evictions_take_their_time() -> None:
@@ -398,5 +402,5 @@ def test_a_kubelet_and_an_api_server_are_drained_together(server: apiserver.ApiS
         ).run()
     api.close()
 
-    assert isinstance(ended, eviction.Drained)
+    assert ended is None
     assert server.state.evicted == [NGINX, REDIS]
