@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from installer import paths
-from installer.host import record
+from installer.host import chroot, kmod, record
 from tests.installer import incidents, machines, modulefiles, settings
 
 BACK = "The host is back in its previous state."
@@ -148,3 +148,47 @@ def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
     assert shown.reason.endswith(BACK)
     assert incidents.works(machine)
     assert [path for path in machine.files("usr") if ".modules." in path] == []
+
+
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        (OSError(5, "Input/output error"), "OSError: [Errno 5] Input/output error."),
+        (KeyError("zip"), "KeyError: 'zip'."),
+    ],
+    ids=["of the disk", "of our own"],
+)
+def test_an_error_that_nobody_foresaw_brings_the_old_driver_back(
+    mistake: Exception, told: str, machine: machines.Machine, newer: Path, request: pytest.FixtureRequest
+) -> None:
+    crew, monkeypatch = request.getfixturevalue("crew"), request.getfixturevalue("monkeypatch")
+    job = crew.job(newer)
+    load, mistakes = kmod.load, [mistake]
+
+    def mistaken(host: chroot.Host, name: str) -> None:
+        if mistakes:
+            raise mistakes.pop()
+        load(host, name)
+
+    monkeypatch.setattr(kmod, "load", mistaken)
+
+    job.settle()
+
+    assert (job.shown.state, job.shown.reason) == ("Failed", f"{told} {BACK}")
+    assert (incidents.works(machine), job.shown.failures["load-modules"]) == (True, 1)
+
+
+def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = crew.job(newer)
+
+    def mistaken(host: chroot.Host, name: str) -> None:
+        raise ValueError(name)
+
+    monkeypatch.setattr(kmod, "load", mistaken)
+
+    shown = job.settle()
+
+    assert (shown.state, shown.reason) == ("Failed", f"ValueError: uacce. {NOT_BACK} ValueError: uacce.")
+    assert not machine.host.path(paths.CHANGING).exists()

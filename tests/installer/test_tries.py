@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from installer import paths
 from installer.change import prepare
 from installer.host import record
-from tests.installer import machines, settings
+from tests.installer import crashes, incidents, machines, settings
 from tests.kube import apiserver
 
 NO_KEY = "modprobe: ERROR: could not insert 'uacce': Key was rejected by service"
@@ -215,3 +216,75 @@ def test_a_wall_clock_that_jumps_changes_no_decision(
     assert (again.shown.state, again.shown.steps) == ("Failed", {})
     assert other.state == "Ready"
     assert record.read(machine.host).since == f"{year}-01-01T00:00:00Z"
+
+
+@pytest.fixture
+def in_vain(
+    image: Path, newer: Path, users: incidents.Users, crew: incidents.Crew, boot: settings.Boot
+) -> incidents.Job:
+    """An installer that has evicted a pod three times for a driver that does not load."""
+    crew.job(image, "2.0.1").settle()
+    crashes.spoil(newer, machines.KERNEL)
+    job = crew.job(newer)
+    for _ in range(3):
+        users.come(incidents.POD)
+        job.settle()
+        boot.now_s += 7200
+    job.shown.taken.clear()
+    return job
+
+
+def test_after_three_tries_that_evicted_in_vain_it_stops_and_says_so(
+    machine: machines.Machine, in_vain: incidents.Job, users: incidents.Users, boot: settings.Boot
+) -> None:
+    boot.now_s += 1_000_000
+
+    in_vain.settle()
+
+    assert (in_vain.shown.state, in_vain.shown.taken, len(users.evicted)) == ("Failed", [], 3)
+    assert in_vain.shown.reason.endswith(
+        " Device users were disturbed 3 times in vain, so it is not tried again until the policy changes, the host"
+        " boots, or 'python -m installer retry' is called."
+    )
+    assert in_vain.parts.report().coming[-1] == (
+        "Repair what the last try names, or change the policy; then call 'python -m installer retry'."
+    )
+    assert incidents.works(machine)
+
+
+@pytest.mark.parametrize("how", ["a boot", "retry", "a new wish"])
+def test_what_disturbed_in_vain_is_tried_again_after(
+    how: str, machine: machines.Machine, in_vain: incidents.Job, newer: Path, crew: incidents.Crew
+) -> None:
+    if how == "a boot":
+        machine.reboot()
+    elif how == "retry":
+        machine.host.write(paths.RETRY, "")
+    wish: dict[str, Any] = {"sriov": {"zip": 1}} if how == "a new wish" else {}
+    job = in_vain if how == "retry" else crew.job(newer, **wish)
+
+    job.settle()
+
+    assert (job.shown.state, "load-modules" in job.shown.taken, incidents.works(machine)) == ("Failed", True, True)
+    assert attempt(machine).failures == (1 if how == "a new wish" else 4)
+
+
+def test_failures_that_disturb_nobody_never_end_the_tries(
+    machine: machines.Machine, bare: Path, boot: settings.Boot
+) -> None:
+    for _ in range(5):
+        tried(machine, bare)
+        boot.now_s += 7200
+
+    last = attempt(machine)
+    assert (last.failures, last.disturbed, last.until_s < record.NEVER_S) == (5, 0, True)
+
+
+@pytest.mark.usefixtures("boot")
+def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: machines.Machine, image: Path) -> None:
+    settings.installed(machine, image)
+    machine.host.write(paths.RETRY, "")
+
+    settings.installer(machine, image).settle()
+
+    assert not machine.host.path(paths.RETRY).exists()

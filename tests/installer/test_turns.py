@@ -138,3 +138,21 @@ def test_a_host_waits_for_its_turn_while_another_one_has_the_lease(
     assert made.shown.state == "Queued"
     assert made.shown.reason == "It is not this host's turn: The Lease kae-driver-tls-0 is held by kp920-2."
     assert (settings.versions(machine), server.lease(settings.MINE)["holderIdentity"]) == ({"2.0.1"}, "kp920-2")
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change_is_unfinished(
+    unfinished: bool, machine: machines.Machine, image: Path, server: apiserver.ApiServer, boot: settings.Boot
+) -> None:
+    record.update(machine.host, lease=settings.MINE, change=record.Change() if unfinished else None)
+    server.put_lease(settings.MINE, holderIdentity="kp920-1")
+    made = settings.installer(machine, image, server.kubeconfig, kernels=config.Kernels(pattern="^6"))
+    made.settle()
+    held = record.read(machine.host).lease
+    boot.now_s += 600
+
+    made.settle()
+    made.parts.close()
+
+    assert (made.shown.state, held) == ("Waiting", settings.MINE)
+    assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
