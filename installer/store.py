@@ -70,6 +70,7 @@ class Store:
             kernel=current.kernel,
             modules=modules,
             options=dict(current.options),
+            digests={name: file.digest for name, file in current.files.items()},
         )
         folder = self.folder(driver)
         copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
@@ -146,6 +147,7 @@ class Store:
                 version=settings.driver_version,
                 kernel=context.kernel,
                 modules={name: f"{ours}/{name}" for name in names},
+                digests={name.removesuffix(".ko"): digests.of_file(staged / "modules" / name) for name in names},
                 packages=tuple(sorted(path.stem for path in (staged / "packages").glob("*.rpm"))),
                 libraries=self._store_libraries(),
                 wanted=settings.modules,

@@ -96,11 +96,7 @@ class Swap:
                 reason=f"{places} '{paths.modules('<kernel>')}'.",
                 act=lambda: self._place_modules(target),
             ),
-            change_steps.Step(
-                name="place-libraries",
-                reason=f"{places} '{paths.LIBRARIES}', which containers mount.",
-                act=lambda: self._place_libraries(target),
-            ),
+            *self.libraries(target),
             change_steps.Step(
                 name="index-modules",
                 reason="Updates the index of modprobe (depmod).",
@@ -108,6 +104,17 @@ class Swap:
             ),
         ]
         return tuple(steps)
+
+    def libraries(self, target: record.Driver | None) -> tuple[change_steps.Step, ...]:
+        """Return the step that places the driver's libraries, or removes all of KAE's."""
+        places = f"Places the files of {target.version} in" if target else "Removes our files from"
+        return (
+            change_steps.Step(
+                name="place-libraries",
+                reason=f"{places} '{paths.LIBRARIES}', which containers mount.",
+                act=lambda: self._place_libraries(target),
+            ),
+        )
 
     def block(self) -> tuple[change_steps.Step, ...]:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""

@@ -192,6 +192,8 @@ class Changer:
         if decided.replace:
             wanted = target.packages if target else ()
             steps += self._swap.files(target, {*attempt.before.packages, *attempt.before.foreign} - set(wanted))
+        elif any(fault.sort is verification.Sort.LIBRARIES for fault in decided.faults):
+            steps += self._swap.libraries(target)
         texts = target.options if target else {}
         steps += self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
@@ -243,7 +245,12 @@ class Changer:
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
 
     def _record(self, attempt: prepare.Attempt) -> None:
-        record.install(self._host, attempt.target, asked=attempt.asked, boot=attempt.current.boot)
+        target, current = attempt.target, attempt.current
+        if target is not None and target.packages:
+            # The files that rpm has placed are known only now.
+            files = kmod.chosen(self._host, current.kernel, desired.modules(self._settings, current.functions))
+            target = msgspec.structs.replace(target, digests={name: file.digest for name, file in files.items()})
+        record.install(self._host, target, asked=attempt.asked, boot=current.boot)
 
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(paths.CHANGING)

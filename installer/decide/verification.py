@@ -21,6 +21,8 @@ class Sort(Enum):
     """Load its modules again, which no user of a device survives."""
     VFS = "vfs"
     """Create or remove virtual functions, which their users do not survive."""
+    LIBRARIES = "libraries"
+    """Place the libraries again; a container keeps those that it began with."""
     NODES = "nodes"
     """Write files or permissions, which disturbs no user."""
 
@@ -49,6 +51,7 @@ def faults(
         *_options(settings, current),
         *_virtual_functions(settings, current),
         *_nodes(settings, current),
+        *_libraries(current, driver),
     )
 
 
@@ -110,6 +113,8 @@ def _files(needed: Collection[str], current: host_state.HostState, driver: recor
             yield Fault(sort=Sort.FILES, text=f"modprobe takes {name} from '{file.path}', not from '{ours}'.")
         elif driver.source == "inTree" and not file.path.startswith(f"/lib/modules/{current.kernel}/kernel/"):
             yield Fault(sort=Sort.FILES, text=f"'{file.path}' stands before the kernel's own module {name}.")
+        elif file.digest != driver.digests.get(name, file.digest):
+            yield Fault(sort=Sort.FILES, text=f"'{file.path}' is not as it was installed.")
 
 
 def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
@@ -187,3 +192,10 @@ def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[F
         elif function.entry is not None and wanted.group not in (None, function.entry.group):
             text = f"/dev/{function.entry.name} has group {function.entry.group}, not {wanted.group}."
             yield Fault(sort=Sort.NODES, text=text)
+
+
+def _libraries(current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
+    """Check that containers mount the libraries that fit the modules."""
+    for name, digest in driver.libraries.items():
+        if current.libraries.get(name) != digest:
+            yield Fault(sort=Sort.LIBRARIES, text=f"'{paths.LIBRARIES}/{name}' is not as it was installed.")

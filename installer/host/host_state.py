@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from installer import config, paths
-from installer.host import chroot, kmod, module_search, pci, record, rpm
+from installer.host import chroot, kmod, libraries, module_search, pci, record, rpm
 from runtime import errors, readings
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
@@ -53,6 +53,8 @@ class HostState:
     """The packages of others that the change erases, by the module file that each owns."""
     signed_only: str = ""
     """Why the kernel refuses modules without a signature; empty if it takes them."""
+    libraries: Mapping[str, str] = field(default_factory=dict)
+    """The digests of the files in /opt/kae, as `digests.of_file` has them."""
     rule: bool
     """True when the udev rule is that of the config."""
     record: record.Record
@@ -91,6 +93,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
             _owners(host, settings, known, {*rivals.values(), *(file.path for file in files.values())})
         ),
         signed_only=_signed_only(host, secure_boot=secure_boot),
+        libraries=MappingProxyType(libraries.present(host)),
         rule=text(host, paths.RULE) == rule(settings.device_nodes),
         record=known,
         changing=host.path(paths.CHANGING).exists(),

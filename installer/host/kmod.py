@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from installer.host import chroot
+from installer.host import chroot, digests
 from runtime import errors, readings
 
 _LOAD_S = 300
@@ -51,13 +51,15 @@ class Module:
     """The loaded modules that use it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class File:
     """The file that modprobe would load for a name."""
 
     path: str
     version: str | None
     build: str | None
+    digest: str = ""
+    """The SHA-256 of its content; empty if it cannot be read."""
 
 
 def loaded(host: chroot.Host, names: Iterable[str]) -> dict[str, Module]:
@@ -96,15 +98,19 @@ def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, 
         # The kernel reads a hyphen in a file's name as an underscore; built-in code has no path.
         name = posixpath.basename(path).partition(".ko")[0].replace("-", "_")
         if path.startswith("/") and name in names:
-            files[name] = File(path=path, version=fields.get("version"), build=fields.get("srcversion"))
+            digest = digests.of_file(here) if (here := host.resolved(path)).is_file() else ""
+            files[name] = File(path, fields.get("version"), fields.get("srcversion"), digest)
     return files
 
 
 def differ(one: Module, file: File) -> bool:
-    """Return whether a loaded module certainly differs from that of a file."""
-    if one.build and file.build:
-        return one.build != file.build
-    return bool(one.version and file.version) and one.version != file.version
+    """Return whether a loaded module certainly differs from that of a file.
+
+    Two builds of one source may have the same srcversion and other versions: it leaves out compiler flags
+    (get_src_version of scripts/mod/sumversion.c).
+    """
+    pairs = ((one.build, file.build), (one.version, file.version))
+    return any(was and wanted and was != wanted for was, wanted in pairs)
 
 
 def built_for(host: chroot.Host, path: str) -> str:

@@ -24,6 +24,12 @@ def foreign(host: chroot.Host, installed: record.Driver | None) -> list[str]:
     return [name for path in digests.files(top) if (name := str(path.relative_to(top))) not in ours]
 
 
+def present(host: chroot.Host) -> dict[str, str]:
+    """Return the digests of the files in /opt/kae, by name."""
+    top = host.path(paths.LIBRARIES)
+    return {str(path.relative_to(top)): digests.of_file(path) for path in digests.files(top)}
+
+
 def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make /opt/kae a link to a driver's tree, a copy of its folder in the store; raise `Failure` if it cannot be."""
     if not host.path(paths.LIBRARIES).is_symlink():

@@ -157,6 +157,7 @@ def driver(**changes: Any) -> record.Driver:
         "kernel": machines.KERNEL,
         "modules": {f"{name}.ko": f"{place}/{name}.ko" for name in modulefiles.DRIVER},
         "options": desired.options(config()),
+        "digests": {name: file(name).digest for name in modulefiles.DRIVER},
     }
     return record.Driver(**stated | changes)
 
@@ -176,7 +177,8 @@ def module(name: str, **changes: Any) -> kmod.Module:
 def file(name: str, folder: str = "updates/kae", version: str = "2.0.1") -> kmod.File:
     """Return the file that modprobe would load for a name: by default one that KAE installed."""
     known, build = modulefiles.identity(name, version)
-    return kmod.File(path=f"/lib/modules/{machines.KERNEL}/{folder}/{name}.ko", version=known, build=build)
+    path = f"/lib/modules/{machines.KERNEL}/{folder}/{name}.ko"
+    return kmod.File(path=path, version=known, build=build, digest=f"sha256 of {name} {version}")
 
 
 def function(address: str = "0000:79:00.0", kind_name: str = "hpre", **changes: Any) -> pci.Function:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from installer import paths
 from tests.installer import incidents, machines, modulefiles, settings
 
 NO_DEVICE = "modprobe: ERROR: could not insert 'hisi_hpre': No such device"
@@ -234,3 +235,38 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
     assert shown.state == "Blocked"
     assert shown.reason.startswith("The device node /dev/hisi_hpre-0 is missing. The config has not changed,")
     assert set(machine.loaded()) == set(modulefiles.DRIVER)
+
+
+def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    place = machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko")
+    good = place.read_bytes()
+    place.write_bytes(good + b"comment=the same version and srcversion\0")
+
+    job = crew.job(image, "2.0.1")
+    assert job.parts.report().decided.reasons == (
+        f"'{paths.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
+    )
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine), place.read_bytes()) == ("Ready", True, good)
+
+
+@pytest.mark.parametrize("damage", ["changed", "missing"])
+def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_users_of_devices(
+    damage: str, machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    place = machine.host.path(f"{paths.LIBRARIES}/lib/libwd.so.2")
+    if damage == "changed":
+        place.write_text("another\n")
+    else:
+        place.unlink()
+    machine.hold(4711, "hisi_hpre-0")
+    machine.calls()
+
+    job = crew.job(image, "2.0.1")
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
+    assert settings.changes_made(machine) == []

@@ -1,5 +1,6 @@
 """Each trap that an exit code would not show is a fault, and nothing else is."""
 
+import dataclasses
 from types import MappingProxyType
 from typing import Any
 
@@ -75,7 +76,7 @@ def test_a_module_that_stands_before_the_kernels_own_is_a_fault_only_where_those
         name: settings.module(name, version=None, build=modulefiles.identity(name, modulefiles.IN_TREE)[1])
         for name in modulefiles.DRIVER
     }
-    driver = settings.driver(source="inTree", modules={})
+    driver = settings.driver(source="inTree", modules={}, digests={})
     shadowed = own | {"uacce": settings.file("uacce", "extra", modulefiles.IN_TREE)}
 
     assert faults(settings.current(files=own, loaded=loaded), driver) == []
@@ -125,7 +126,7 @@ def test_a_module_without_version_is_named_by_the_digest_of_its_sources() -> Non
         for name in modulefiles.DRIVER
     } | {"uacce": settings.module("uacce", version=None, build="1234")}
 
-    ((_, text),) = faults(settings.current(files=files, loaded=loaded))
+    ((_, text),) = faults(settings.current(files=files, loaded=loaded), settings.driver(digests={}))
 
     assert "(it is 1234)" in text
     assert text.endswith(f"uacce.ko' ({build}).")
@@ -319,3 +320,33 @@ def test_faults_are_told_with_the_gravest_first() -> None:
     current = settings.current(files=files, loaded=but_for("uacce"), rule=False)
 
     assert [sort for sort, _ in faults(current)] == [FILES] * 5 + [LOAD, NODES]
+
+
+def test_a_module_file_whose_content_was_changed_is_a_fault_of_the_files() -> None:
+    good = settings.file("hisi_zip")
+    files = {name: settings.file(name) for name in modulefiles.DRIVER}
+    files["hisi_zip"] = dataclasses.replace(good, digest="another")
+
+    assert faults(settings.current(files=files)) == [(FILES, f"'{good.path}' is not as it was installed.")]
+
+
+def test_the_content_of_a_module_that_an_earlier_release_installed_is_unknown_and_no_fault() -> None:
+    assert faults(settings.current(), settings.driver(digests={})) == []
+
+
+@pytest.mark.parametrize("loaded", [{"version": "2.0.0"}, {"build": "ANOTHER"}], ids=["version", "srcversion"])
+def test_a_loaded_module_that_differs_in_version_or_srcversion_alone_is_another_one(loaded: dict[str, Any]) -> None:
+    (found,) = faults(settings.current(loaded=but_for("hisi_zip", **loaded)))
+
+    assert found[0] is LOAD
+    assert found[1].startswith("Module hisi_zip was loaded from elsewhere ")
+
+
+@pytest.mark.parametrize("lies", [{}, {"lib/libwd.so.2": "another"}], ids=["missing", "changed"])
+def test_a_library_that_is_not_as_it_was_installed_is_a_fault_that_disturbs_nobody(lies: dict[str, str]) -> None:
+    driver = settings.driver(libraries={"lib/libwd.so.2": "its digest"})
+
+    assert faults(settings.current(libraries=lies), driver) == [
+        (verification.Sort.LIBRARIES, "'/opt/kae/lib/libwd.so.2' is not as it was installed.")
+    ]
+    assert faults(settings.current(libraries=driver.libraries), driver) == []
