@@ -179,8 +179,11 @@ class Store:
         self._host.write(f"{_STAGING}/driver.json", f"{text}\n")
         target = f"{paths.DRIVERS}/{driver.id}"
         self._host.remove_folder(target)
+        staged = self._host.path(_STAGING)
+        self._host.sync((staged, *staged.rglob("*")))  # dnf and the compiler do not.
         try:
-            self._host.path(_STAGING).rename(self._host.path(target))
+            staged.rename(self._host.path(target))
         except OSError as error:
             raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
+        self._host.sync((self._host.path(paths.DRIVERS),))
         return driver

@@ -30,6 +30,15 @@ class Lock:
         os.close(self._descriptor)
 
 
+def sync(path: Path) -> None:
+    """Write a file, or the names in a folder, to the disk (fsync(2)); raise `OSError` if that fails."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Return a context with a sibling path that replaces the file at the end; a failure removes the sibling.

@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
@@ -91,8 +91,6 @@ class Host:
         with self._fresh(absolute) as fresh, fresh.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
 
     def copy(self, source: Path, absolute: str, *, mode: int = 0o644) -> None:
         """Copy a file or a link atomically, also if the power fails.
@@ -109,8 +107,6 @@ class Host:
             with source.open("rb") as old, fresh.open("wb") as new:
                 shutil.copyfileobj(old, new, 1 << 20)
                 os.fchmod(new.fileno(), mode)
-                new.flush()
-                os.fsync(new.fileno())
 
     def link(self, target: str, absolute: str) -> None:
         """Make a link to `target`, atomically in place of another link.
@@ -123,14 +119,32 @@ class Host:
 
     @contextlib.contextmanager
     def _fresh(self, absolute: str) -> Iterator[Path]:
-        """Return the context of `files.replaced`, in a folder that exists."""
+        """Return the context of `files.replaced`, in a folder that exists; then all of it is on the disk."""
         target = self.path(absolute)
+        made = [folder for folder in target.parents if not folder.exists()]
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             with files.replaced(target) as fresh:
                 yield fresh
+                if not fresh.is_symlink():
+                    files.sync(fresh)
+            for path in (target, *made):
+                files.sync(path.parent)
         except OSError as error:
             raise failure(absolute, error) from error
+
+    def sync(self, paths: Iterable[Path]) -> None:
+        """Write files, and the names in folders, to the disk; a link is a name in its folder.
+
+        Raises:
+            errors.Failure: The disk refuses.
+        """
+        for path in paths:
+            try:
+                if not path.is_symlink():
+                    files.sync(path)
+            except OSError as error:
+                raise failure(f"/{path.relative_to(self.root)}", error) from error
 
     def write_attribute(self, absolute: str, text: str) -> None:
         """Write to an attribute of sysfs; the kernel acts before the write returns.

@@ -157,6 +157,9 @@ def index(host: chroot.Host, kernel: str) -> None:
     kept = _kept_index(host, kernel)
     try:
         host.run("depmod", "-a", kernel, timeout_s=_INDEX_S, finish=True)
+        # depmod leaves that to the kernel: after a power failure the index of all modules could be empty.
+        folder = host.path(f"/lib/modules/{kernel}")
+        host.sync((*folder.glob("modules.*"), *folder.glob("updates/kae"), folder))
     except errors.Failure:
         for link, path in kept.items():
             with contextlib.suppress(OSError):

@@ -1,5 +1,6 @@
 """Which driver a host ends with, by state and INSTALL_POLICY."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -245,3 +246,26 @@ def test_present_after_absent_installs_again(machine: machines.Machine, image: P
     shown = crew.job(image, "2.0.1").settle()
 
     assert (shown.state, incidents.works(machine)) == ("Ready", True)
+
+
+# The end of the power.
+
+
+def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, synced = crew.job(newer), dict[str, list[str]]()
+
+    def sync(descriptor: int) -> None:
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        synced.setdefault(job.shown.step_name or "", []).append(f"/{path.relative_to(machine.root)}")
+
+    monkeypatch.setattr(os, "fsync", sync)
+
+    job.settle()
+
+    place = f"/usr{paths.modules(machine.kernel)}"
+    assert synced["block-autoload"] == ["/etc/modprobe.d/.kae-unproved.conf.new", "/etc/modprobe.d"]
+    assert synced["place-modules"][:2] == [f"{place}/.hisi_hpre.ko.new", place]
+    assert f"/usr/lib/modules/{machine.kernel}/modules.dep" in synced["index-modules"]
+    assert {f"{paths.DRIVERS}/.new/modules/hisi_zip.ko", paths.DRIVERS}.issubset(synced["store-driver"])
