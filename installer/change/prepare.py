@@ -109,15 +109,15 @@ class Preparation:
             *(self._keeping(attempt) if others else ()),
             *(self._queueing() if attempt.held else ()),
             change_steps.Step(
-                name="announce-change",
-                reason=f"Writes '{paths.CHANGING}': the device plugin allocates no more devices.",
-                act=lambda: self._announce(reason),
+                "announce-change",
+                f"Writes '{paths.CHANGING}': the device plugin allocates no more devices.",
+                lambda: self._announce(reason),
             ),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
             change_steps.Step(
-                name="begin-change",
-                reason="Records the state of the host; from here on a failure restores it.",
-                act=lambda: self._begin(attempt),
+                "begin-change",
+                "Records the state of the host; from here on a failure restores it.",
+                lambda: self._begin(attempt),
             ),
         )
 
@@ -163,36 +163,24 @@ class Preparation:
                 f" device is held: {device_users.listed(attempt.held)}."
             )
 
-        return change_steps.Step(
-            name="spare-users",
-            reason="Waits for the device holders: this driver was verified, and the config has not changed since.",
-            act=wait,
-        )
+        waits = "Waits for the device holders: this driver was verified, and the config has not changed since."
+        return change_steps.Step("spare-users", waits, wait)
 
     def _keeping(self, attempt: Attempt) -> Iterable[change_steps.Step]:
-        yield change_steps.Step(
-            name="keep-driver",
-            reason="Copies the driver of others to the store for a rollback.",
-            act=lambda: self._keep(attempt),
-        )
+        reason = "Copies the driver of others to the store for a rollback."
+        yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
 
     def _queueing(self) -> Iterable[change_steps.Step]:
         names = ", ".join(self._settings.leases.names)
-        yield change_steps.Step(
-            name="take-lease",
-            reason=f"Takes a Lease, as devices are in use: the first free one of {names}.",
-            act=self._take,
-        )
+        reason = f"Takes a Lease, as devices are in use: the first free one of {names}."
+        yield change_steps.Step("take-lease", reason, self._take)
 
     def _draining(self, attempt: Attempt) -> Iterable[change_steps.Step]:
         what = "evicts" if self._settings.drain.enabled else "waits for"
         limit = self._settings.drain.timeout_seconds
         who = f", for at most {limit} s: {device_users.listed(attempt.held)}" if attempt.held else "; there is none now"
-        yield change_steps.Step(
-            name="drain-devices",
-            reason=f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}.",
-            act=lambda: self._drain(attempt),
-        )
+        reason = f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}."
+        yield change_steps.Step("drain-devices", reason, lambda: self._drain(attempt))
 
     def _keep(self, attempt: Attempt) -> None:
         attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.current))

@@ -36,9 +36,9 @@ class Rollback:
             steps += self._swap.enable(before.vfs)
         steps.append(
             change_steps.Step(
-                name="restore-permissions",
-                reason=f"Restores the modes of device nodes, and '{paths.RULE}'.",
-                act=lambda: self._permit(before),
+                "restore-permissions",
+                f"Restores the modes of device nodes, and '{paths.RULE}'.",
+                lambda: self._permit(before),
             )
         )
         return tuple(steps)
@@ -48,20 +48,20 @@ class Rollback:
         before = record.read(self._host).change or record.Change()
         return (
             change_steps.Step(
-                name="prove-old-driver",
-                reason="Verifies that each device that had an entry has one again.",
-                act=lambda: self._verify(before),
+                "prove-old-driver",
+                "Verifies that each device that had an entry has one again.",
+                lambda: self._verify(before),
             ),
             change_steps.Step(
-                name="record-old-driver",
-                reason=f"Records in '{paths.RECORD}' that it is installed as before.",
-                act=lambda: self._record(before, attempt),
+                "record-old-driver",
+                f"Records in '{paths.RECORD}' that it is installed as before.",
+                lambda: self._record(before, attempt),
             ),
             *self._swap.allow(),
             change_steps.Step(
-                name="end-change",
-                reason="Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
-                act=lambda: self._host.remove(paths.CHANGING),
+                "end-change",
+                "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
+                lambda: self._host.remove(paths.CHANGING),
             ),
         )
 

@@ -62,13 +62,8 @@ class Swap:
         if not losing:
             return ()
         what = ", ".join(f"{count} of {address}" for address, count in losing.items())
-        return (
-            change_steps.Step(
-                name="disable-virtual-functions",
-                reason=f"Disables virtual functions ({what}): the kernel changes their number only by way of 0.",
-                act=lambda: self._disable(among),
-            ),
-        )
+        reason = f"Disables virtual functions ({what}): the kernel changes their number only by way of 0."
+        return (change_steps.Step("disable-virtual-functions", reason, lambda: self._disable(among)),)
 
     def files(self, target: record.Driver | None, erased: Collection[str]) -> tuple[change_steps.Step, ...]:
         """Return the steps that install the driver's files in place of others, and erase these packages."""
@@ -76,31 +71,29 @@ class Swap:
         if target is not None and target.packages:
             steps.append(
                 change_steps.Step(
-                    name="install-packages",
-                    reason=f"Installs {', '.join(target.packages)} with the host's rpm.",
-                    act=lambda: self._install_packages(target),
+                    "install-packages",
+                    f"Installs {', '.join(target.packages)} with the host's rpm.",
+                    lambda: self._install_packages(target),
                 )
             )
         if erased:
             steps.append(
                 change_steps.Step(
-                    name="erase-packages",
-                    reason=f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed.",
-                    act=lambda: self._erase_packages(sorted(erased)),
+                    "erase-packages",
+                    f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed.",
+                    lambda: self._erase_packages(sorted(erased)),
                 )
             )
         places = f"Places the files of {target.version} in" if target else "Removes our files from"
         steps += [
             change_steps.Step(
-                name="place-modules",
-                reason=f"{places} '{paths.modules('<kernel>')}'.",
-                act=lambda: self._place_modules(target),
+                "place-modules", f"{places} '{paths.modules('<kernel>')}'.", lambda: self._place_modules(target)
             ),
             *self.libraries(target),
             change_steps.Step(
-                name="index-modules",
-                reason="Updates the index of modprobe (depmod).",
-                act=lambda: self._index(target, changed=bool(erased)),
+                "index-modules",
+                "Updates the index of modprobe (depmod).",
+                lambda: self._index(target, changed=bool(erased)),
             ),
         ]
         return tuple(steps)
@@ -108,35 +101,20 @@ class Swap:
     def libraries(self, target: record.Driver | None) -> tuple[change_steps.Step, ...]:
         """Return the step that places the driver's libraries, or removes all of KAE's."""
         places = f"Places the files of {target.version} in" if target else "Removes our files from"
-        return (
-            change_steps.Step(
-                name="place-libraries",
-                reason=f"{places} '{paths.LIBRARIES}', which containers mount.",
-                act=lambda: self._place_libraries(target),
-            ),
-        )
+        reason = f"{places} '{paths.LIBRARIES}', which containers mount."
+        return (change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target)),)
 
     def block(self) -> tuple[change_steps.Step, ...]:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
         lines = ["# The installer of KAE removes this file when the driver is verified.", *self._settings.all_modules]
         text = "\nblacklist ".join(lines)
-        return (
-            change_steps.Step(
-                name="block-autoload",
-                reason=f"Writes '{paths.BLOCKED}': a driver that crashes the host is not loaded at the next boot.",
-                act=lambda: self._host.write(paths.BLOCKED, f"{text}\n"),
-            ),
-        )
+        reason = f"Writes '{paths.BLOCKED}': a driver that crashes the host is not loaded at the next boot."
+        return (change_steps.Step("block-autoload", reason, lambda: self._host.write(paths.BLOCKED, f"{text}\n")),)
 
     def allow(self) -> tuple[change_steps.Step, ...]:
         """Return the step that lets udev load the driver at a boot."""
-        return (
-            change_steps.Step(
-                name="allow-autoload",
-                reason=f"Removes '{paths.BLOCKED}': boots load this driver.",
-                act=lambda: self._host.remove(paths.BLOCKED),
-            ),
-        )
+        reason = f"Removes '{paths.BLOCKED}': boots load this driver."
+        return (change_steps.Step("allow-autoload", reason, lambda: self._host.remove(paths.BLOCKED)),)
 
     def options(self, texts: Mapping[str, str], reason: str) -> tuple[change_steps.Step, ...]:
         """Return the step that writes these options files, and removes those of the other modules."""
@@ -144,35 +122,20 @@ class Swap:
 
     def load(self, needed: tuple[str, ...]) -> tuple[change_steps.Step, ...]:
         """Return the step that loads the modules, with the parameters of the options files."""
-        return (
-            change_steps.Step(
-                name="load-modules",
-                reason=f"Loads {', '.join(needed)}, in this order.",
-                act=lambda: self._load(needed),
-            ),
-        )
+        reason = f"Loads {', '.join(needed)}, in this order."
+        return (change_steps.Step("load-modules", reason, lambda: self._load(needed)),)
 
     def reload(self, names: tuple[str, ...], *, anew: bool) -> tuple[change_steps.Step, ...]:
         """Return the step that loads as many of these modules as possible, with `anew` after an unload of all."""
-        return (
-            change_steps.Step(
-                name="load-modules",
-                reason=f"Loads {', '.join(names)} again, as far as possible.",
-                act=lambda: self._reload(names, anew=anew),
-            ),
-        )
+        reason = f"Loads {', '.join(names)} again, as far as possible."
+        return (change_steps.Step("load-modules", reason, lambda: self._reload(names, anew=anew)),)
 
     def permit(self) -> tuple[change_steps.Step, ...]:
         """Return the step that lets users other than root use the device nodes."""
         nodes = self._settings.device_nodes
         of = f" and group {nodes.group}" if nodes.group is not None else ""
-        return (
-            change_steps.Step(
-                name="permit-device-nodes",
-                reason=f"Gives the device nodes mode {nodes.mode}{of}, and '{paths.RULE}' for later ones.",
-                act=self._permit,
-            ),
-        )
+        reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{paths.RULE}' for later ones."
+        return (change_steps.Step("permit-device-nodes", reason, self._permit),)
 
     def enable(self, counts: Mapping[str, int]) -> tuple[change_steps.Step, ...]:
         """Return the step that enables these numbers of virtual functions, by PCI address."""
@@ -180,23 +143,13 @@ class Swap:
         if not wanted:
             return ()
         what = ", ".join(f"{count} of {address}" for address, count in wanted.items())
-        return (
-            change_steps.Step(
-                name="enable-virtual-functions",
-                reason=f"Enables virtual functions: {what}.",
-                act=lambda: self._enable(wanted),
-            ),
-        )
+        reason = f"Enables virtual functions: {what}."
+        return (change_steps.Step("enable-virtual-functions", reason, lambda: self._enable(wanted)),)
 
     def forget_rule(self) -> tuple[change_steps.Step, ...]:
         """Return the step that removes the udev rule."""
-        return (
-            change_steps.Step(
-                name="remove-rule",
-                reason=f"Removes '{paths.RULE}'.",
-                act=lambda: self._host.remove(paths.RULE),
-            ),
-        )
+        reason = f"Removes '{paths.RULE}'."
+        return (change_steps.Step("remove-rule", reason, lambda: self._host.remove(paths.RULE)),)
 
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.functions(self._host, self._settings.vendor, self._settings.kinds)

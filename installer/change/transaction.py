@@ -210,14 +210,12 @@ class Changer:
     def _closing(self, attempt: prepare.Attempt, decided: decision.Decision) -> tuple[change_steps.Step, ...]:
         steps = [
             change_steps.Step(
-                name="prove-driver",
-                reason="Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults.",
-                act=lambda: self._verify(attempt),
+                "prove-driver",
+                "Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults.",
+                lambda: self._verify(attempt),
             ),
             change_steps.Step(
-                name="record-driver",
-                reason=f"Records the installed driver in '{paths.RECORD}'.",
-                act=lambda: self._record(attempt),
+                "record-driver", f"Records the installed driver in '{paths.RECORD}'.", lambda: self._record(attempt)
             ),
         ]
         if decided.disturbs:
@@ -225,9 +223,9 @@ class Changer:
             steps += self._swap.allow()
             steps.append(
                 change_steps.Step(
-                    name="end-change",
-                    reason="Lets the device plugin allocate devices again, and gives the Lease back.",
-                    act=lambda: self._end(attempt),
+                    "end-change",
+                    "Lets the device plugin allocate devices again, and gives the Lease back.",
+                    lambda: self._end(attempt),
                 )
             )
         return tuple(steps)
