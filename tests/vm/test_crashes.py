@@ -25,7 +25,7 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(shared
 
     said = shared.install("panic")
 
-    assert (said.state, said.message.startswith(DOWN)) == ("Failed", True), said
+    assert (said.state, DOWN in said.message) == ("Failed", True), said
     assert shared.loaded() == {}
     assert shared.files() == []
     shared.reboot()
@@ -41,7 +41,7 @@ def test_an_upgrade_that_panics_crashes_the_host_once_and_the_driver_before_is_b
 
     said = shared.install("panic")
 
-    assert (said.state, said.message.startswith(DOWN)) == ("Failed", True), said
+    assert (said.state, DOWN in said.message) == ("Failed", True), said
     assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
     assert shared.guest.run("stat -c %a /dev/hisi_*").split() == ["666"] * 6
     for _ in range(2):
@@ -52,7 +52,7 @@ def test_an_upgrade_that_panics_crashes_the_host_once_and_the_driver_before_is_b
 
 
 def test_a_new_version_is_tried_after_a_crash(shared: host.Host) -> None:
-    shared.have("2.0.1")
+    assert shared.install("2.0.1").state == "Ready"  # The crash of the test before is forgotten with its wish.
     crash(shared)
 
     said = shared.install("2.0.2")
