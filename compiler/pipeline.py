@@ -10,12 +10,12 @@ from compiler import diagnostics, names, schema
 from compiler.changes import acceptance
 from compiler.changes.output import comparison, losses
 from compiler.checks import assignment as assignment_checks
-from compiler.checks import cluster as cluster_checks
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import inventory as inventory_checks
 from compiler.checks import nodes as node_checks
 from compiler.checks import policy as policy_checks
-from compiler.checks import targets as target_checks
+from compiler.checks.clusters import cluster as cluster_checks
+from compiler.checks.clusters import targets as target_checks
 from compiler.checks.output import changes, removals
 from compiler.fleet import assignment, definitions, parse
 from compiler.formats import documents

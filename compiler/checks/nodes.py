@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from compiler import devices, wording
 from compiler.checks import fleet as fleet_checks
-from compiler.checks import kubernetes
 from compiler.checks import pools as pool_checks
+from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot

@@ -10,7 +10,9 @@ from compiler.changes.revisions.difference import Difference
 from compiler.cli import findings
 from compiler.project import project_file
 from compiler.project.history import comparison
-from compiler.views import diff_data, diff_text, risk_groups
+from compiler.views.diff import data as diff_data
+from compiler.views.diff import risk_groups
+from compiler.views.diff import text as diff_text
 from compiler.views.review import annotations, markdown
 
 _ERROR: diagnostics.Severity = "error"

@@ -8,7 +8,9 @@ from compiler.changes.acceptance import Risk
 from compiler.cli import findings
 from compiler.project import atomic, load, package_data, project_file
 from compiler.project.history import comparison
-from compiler.views import report_changes, report_page, report_tables
+from compiler.views.report import changes as report_changes
+from compiler.views.report import page as report_page
+from compiler.views.report import tables as report_tables
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 import pydantic
 
 from compiler import API_VERSION, diagnostics, schema, wording
-from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks.clusters import cluster as cluster_checks
 from compiler.fleet import definitions, parse
 from compiler.formats import canonical, documents
 from compiler.migrate import operator_options, operator_source

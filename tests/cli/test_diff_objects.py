@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from compiler.views import diff_text, field_values
+from compiler.views.diff import field_values
+from compiler.views.diff import text as diff_text
 from compiler.views.review import escapes
 from tests import project, revisions
 from tests.cli import test_diff

@@ -20,7 +20,9 @@ from compiler.fleet import definitions
 from compiler.inventory import snapshot
 from compiler.project import package_data
 from compiler.settings import Settings
-from compiler.views import report_changes, report_data, report_page
+from compiler.views.report import changes as report_changes
+from compiler.views.report import data as report_data
+from compiler.views.report import page as report_page
 from compiler.views.review import ranking
 from tests import builders, project, revisions
 from tests.cli import fleet

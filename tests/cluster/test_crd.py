@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from compiler import diagnostics
-from compiler.checks import cluster, policy
+from compiler.checks import policy
+from compiler.checks.clusters import cluster
 from compiler.fleet import parse
 from compiler.formats import decode, documents
 from tests import builders, project

@@ -8,8 +8,8 @@ from compiler.changes import objects
 from compiler.changes.acceptance import Place, Risk
 from compiler.changes.output import deployed
 from compiler.changes.revisions import pods, privileges
-from compiler.checks import cluster as cluster_checks
 from compiler.checks import policy as policy_checks
+from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.risks.change import Change, divisions
 from compiler.diagnostics import Diagnostic
 from compiler.formats import documents

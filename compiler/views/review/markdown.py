@@ -10,7 +10,8 @@ from compiler.changes.revisions.difference import Difference
 from compiler.changes.revisions.effects import Work
 from compiler.changes.revisions.intent import DocumentChange, FieldChange
 from compiler.diagnostics import Findings
-from compiler.views import diff_text, effect_sentences, field_values, risk_groups
+from compiler.views.diff import effect_sentences, field_values, risk_groups
+from compiler.views.diff import text as diff_text
 from compiler.views.review import ranking
 from compiler.views.review.escapes import code, prose
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler.changes.revisions.effects import DISTURBING, Effect
-from compiler.views import effect_sentences
+from compiler.views.diff import effect_sentences
 
 CHANGES: Mapping[str, str] = {
     "loses": "losing a component",

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from compiler.checks import fleet, targets
+from compiler.checks import fleet
+from compiler.checks.clusters import targets
 from tests import builders
 
 URL = "https://git.example.com/fleet.git"

@@ -14,7 +14,10 @@ from jinja2 import utils
 
 from compiler import diagnostic_formats, diagnostics, wording
 from compiler.planning import plan
-from compiler.views import gaps, report_changes, report_data, report_tables
+from compiler.views import gaps
+from compiler.views.report import changes as report_changes
+from compiler.views.report import data as report_data
+from compiler.views.report import tables as report_tables
 from compiler.views.review import ranking
 
 _SCRIPTS = ("fleet.js", "picture.js", "nodes.js", "page.js")

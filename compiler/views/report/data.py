@@ -11,7 +11,7 @@ from compiler.fleet import taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, rollout_groups
 from compiler.views import gaps
-from compiler.views.report_changes import Changes
+from compiler.views.report.changes import Changes
 
 STATES: Mapping[str, str] = {
     "problem": "problem",

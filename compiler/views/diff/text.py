@@ -9,7 +9,7 @@ from compiler.changes.objects import Pair
 from compiler.changes.revisions.difference import ClusterDifference, Difference, Fault
 from compiler.changes.revisions.intent import DocumentChange, FieldChange
 from compiler.changes.revisions.privileges import PrivilegeChange, texts
-from compiler.views import effect_sentences, field_values, risk_groups
+from compiler.views.diff import effect_sentences, field_values, risk_groups
 
 _NAMES = 5
 """Nodes that are named below a sentence."""

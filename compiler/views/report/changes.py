@@ -9,7 +9,8 @@ from compiler import diagnostic_formats, diagnostics, wording
 from compiler.changes.revisions.difference import Difference
 from compiler.changes.revisions.effects import Effect, Placement
 from compiler.settings import Settings
-from compiler.views import diff_text, effect_sentences, risk_groups
+from compiler.views.diff import effect_sentences, risk_groups
+from compiler.views.diff import text as diff_text
 from compiler.views.review import ranking
 
 
