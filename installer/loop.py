@@ -265,6 +265,9 @@ class Loop:
         fields = {"step": step.name, "seconds": round(seconds, 3)}
         if event == "begun":
             LOG.info("%s", step.reason, extra={"step": step.name})
+            if step.name == "take-lease":
+                # The API server's client takes seconds to be imported, and its answer may take more.
+                self._publish("Queued", step.reason, 0)
         else:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
 
