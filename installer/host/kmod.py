@@ -96,7 +96,7 @@ def in_transition(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
 
     This lasts for ever if the module's start or its end hangs (show_initstate of the kernel's kernel/module).
     """
-    states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in (*_ABOVE, *names)}
+    states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in (*ABOVE, *names)}
     return {name: state for name, state in states.items() if state in ("coming", "going")}
 
 
