@@ -31,9 +31,9 @@ def _modules_above(settings: config.Config, current: host_state.HostState) -> It
 def _kernel_users(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
     """Return the modules that the kernel itself uses, for its cryptography or compression (crypto_mod_get).
 
-    Each open device counts in uacce twice (cdev_get, fops_get), and with KAE's uacce in the device's module, too, if it has
-    memory for DMA (uacce_alloc_dma_buffers); the kernel's own uacce, which has no version, does without. A drain ends
-    these users.
+    Each open device counts in uacce twice (cdev_get, fops_get), and with KAE's uacce in the device's module, too, if
+    it has memory for DMA (uacce_alloc_dma_buffers); the kernel's own uacce, which has no version, does without. A drain
+    ends these users.
     """
     if pci.guests(current.functions):
         return  # A virtual function in a guest counts, too, and the drain names it.
