@@ -105,6 +105,10 @@ pairs: $(READY) ## Compare what kae diff claims of random pairs of commits with 
 crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
 	$(BIN)/python -m tests.installer.crashes
 
+.PHONY: power-cuts
+power-cuts: $(READY) ## Cut the power of a machine in the steps of a driver's change, as test-vm (COUNT=40 SEED=0)
+	$(BIN)/python -m tests.vm.power_cuts --count $(or $(COUNT),40) --seed $(SEED)
+
 .PHONY: lint
 lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from installer.host import chroot
-from runtime import process
 from tests.installer.fakes import calls, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
@@ -40,12 +39,7 @@ class Host(chroot.Host):
         """Run a program of the host, fake or real, and return its output."""
         if not self._inside or not self._is_fake(command[0]) or calls.takes_time(str(self.root), list(command)):
             return super().run(*command, timeout_s=timeout_s, finish=finish)
-        try:
-            code, out, text = calls.answer(str(self.root), list(command))
-        except kernel.Hangs as error:
-            raise process.Unkillable(
-                f"'{' '.join(command)}' hangs in the kernel, and not even SIGKILL ends it."
-            ) from error
+        code, out, text = calls.answer(str(self.root), list(command))
         said = f"{out}{text}\n" if text else out
         if code:
             raise chroot.CommandFailed(command, code, said)

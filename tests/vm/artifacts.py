@@ -41,6 +41,12 @@ HEADERS = "linux-headers-cloud-amd64"
 
 MODULES = ("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip")
 
+_HELPERS = [
+    Path("tests/installer/podresources.py"),
+    *(Path(f"tests/device_plugin/{name}.py") for name in ("connections", "containers", "kubelets", "registrations")),
+]
+"""Stand-ins for the kubelet, which tests run in the guest."""
+
 _PYTHON = ("--python-version", "3.11", "--implementation", "cp")
 """The guest's, that of Debian 12."""
 
@@ -217,15 +223,23 @@ def _pack(payload: Path, site: Path, drivers: Path, release: str) -> None:
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("compiler", "device_plugin", "installer", "runtime"):
             shutil.copytree(REPOSITORY / name, tree / "project" / name, ignore=ignored)
+        for helper in _HELPERS:
+            (tree / "project" / helper.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copy(REPOSITORY / helper, tree / "project" / helper)
         shutil.copytree(site, tree / "site", ignore=ignored)
         for driver in DRIVERS:
             image = tree / "images" / driver / "opt"
             shutil.copytree(drivers / driver, image / "lib/modules" / release)
             (image / "kae/lib").mkdir(parents=True)
             (image / "kae/lib/libwd.so.2").write_text(f"{driver}\n")
-        payload.unlink(missing_ok=True)
-        blocks = ("-O", "^has_journal", "-d", str(tree), str(payload), "400M")
-        _run("mke2fs", "-q", "-t", "ext4", "-L", "payload", *blocks)
+        disk(tree, payload)
+
+
+def disk(tree: Path, out: Path) -> None:
+    """Write a disk with the content of a folder, which a guest knows by the file's name: /dev/disk/by-label/<name>."""
+    used = sum(path.lstat().st_size for path in tree.rglob("*"))
+    kinds = ("-t", "ext4", "-O", "^has_journal", "-L", out.stem)
+    _run("mke2fs", "-q", *kinds, "-d", str(tree), str(out), f"{used // (1 << 20) * 5 // 4 + 64}M")
 
 
 def _run(*command: str, cwd: Path | None = None) -> None:

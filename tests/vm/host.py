@@ -104,20 +104,23 @@ class Host:
         version = artifacts.DRIVERS[driver].version
         self.guest.write(CONFIG, json.dumps({**config(), "driverVersion": version, **changes}))
 
-    def begin(self, driver: str) -> Installer:
-        """Start an installer whose image has a driver; a boot ends it, or `stop`."""
+    def begin(self, driver: str, *, log: str = "", options: str = "") -> Installer:
+        """Start an installer, with further options, whose image has a driver; a boot ends it, or `stop`."""
         unit = f"installer-{len(self.guest.boots)}-{next(self._units)}"
-        output = " ".join(f"--property=Standard{name}=append:/run/{unit}.log" for name in ("Output", "Error"))
+        output = " ".join(
+            f"--property=Standard{name}=append:{log or f'/run/{unit}.log'}" for name in ("Output", "Error")
+        )
         # mixed: else SIGTERM goes to the programs that the installer runs, too.
-        options = f"--property=KillMode=mixed {output}"
-        self.guest.run(f"systemd-run -q --unit={unit} {options} env {ENVIRONMENT} {_command(driver)}")
+        properties = f"--property=KillMode=mixed {output}"
+        command = f"env {ENVIRONMENT} {_command(driver)} {options}"
+        self.guest.run(f"systemd-run -q --unit={unit} {properties} {command}")
         return Installer(self.guest, unit)
 
     @contextlib.contextmanager
-    def installing(self, driver: str, **changes: Any) -> Iterator[Installer]:
-        """Ask for a driver, and have an installer at work until the block ends."""
+    def installing(self, driver: str, *, options: str = "", **changes: Any) -> Iterator[Installer]:
+        """Ask for a driver, and have an installer, with further options, at work until the block ends."""
         self.ask_for(driver, **changes)
-        installer = self.begin(driver)
+        installer = self.begin(driver, options=options)
         yield installer
         installer.stop()
 
@@ -138,7 +141,7 @@ class Host:
 
     def loaded(self) -> dict[str, str]:
         """Return the loaded modules with their versions, as the kernel says them."""
-        paths = " ".join(f"/sys/module/{name}/version" for name in artifacts.MODULES)
+        paths = " ".join(f"/sys/module/{name}/version" for name in artifacts.MODULES)  # From the lowest up.
         lines = self.guest.ask(f"grep . {paths} 2>/dev/null").output.splitlines()
         return {path.split("/")[3]: version for path, version in (line.split(":", 1) for line in lines)}
 
@@ -150,6 +153,12 @@ class Host:
         """Return the paths of all that an installer puts on a host, but for its state in /var/lib/kae."""
         places = "/lib/modules/*/updates /etc/modprobe.d /etc/udev/rules.d/*kae* /opt/kae"
         return sorted(self.guest.ask(f"find {places} -not -type d 2>/dev/null").output.split())
+
+    def coldplug(self) -> dict[str, str]:
+        """Unload the driver, have udev look at all devices as at a boot, and return what is loaded."""
+        self.guest.run(f"rmmod {' '.join(reversed(tuple(self.loaded())))} && udevadm trigger --action=add")
+        self.guest.run("udevadm settle")
+        return self.loaded()
 
     def open(self, device: str) -> str:
         """Have a process open a device and keep it open; `systemctl kill` takes the unit's name."""

@@ -61,11 +61,11 @@ class Machine:
     ) -> None:
         """`extra` goes to QEMU, `append` to the kernel; KVM is taken where it can be, else TCG."""
         folder.mkdir(parents=True, exist_ok=True)
+        self._disk = folder / "disk.qcow2"
         self.console = folder / "console.log"
         self.accelerator = _accelerator()
         self._parts, self._folder = parts, folder
         self._extra, self._append = extra, append
-        self._disk = folder / "disk.qcow2"
         self._process: subprocess.Popen[bytes] | None = None
         self._last = 0
         self._answers: dict[int, Answer] = {}
@@ -73,8 +73,8 @@ class Machine:
         self._rest = b""
 
     def __enter__(self) -> Self:
-        create = ("qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", str(self._parts.root), str(self._disk))
-        subprocess.run(create, check=True)
+        base = ("-F", "raw", "-b", str(self._parts.root))
+        subprocess.run(("qemu-img", "create", "-q", "-f", "qcow2", *base, str(self._disk)), check=True)
         try:
             self.power_on()
         except BaseException:

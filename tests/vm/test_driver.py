@@ -63,21 +63,6 @@ def test_a_boot_loads_the_driver_by_udev_before_an_installer_runs(shared: host.H
     assert shared.install("2.0.2").state == "Ready"
 
 
-def test_virtual_functions_are_there_after_a_boot_before_an_installer_runs(shared: host.Host) -> None:
-    assert shared.install("2.0.2", sriov={"zip": 3}).state == "Ready"
-    assert len(shared.entries("hisi_zip")) == 2 * (1 + 3)
-
-    shared.reboot()
-
-    assert len(shared.entries("hisi_zip")) == 2 * (1 + 3)
-    assert shared.guest.run("cat /sys/module/hisi_zip/parameters/vfs_num").strip() == "3"
-    with shared.installing("2.0.2", sriov={"zip": 3}) as installer:
-        assert installer.wait_for_rest().state == "Ready"
-        assert installer.log('"step"') == []  # Nothing was to be done.
-    assert shared.install("2.0.2", sriov={"zip": 0}).state == "Ready"
-    assert len(shared.entries("hisi_zip")) == 2
-
-
 def test_a_downgrade_loads_the_older_modules(shared: host.Host) -> None:
     shared.have("2.0.2")
 

@@ -10,9 +10,9 @@ trap 'rm -r "$root"' EXIT
 mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,python3,rpm,procps,iproute2,pciutils \
     bookworm - | tar -C "$root" -x
 # Few of the kernel's modules, as depmod of all of them takes five seconds without KVM.
-(cd "$kernel/lib" && find modules -maxdepth 2 -type f -name 'modules.[bo]*' -o -name '*.ko' \( -name 'virtio*' \
-    -o -name '*failover*' -o -name 'vfio*' -o -name 'irqbypass*' -o -name 'pci-stub*' -o -name 'overlay*' \
-    -o -name 'veth*' -o -name 'bridge*' -o -name 'stp*' -o -name 'llc*' \)) \
+(cd "$kernel/lib" && find modules -type f \( -path 'modules/*/modules.[bo]*' -o -name 'virtio.ko' \
+    -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'vfio*.ko' -o -name 'irqbypass.ko' \
+    -o -name 'libcurve25519*.ko' -o -name 'ecdh_generic.ko' -o -name 'ecc.ko' -o -name 'authenc.ko' \)) \
     | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
 install -D -m 644 "$bus" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
 depmod -b "$root" "$release"
