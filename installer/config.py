@@ -15,12 +15,19 @@ Repository = Annotated[
     ),
 ]
 
+ObjectName = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253),
+]
+
 
 class Build(shapes.Shape, frozen=True, kw_only=True):
     """The modules are compiled on the node against the kernel-devel package of its running kernel."""
 
     repositories: tuple[Repository, ...] = ()
     """None means the node's own; file:// is a path of the host."""
+    credentials_secret: ObjectName | None = None
+    """The Secret with the user of the repositories, which the pod mounts."""
 
 
 class Packages(shapes.Shape, frozen=True, kw_only=True):
@@ -33,6 +40,8 @@ class Packages(shapes.Shape, frozen=True, kw_only=True):
     """In the order of installation; `${DRIVER_VERSION}` stands for the driver's version."""
     repositories: tuple[Repository, ...] = ()
     """None means the node's own; file:// is a path of the host."""
+    credentials_secret: ObjectName | None = None
+    """The Secret with the user of the repositories, which the pod mounts."""
     gpg_check: bool = True
     """Refuse packages without a trusted signature."""
 
@@ -121,6 +130,8 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     state: Literal["Present", "Absent"]
     driver_version: str
     install_policy: Literal["IfNotPresent", "Always"]
+    present_when: Literal["Loaded"] | None = None
+    """A driver of others is present when its modules are loaded; absent: when its devices have entries."""
     enabled_cleanup: bool
     kernels: Kernels | None = None
     """The pool's mapping; absent: every kernel."""

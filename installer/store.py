@@ -18,6 +18,8 @@ _STAGING = f"{paths.DRIVERS}/.new"
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
 
+_SIGNED = b"~Module signature appended~\n"
+
 
 class Store:
     """The folders below /var/lib/kae/drivers."""
@@ -81,6 +83,11 @@ class Store:
         for name, path in modules.items():
             self._host.copy(self._host.path(path), f"{_STAGING}/modules/{name}")
         return self._close(driver)
+
+    def unsigned(self, driver: record.Driver) -> list[str]:
+        """Return the stored modules that end without a signature (MODULE_SIG_STRING of linux/module_signature.h)."""
+        folder = self.folder(driver) / "modules"
+        return [name for name in sorted(driver.modules) if not (folder / name).read_bytes().endswith(_SIGNED)]
 
     def folder(self, driver: record.Driver) -> Path:
         """Return the local path of a driver's folder."""

@@ -16,6 +16,7 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     yield from driver_version(policy, variants)
     yield from driver_environment(policy)
     yield from driver_credentials(policy)
+    yield from repository_credentials(policy, variants)
     yield from module_parameters(policy, variants)
     yield from virtual_functions(policy)
     yield from cleanup(policy)
@@ -73,6 +74,20 @@ def driver_credentials(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
                 hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
             )
+
+
+def repository_credentials(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:
+    """A Secret with credentials is for repositories that are named: those of the nodes have their own."""
+    for variant in variants:
+        for name in ("build", "packages"):
+            source = getattr(variant.driver.source, name)
+            if source is not None and source.credentialsSecret is not None and not source.repositories:
+                yield Diagnostic(
+                    code="credentials-without-repositories",
+                    span=policy.source.span(*variant.paths["source"], name, "credentialsSecret"),
+                    message=f"The Secret '{source.credentialsSecret}' is for repositories, and none is named.",
+                    hint="Name them in repositories; the nodes' own have their credentials in /etc/yum.repos.d.",
+                )
 
 
 def module_parameters(policy: definitions.Policy, variants: Iterable[overrides.Variant]) -> Iterator[Diagnostic]:

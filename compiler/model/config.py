@@ -98,6 +98,8 @@ class DriverConfig(NodeProgram):
     driverVersion: str
     """The version of the driver: the image's tag or digest."""
     installPolicy: Literal["IfNotPresent", "Always"]
+    presentWhen: Literal["Loaded"] | None = None
+    """Absent: a driver of others is present when its devices have entries."""
     enabledCleanup: bool
     kernels: Kernels | None = None
     """Absent: the pool is for every kernel."""

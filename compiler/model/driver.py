@@ -39,6 +39,8 @@ class BuildSource(Model):
 
     repositories: tuple[Repository, ...] = ()
     """Package repositories; none means the node's own. file:// is a path of the host."""
+    credentialsSecret: base.ObjectName | None = None
+    """A Secret of the namespace with the keys username and password, for these repositories."""
 
 
 class PackagesSource(Model):
@@ -48,6 +50,8 @@ class PackagesSource(Model):
     """Packages in the order of installation; `${DRIVER_VERSION}` stands for driver.version."""
     repositories: tuple[Repository, ...] = ()
     """Package repositories; none means the node's own. file:// is a path of the host."""
+    credentialsSecret: base.ObjectName | None = None
+    """A Secret of the namespace with the keys username and password, for these repositories."""
     gpgCheck: bool = True
     """Refuse packages without a trusted signature."""
 
@@ -216,6 +220,9 @@ class Driver(base.Component):
     """Also remove the driver when the DaemonSet itself is deleted."""
     env: tuple[base.EnvVar, ...] = ()
     """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
+    presentWhen: Literal["Serving", "Loaded"] = "Serving"
+    """When a driver that others installed is there for INSTALL_POLICY IfNotPresent: when its devices have entries in
+    /sys/class/uacce, or when its modules are Loaded, also for the kernel's own cryptography alone."""
     source: Source = base.defaults(build={})
     """Where the modules come from; one of the four."""
     kernelMappings: tuple[KernelMapping, ...] = ()

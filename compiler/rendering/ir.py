@@ -197,6 +197,8 @@ class DriverPool(Pod):
     pool: str
     state: Literal["Present", "Absent"]
     env: tuple[EnvVar, ...]
+    credentials_secret: str | None
+    """The Secret with the user of the package repositories."""
     min_ready_seconds: int
     grace_seconds: int
     """Time to end a step, or to clean up, after SIGTERM."""

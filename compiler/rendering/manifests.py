@@ -160,6 +160,7 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
         pool=pool.name,
         state=spec.state,
         env=tuple(ir.EnvVar(name=variable.name, value=_literal(variable.value)) for variable in spec.env),
+        credentials_secret=(spec.source.build or spec.source.packages or drivers.BuildSource()).credentialsSecret,
         min_ready_seconds=spec.rollout.minReadySeconds,
         grace_seconds=spec.drain.timeoutSeconds + _CLEANUP_SECONDS if spec.enabledCleanup else _GRACE_SECONDS,
     )

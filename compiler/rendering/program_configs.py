@@ -42,6 +42,7 @@ def driver(
             state=spec.state,
             driverVersion=_version(spec),
             installPolicy="Always" if environment.get("INSTALL_POLICY") == "Always" else "IfNotPresent",
+            presentWhen="Loaded" if spec.presentWhen == "Loaded" else None,
             enabledCleanup=spec.enabledCleanup,
             kernels=_kernels(pool.kernels) if pool.kernels else None,
             source=spec.source,

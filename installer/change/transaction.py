@@ -14,7 +14,7 @@ import msgspec
 
 from installer import config, paths, store
 from installer.change import prepare, rollback, swap
-from installer.decide import change_steps, decision, desired, verification
+from installer.decide import change_steps, decision, desired, obstacles, verification
 from installer.drain import device_users
 from installer.host import chroot, disk_space, host_state, kmod, record, rpm
 from runtime import errors, process
@@ -170,13 +170,29 @@ class Changer:
         """Run the steps up to begin-change, which `host.stop` interrupts."""
         if decided.impossible:
             raise errors.Failure(" ".join(decided.impossible))
-        execute(self._staging(decided, digest), progress, self._host.stop)
+        staging = self._staging(decided, digest)
+        execute(staging, progress, self._host.stop)
         attempt.target = self._target(attempt.current, decided, digest)
+        if decided.reload and not decided.back:
+            self._refuse(attempt, replace=decided.replace, again=bool(staging))
         if decided.replace and not decided.back:
             self._swap.refuse(attempt.target)
             disk_space.check(self._host, self._drivers.folder(attempt.target) if attempt.target else None)
         if decided.disturbs:
             execute(self._preparation.steps(attempt, decided.reasons[0]), progress, self._host.stop)
+
+    def _refuse(self, attempt: prepare.Attempt, *, replace: bool, again: bool) -> None:
+        """Raise a failure for modules that the kernel refuses, and for what came into the way during the staging."""
+        target, why = attempt.target, attempt.current.signed_only
+        if unsigned := self._drivers.unsigned(target) if target is not None and why else []:
+            raise errors.Failure(
+                f"The running kernel refuses modules without a signature ({why}), and there is none in"
+                f" {', '.join(unsigned)}: sign them when the image is built, or choose another source."
+            )
+        if again and attempt.current.record.change is None:
+            current = host_state.read(self._host, self._settings)
+            if found := obstacles.find(self._settings, current, replace=replace):
+                raise errors.Failure(" ".join(found))
 
     def _steps(self, attempt: prepare.Attempt, decided: decision.Decision) -> tuple[change_steps.Step, ...]:
         current, target = attempt.current, attempt.target

@@ -148,8 +148,15 @@ def _after_crash(settings: config.Config, decided: Decision, *, back_too: bool) 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
     entries = current.entries()
-    if entries and settings.install_policy == "IfNotPresent":
-        return _kept(settings, current)
+    if settings.install_policy == "IfNotPresent":
+        loaded = [kind.module for kind in settings.kinds if kind.module in current.loaded]
+        if settings.present_when == "Loaded" and loaded:
+            reason = (
+                f"Others have loaded {', '.join(loaded)}; INSTALL_POLICY is IfNotPresent, so they stay as they are."
+            )
+            return Decision(outcome=Outcome.FOREIGN, reasons=(reason,))
+        if entries:
+            return _kept(settings, current)
     if entries:
         return _change(
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is replaced."

@@ -16,6 +16,10 @@ def find(settings: config.Config, current: host_state.HostState, *, replace: boo
     sentences = [*_modules_above(settings, current), *_kernel_users(settings, current)]
     if settings.state == "Present":
         sentences += [*_options(settings, current), *(_files(current) if replace else ())]
+    installed = current.record.installed
+    packages = settings.source.packages or current.owners or (installed is not None and installed.packages)
+    if replace and packages and current.rpm_user:
+        sentences.append(f"The change waits for {current.rpm_user}, which holds the lock of the host's rpm database.")
     return tuple(sentences)
 
 

@@ -51,6 +51,8 @@ class HostState:
     """Files that modprobe may prefer to those of the desired driver, by module."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """The packages of others that the change erases, by the module file that each owns."""
+    rpm_user: str = ""
+    """The program that holds the lock of rpm's database."""
     signed_only: str = ""
     """Why the kernel refuses modules without a signature; empty if it takes them."""
     libraries: Mapping[str, str] = field(default_factory=dict)
@@ -92,6 +94,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         owners=MappingProxyType(
             _owners(host, settings, known, {*rivals.values(), *(file.path for file in files.values())})
         ),
+        rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host, secure_boot=secure_boot),
         libraries=MappingProxyType(libraries.present(host)),
         rule=text(host, paths.RULE) == rule(settings.device_nodes),

@@ -3,13 +3,20 @@
 dnf resolves and downloads, and changes nothing; rpm installs and removes without the network.
 """
 
+import contextlib
+import fcntl
+import os
 import re
+import struct
 import time
+import urllib.parse
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import NamedTuple
 
 from installer import paths as host_paths
 from installer.host import chroot, package_errors
+from runtime import readings
 
 _DOWNLOAD_S = 1800
 _TRANSACTION_S = 1800
@@ -33,12 +40,25 @@ _VERIFIED = re.compile(r"ignature, key ID \w+: OK")
 _UNTRUSTED = re.compile(r": (?:BAD|NOKEY|NOTTRUSTED)")
 """The lines of rpmkeys about signatures of the header or of the payload."""
 
+_LOCKS = ("/var/lib/rpm/.rpm.lock", "/usr/lib/sysimage/rpm/.rpm.lock")
+_FLOCK = struct.Struct("hhqqi4x")
+"""struct flock of fcntl(2) with 64 bits: type, whence, start, length, process."""
+
 _ALREADY = re.compile(r"^Package (\S+) is already installed\.$", re.MULTILINE)
 _FIELDS = "%{NAME}\t%{NVRA}\n"
 
 
+class Repositories(NamedTuple):
+    """Repositories, and the user who may read them."""
+
+    urls: Sequence[str] = ()
+    """None means the node's own."""
+    username: str = ""
+    password: str = ""
+
+
 def download(
-    host: chroot.Host, names: Sequence[str], repositories: Sequence[str], gpg_check: bool, folder: str
+    host: chroot.Host, names: Sequence[str], repositories: Repositories, gpg_check: bool, folder: str
 ) -> tuple[str, ...]:
     """Download packages and their missing dependencies into a folder of the host; return the files' paths.
 
@@ -102,6 +122,17 @@ def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
     return dict(_instances(host, names))
 
 
+def locked_by(host: chroot.Host) -> str:
+    """Return the program that holds the lock of rpm's transactions (rpmlock.c of librpm); empty if there is none."""
+    for path in _LOCKS:
+        with contextlib.suppress(OSError), host.resolved(path).open("rb") as file:
+            asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+            kind, *_, pid = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, asked))
+            if kind != fcntl.F_UNLCK:
+                return f"process {pid} ({readings.text(host.path(f'/proc/{pid}/comm')) or 'unknown'})"
+    return ""
+
+
 def owners(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
     """Return the packages that own these files, by path; none on a host without rpm.
 
@@ -154,7 +185,7 @@ def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) 
         raise package_errors.PackageFailure(f"rpm reports success, but has not installed {names}: see 'rpm -Va'.")
 
 
-def install_from(host: chroot.Host, name: str, repositories: Sequence[str]) -> None:
+def install_from(host: chroot.Host, name: str, repositories: Repositories) -> None:
     """Install a signed package beside its other versions, as dnf does with kernels.
 
     Raises:
@@ -165,7 +196,7 @@ def install_from(host: chroot.Host, name: str, repositories: Sequence[str]) -> N
     try:
         paths = download(host, (name,), repositories, True, folder)
         # No repository is needed: the files are complete, and their signatures were verified.
-        _dnf(host, (*_OPTIONS, "--disablerepo=*", "install", *paths), finish=True)
+        _dnf(host, (*_OPTIONS, "--disablerepo=*", "install", *paths), Repositories(), finish=True)
     finally:
         host.remove_folder(folder)
 
@@ -196,18 +227,21 @@ def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) ->
     return tuple(sorted(staying))
 
 
-def _sources(host: chroot.Host, repositories: Sequence[str], scratch: str) -> tuple[str, ...]:
+def _sources(host: chroot.Host, repositories: Repositories, scratch: str) -> tuple[str, ...]:
     """Write a dnf configuration with these repositories only, and return the options that select it."""
-    if not repositories:
+    if not repositories.urls:
         return ("--refresh",)
     lines = []
-    for number, url in enumerate(repositories, 1):
+    for number, url in enumerate(repositories.urls, 1):
         lines += [f"[kae-{number}]", f"name=kae-{number}", f"baseurl={url}", "enabled=1", "skip_if_unavailable=0"]
-    host.write(f"{scratch}/repositories/kae.repo", "\n".join((*lines, "")))
+        if repositories.password:
+            lines += [f"username={repositories.username}", f"password={repositories.password}"]
+    # Every user of the host sees a program's arguments, so the password is in a file that only root reads.
+    host.write(f"{scratch}/repositories/kae.repo", "\n".join((*lines, "")), mode=0o600)
     return (f"--setopt=reposdir={scratch}/repositories", f"--setopt=cachedir={scratch}/cache")
 
 
-def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Sequence[str] = (), *, finish: bool = False) -> str:
+def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Repositories, *, finish: bool = False) -> str:
     program = next((name for name in ("dnf", "yum") if host.has(name)), None)
     if program is None:
         raise package_errors.missing_program("dnf", "yum")
@@ -215,11 +249,14 @@ def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Sequence[str
         return host.run(program, *arguments, timeout_s=_DOWNLOAD_S, finish=finish)
     except chroot.CommandFailed as error:
         output = error.said
-        for number, url in enumerate(repositories, 1):
-            # dnf names a repository in quotes, and alone at the start of a line of its progress.
-            name = rf"""(['"])kae-{number}\1|^kae-{number}(?=\s)"""
-            output = re.sub(name, repr(url).replace("\\", r"\\"), output, flags=re.MULTILINE)
-        raise package_errors.refused(program, output) from error
+    for number, url in enumerate(repositories.urls, 1):
+        # dnf names a repository in quotes, and alone at the start of a line of its progress.
+        name = rf"""(['"])kae-{number}\1|^kae-{number}(?=\s)"""
+        output = re.sub(name, repr(url).replace("\\", r"\\"), output, flags=re.MULTILINE)
+    for secret in filter(None, (repositories.password, urllib.parse.quote(repositories.password, safe=""))):
+        output = output.replace(secret, "***")
+    # Not from the error of the program, which has its whole output.
+    raise package_errors.refused(program, output)
 
 
 def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:

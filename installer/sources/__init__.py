@@ -10,7 +10,11 @@ from typing import Protocol
 
 from installer import config
 from installer.decide import change_steps
-from installer.host import chroot
+from installer.host import chroot, rpm
+from runtime import errors, readings
+
+CREDENTIALS = "run/credentials"
+"""The folder in the container with the keys of the Secret of the repositories."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,25 @@ class Context:
     settings: config.Config
     kernel: str
     """The release of the host's running kernel, as `uname -r` prints it."""
+
+
+def repositories(context: Context, stated: config.Build | config.Packages | None) -> rpm.Repositories:
+    """Return the repositories of a source, with the user of its Secret, which the pod mounts as files.
+
+    Raises:
+        errors.Failure: The Secret lacks a key, or a value is empty or has several lines.
+    """
+    if stated is None or stated.credentials_secret is None:
+        return rpm.Repositories(stated.repositories if stated is not None else ())
+    user = {}
+    for key in ("username", "password"):
+        user[key] = (readings.text(context.image / CREDENTIALS / key) or "").strip()
+        if not user[key] or "\n" in user[key] or "$" in user[key]:
+            raise errors.Failure(
+                f"The Secret '{stated.credentials_secret}' has no key '{key}' with one line of ASCII without '$', which"
+                " dnf takes for a variable: correct it, as the repositories of the driver's source are read with it."
+            )
+    return rpm.Repositories(stated.repositories, **user)
 
 
 class Source(Protocol):

@@ -7,12 +7,12 @@ Makefile takes the kernel's build folder as KERNEL_PATH, as KAE's own does.
 import os
 import re
 import shutil
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from installer import paths
 from installer.decide import change_steps
 from installer.host import chroot, digests, rpm
-from installer.sources import Context
+from installer.sources import Context, repositories
 from runtime import errors, process, readings
 
 _COMPILE_S = 1800
@@ -63,9 +63,8 @@ class Build:
         kernel = self._context.kernel
         if self._release() == kernel:
             return
-        source = self._context.settings.source.build
-        repositories = source.repositories if source is not None else ()
-        rpm.install_from(self._host, f"kernel-devel-{kernel}", repositories)
+        asked = repositories(self._context, self._context.settings.source.build)
+        rpm.install_from(self._host, f"kernel-devel-{kernel}", asked)
         release = self._release()
         if release != kernel:
             found = f"'{self._headers()}' is for {release}" if release else "there are no headers for it"
@@ -93,7 +92,7 @@ class Build:
             self._host.copy(compiled[f"{name}.ko"], f"{folder}/modules/{name}.ko")
 
     def _make(self, scratch: Path) -> None:
-        command = ("make", f"--jobs={os.cpu_count() or 1}", f"KERNEL_PATH={self._headers()}")
+        command = ("make", f"--jobs={jobs()}", f"KERNEL_PATH={self._headers()}")
         try:
             chroot.execute(
                 ("make", "-C", str(scratch / "source"), *command[1:]),
@@ -107,3 +106,22 @@ class Build:
             raise errors.Failure(
                 f"The driver's source cannot be compiled for {self._context.kernel}: {'; '.join(said[:_SHOWN])}"
             ) from error
+
+
+def jobs(root: Path = Path("/")) -> int:
+    """Return the CPUs that this container may use: those of its affinity, or fewer by the quota of a cgroup above it.
+
+    Python does not know quotas: cpu.max (Documentation/admin-guide/cgroup-v2.rst), in version 1 cpu.cfs_quota_us. A
+    container may see itself as the root of the tree, or at its place in the host's.
+    """
+    least = len(os.sched_getaffinity(0))
+    for line in (readings.text(root / "proc/self/cgroup") or "").splitlines():
+        _, controllers, path = line.split(":", 2)
+        base = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        for place in (PurePosixPath(path), *PurePosixPath(path).parents):
+            group = base / str(place).lstrip("/")
+            old = f"{readings.text(group / 'cpu.cfs_quota_us')} {readings.text(group / 'cpu.cfs_period_us')}"
+            quota, _, period = (readings.text(group / "cpu.max") or old).partition(" ")
+            if quota.isdecimal() and period.isdecimal():
+                least = min(least, -(-int(quota) // int(period)))
+    return max(1, least)

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from installer.decide import change_steps, desired
 from installer.host import package_errors, pci, record, rpm
-from installer.sources import Context
+from installer.sources import Context, repositories
 from runtime import errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
@@ -47,7 +47,8 @@ class Packages:
         )
 
     def _download(self, folder: str) -> None:
-        rpm.download(self._host, self._names, self._repositories, self._gpg_check, f"{folder}/packages")
+        asked = repositories(self._context, self._context.settings.source.packages)
+        rpm.download(self._host, self._names, asked, self._gpg_check, f"{folder}/packages")
 
     def _inspect(self, folder: str) -> None:
         files = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))

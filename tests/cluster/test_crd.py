@@ -41,6 +41,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It goes through a list of names, of which there may be too many for the cost of a rule.": (
         *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),
     ),
+    "It is about a source, which stands at many places of a policy.": ("credentials-without-repositories/tls.yaml",),
     "It is about what an earlier compile wrote, which the API server does not know.": (
         *("moves-namespace/east.yaml", "moves-with-cleanup/east.yaml", "removes-guard/east.yaml"),
         "thaws-nodes/tls.yaml",

@@ -3,6 +3,7 @@
 `SHELVES` are made once for all tests; a host sees each as file:///srv/<name>.
 """
 
+import base64
 import contextlib
 import dataclasses
 import functools
@@ -137,9 +138,9 @@ def copy(host: chroot.Host, shelf: str = "first") -> str:
 
 
 @contextlib.contextmanager
-def mirror(folder: Path) -> Iterator[str]:
-    """Serves a folder by HTTP; its URL."""
-    handler = functools.partial(_Mirror, directory=str(folder))
+def mirror(folder: Path, login: str = "") -> Iterator[str]:
+    """Serves a folder by HTTP, with a login (user:password) to those alone who name it; its URL."""
+    handler = functools.partial(type("Mirror", (_Mirror,), {"login": login}), directory=str(folder))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
@@ -147,6 +148,19 @@ def mirror(folder: Path) -> Iterator[str]:
 
 
 class _Mirror(http.server.SimpleHTTPRequestHandler):
+    login = ""
+
+    def do_GET(self) -> None:
+        """Answers 401 to others."""
+        basic = f"Basic {base64.b64encode(self.login.encode()).decode()}"
+        if self.login and self.headers.get("Authorization") != basic:
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="mirror"')
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        super().do_GET()
+
     def log_message(self, *_: object) -> None:
         """Says nothing on standard error."""
 

@@ -12,9 +12,10 @@ from installer.sources import packages
 from runtime import errors
 from tests.host import repositories, rpms
 from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED
-from tests.installer import machines, settings
+from tests.installer import layouts, machines, settings
 
 NEW = "/var/lib/kae/drivers/.new"
+MIRROR = "mirror"
 NAMES = ("kae-driver-${DRIVER_VERSION}-1", "kae-openssl-${DRIVER_VERSION}-1")
 
 
@@ -57,6 +58,62 @@ def reasons(steps: tuple[change_steps.Step, ...]) -> list[str]:
 def test_packages_are_staged_under_the_version_of_the_driver(host: chroot.Host) -> None:
     assert stage(host, source(host, version="2.0.2")) == ["kae-driver-2.0.2-1", "kae-openssl-2.0.2-1"]
     assert has(host) == {}
+
+
+@pytest.mark.parametrize("password", ["correct horse", "p%40x'y\"z #;=%%\\", "-n"])
+def test_a_repository_that_asks_for_a_login_gets_that_of_the_secret_and_nobody_else_learns_it(
+    password: str, machine: machines.Machine, tmp_path: Path
+) -> None:
+    for key, value in (("username", "mirror-reader"), ("password", f"{password}\n")):
+        layouts.put(tmp_path / "run/credentials" / key, value.encode())
+    commands: list[str] = []
+    with repositories.mirror(machine.root / "srv/both", f"mirror-reader:{password}") as url:
+        asked = from_packages(asked=(url,), credentials_secret=MIRROR)
+        job = settings.installer(machine, tmp_path, source=asked)
+        run = machine.host.run
+
+        def noted(*command: str, **options: Any) -> str:
+            commands.append(" ".join(command))
+            if command[0] == "dnf":
+                (file,) = machine.host.path("/var/lib/kae/drivers").rglob("*.repo")
+                assert (file.stat().st_mode & 0o777, password in file.read_text()) == (0o600, True)
+            return run(*command, **options)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(machine.host, "run", noted)
+            assert job.settle().state == "Ready", job.shown.reason
+    assert any(command.startswith("dnf ") for command in commands)
+    assert not any(password in command for command in commands if len(password) > 2)
+    kept = [path for top in ("etc", "run", "tmp", "var") for path in (machine.root / top).rglob("*") if path.is_file()]
+    assert not [path for path in kept if len(password) > 2 and password.encode() in path.read_bytes()]
+
+
+def test_a_refused_login_is_told_without_the_password(machine: machines.Machine, tmp_path: Path) -> None:
+    for key, value in (("username", "mirror-reader"), ("password", "opensesame")):
+        layouts.put(tmp_path / "run/credentials" / key, value.encode())
+
+    with repositories.mirror(machine.root / "srv/both", "mirror-reader:another") as url:
+        asked = from_packages(asked=(url.replace("127.0.0.1", "localhost") + "/opensesame",), credentials_secret=MIRROR)
+        shown = settings.installer(machine, tmp_path, source=asked).settle()
+
+    assert (shown.state, "opensesame" in shown.reason) == ("Failed", False)
+    assert "401" in shown.reason or "***" in shown.reason
+
+
+@pytest.mark.parametrize("value", [None, b"", b"two\nlines", b"a$b"], ids=["missing", "empty", "lines", "variable"])
+def test_a_secret_without_a_usable_password_is_named(
+    value: bytes | None, machine: machines.Machine, tmp_path: Path
+) -> None:
+    layouts.put(tmp_path / "run/credentials/username", b"mirror-reader")
+    if value is not None:
+        layouts.put(tmp_path / "run/credentials/password", value)
+
+    shown = settings.installer(machine, tmp_path, source=from_packages(credentials_secret=MIRROR)).settle()
+
+    assert shown.reason == (
+        "The Secret 'mirror' has no key 'password' with one line of ASCII without '$', which dnf takes for a variable:"
+        " correct it, as the repositories of the driver's source are read with it."
+    )
 
 
 def test_another_version_is_another_driver(host: chroot.Host) -> None:

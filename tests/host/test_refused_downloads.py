@@ -14,7 +14,7 @@ NEW = "/var/lib/kae/new"
 
 
 def download(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> None:
-    rpm.download(host, names, asked, True, NEW)
+    rpm.download(host, names, rpm.Repositories(asked), True, NEW)
 
 
 def refusal(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:

@@ -153,7 +153,7 @@ def test_a_removal_whose_script_fails_goes_on(host: chroot.Host) -> None:
 
 
 def test_the_headers_of_a_kernel_are_installed_by_its_name(host: chroot.Host) -> None:
-    rpm.install_from(host, f"kernel-devel-{machines.KERNEL}", (repositories.BOTH,))
+    rpm.install_from(host, f"kernel-devel-{machines.KERNEL}", rpm.Repositories((repositories.BOTH,)))
 
     headers = host.path(f"/usr/src/kernels/{machines.KERNEL}")
     assert (headers / "include/config/kernel.release").read_text() == f"{machines.KERNEL}\n"
@@ -162,12 +162,12 @@ def test_the_headers_of_a_kernel_are_installed_by_its_name(host: chroot.Host) ->
 def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: chroot.Host) -> None:
     install(host, "kae-driver-2.0.2-1")
 
-    rpm.install_from(host, "kae-driver-2.0.1-1", (repositories.BOTH,))
+    rpm.install_from(host, "kae-driver-2.0.1-1", rpm.Repositories((repositories.BOTH,)))
 
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
 def test_nothing_unsigned_is_installed_from_a_repository(host: chroot.Host) -> None:
     with pytest.raises(package_errors.PackageFailure, match="no valid signature"):
-        rpm.install_from(host, "kae-driver", (repositories.UNSIGNED,))
+        rpm.install_from(host, "kae-driver", rpm.Repositories((repositories.UNSIGNED,)))
     assert installed(host) == []

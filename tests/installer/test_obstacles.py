@@ -1,14 +1,21 @@
 """A change that cannot succeed is told before anybody is evicted, and begins by itself once its obstacle is gone."""
 
-from collections.abc import Callable
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from installer import config as shape
 from installer import paths
 from installer.decide import obstacles
 from installer.host import record
+from installer.sources import build
 from tests.installer import incidents, layouts, machines, modulefiles, settings
 
 KERNEL_USES = "The kernel itself uses "
@@ -277,6 +284,162 @@ def test_a_kind_that_only_the_kernel_is_to_use_is_not_dead(stranger: machines.Ma
     asked = settings.config().module_parameters | {"hisi_hpre": {"uacce_mode": 0}}
 
     assert settings.installed(stranger, image, module_parameters=asked).state == "Foreign"
+
+
+def test_a_driver_that_only_the_kernel_uses_is_present_where_the_policy_says_so(
+    stranger: machines.Machine, image: Path
+) -> None:
+    stranger.unload()
+    stranger.set_options(uacce_mode=0)
+    stranger.load()
+    assert stranger.entries() == {}
+
+    shown = settings.installed(stranger, image, present_when="Loaded")
+
+    assert (shown.state, shown.reason) == (
+        "Foreign",
+        "Others have loaded hisi_hpre, hisi_sec2, hisi_zip; INSTALL_POLICY is IfNotPresent, so they stay as they are.",
+    )
+    assert settings.versions(stranger) == {"2.0.0"}
+    assert settings.installed(stranger, image).state == "Ready"
+    assert settings.versions(stranger) == {"2.0.1"}
+
+
+def test_a_host_without_modules_gets_the_driver_whatever_counts_as_present(tmp_path: Path, image: Path) -> None:
+    machine = machines.Machine(tmp_path / "empty")
+
+    assert settings.installed(machine, image, present_when="Loaded").state == "Ready"
+
+
+HOLD = """
+import fcntl, sys, time
+file = open(sys.argv[1], "wb")
+fcntl.lockf(file, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+@contextlib.contextmanager
+def rpm_at_work(machine: machines.Machine) -> Iterator[int]:
+    """Another process holds the lock of the host's rpm; its number."""
+    lock = machine.root / "var/lib/rpm/.rpm.lock"
+    layouts.put(lock, b"")
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(lock)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"held\n"
+        layouts.put(machine.root / f"proc/{process.pid}/comm", b"dnf\n")
+        yield process.pid
+        process.kill()
+
+
+def test_a_change_of_packages_waits_for_the_rpm_at_work_before_anybody_is_evicted(
+    machine: machines.Machine, image: Path
+) -> None:
+    source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
+    with rpm_at_work(machine) as pid:
+        assert found(machine, image, source=source) == (
+            f"The change waits for process {pid} (dnf), which holds the lock of the host's rpm database.",
+        )
+        assert found(machine, image, driver_version="2.0.2") == ()
+    assert found(machine, image, source=source) == ()
+
+
+def test_what_comes_into_the_way_during_the_staging_stops_the_change_before_anybody_is_evicted(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, users: incidents.Users
+) -> None:
+    users.come(incidents.POD)
+    job = crew.job(newer)
+    job.at("store-driver", lambda: machine.pin("hisi_sec2"))
+
+    shown = job.settle()
+
+    assert (shown.state, shown.reason.startswith(KERNEL_USES)) == ("Failed", True)
+    assert (users.evicted, settings.versions(machine)) == ([], {"2.0.1"})
+
+
+ENFORCED = "sys/module/module/parameters/sig_enforce"
+LOCKDOWN = "sys/kernel/security/lockdown"
+EFI = "sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
+SECURE = (EFI, b"\x06\0\0\0\x01")
+
+
+@pytest.mark.parametrize(
+    ("files", "why"),
+    [
+        (((ENFORCED, b"Y\n"),), "module.sig_enforce is set"),
+        (((LOCKDOWN, b"none [integrity] confidentiality\n"),), "the kernel is locked down"),
+        (((LOCKDOWN, b"none integrity [confidentiality]\n"),), "the kernel is locked down"),
+        ((SECURE,), "secure boot is on"),
+        ((SECURE, (LOCKDOWN, b"[none] integrity confidentiality\n"), (ENFORCED, b"N\n")), ""),
+        ((), ""),
+    ],
+    ids=["sig_enforce", "integrity", "confidentiality", "secure-boot", "secure-boot-without-lockdown", "nothing"],
+)
+def test_modules_without_a_signature_are_refused_before_anybody_is_evicted_where_the_kernel_would_refuse_them(
+    files: tuple[tuple[str, bytes], ...], why: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    for path, content in files:
+        layouts.put(machine.root / path, content)
+    job = crew.job(newer)
+
+    shown = job.settle()
+
+    if why:
+        assert (shown.state, job.shown.taken[-1]) == ("Failed", "store-driver")
+        assert shown.reason == (
+            f"The running kernel refuses modules without a signature ({why}), and there is none in hisi_hpre.ko,"
+            " hisi_qm.ko, hisi_sec2.ko, hisi_zip.ko, uacce.ko: sign them when the image is built, or choose another"
+            " source."
+        )
+    else:
+        assert (shown.state, settings.versions(machine)) == ("Ready", {"2.0.2"})
+
+
+SIGN = next(iter(sorted(Path("/usr/lib").glob("linux-kbuild-*/scripts/sign-file"))), None)
+
+
+@pytest.mark.skipif(SIGN is None or shutil.which("openssl") is None, reason="sign-file of linux-kbuild is not there.")
+def test_modules_that_the_kernels_own_sign_file_has_signed_are_taken(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, tmp_path: Path
+) -> None:
+    key, certificate = tmp_path / "key.pem", tmp_path / "cert.der"
+    request = ["openssl", "req", "-new", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=kae", "-days", "2"]
+    subprocess.run(
+        [*request, "-keyout", str(key), "-outform", "DER", "-out", str(certificate)], check=True, capture_output=True
+    )
+    for module in newer.rglob("*.ko"):
+        subprocess.run([str(SIGN), "sha256", str(key), str(certificate), str(module)], check=True)
+    layouts.put(machine.root / ENFORCED, b"Y\n")
+
+    assert crew.job(newer).settle().state == "Ready"
+
+
+@pytest.mark.parametrize(
+    ("group", "files", "most"),
+    [
+        ("0::/", {"cpu.max": "200000 100000"}, 2),
+        (
+            "0::/kubepods/pod1/c1",
+            {"kubepods/pod1/cpu.max": "150000 100000", "kubepods/pod1/c1/cpu.max": "max 100000"},
+            2,
+        ),
+        ("0::/kubepods", {"kubepods/cpu.max": "10000 100000"}, 1),
+        ("4:cpu,cpuacct:/kubepods", {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"}, 3),
+        ("4:cpu,cpuacct:/", {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 64),
+        ("0::/", {}, 64),
+    ],
+    ids=["root", "above", "less-than-one", "version-1", "version-1-without", "none"],
+)
+def test_as_many_compilers_run_as_the_quota_allows(
+    group: str, files: dict[str, str], most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)))
+    layouts.put(tmp_path / "proc/self/cgroup", f"12:pids:/x\n{group}\n".encode())
+    for path, text in files.items():
+        layouts.put(tmp_path / "sys/fs/cgroup" / path, f"{text}\n".encode())
+
+    assert build.jobs(tmp_path) == most
 
 
 def test_no_obstacle_is_found_where_nothing_is() -> None:

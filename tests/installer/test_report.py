@@ -99,6 +99,8 @@ def failed(folder: Path) -> Iterator[report.Report]:
     """Secure boot refuses the modules of an upgrade, for the second time; the old driver is back."""
     machine, _ = installed(folder)
     machine.add_image(folder / "newer", "2.0.2")
+    for module in (folder / "newer").rglob("*.ko"):
+        module.write_bytes(module.read_bytes() + b"~Module signature appended~\n")
     variable = machine.root / SECURE_BOOT
     variable.parent.mkdir(parents=True)
     variable.write_bytes(b"\x06\0\0\0\x01")

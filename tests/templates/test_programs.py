@@ -48,6 +48,7 @@ POOL = ir.DriverPool(
     kubelet_dir="/var/lib/kubelet",
     metrics_port=None,
     env=(),
+    credentials_secret=None,
     min_ready_seconds=30,
     grace_seconds=120,
 )
