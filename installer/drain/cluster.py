@@ -118,13 +118,24 @@ class Cluster:
             return None
         return self._lease(request, answer)
 
-    def create_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
-        """Create a Lease and return it as it is now; raise `Conflict` where one of that name exists."""
-        return self._written("POST", _LEASES, namespace, lease)
+    def write_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
+        """Update a Lease that was read, else create it; return it as it is now.
 
-    def update_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
-        """Update a Lease and return it as it is now; raise `Conflict` where it changed since it was read."""
-        return self._written("PUT", _LEASE, namespace, lease)
+        Raises:
+            Conflict: It changed since it was read, or another one of its name exists.
+        """
+        request = client.Request(
+            method="PUT" if lease.version else "POST",
+            action=f"write the Lease {namespace}/{lease.name}",
+            path=_LEASE if lease.version else _LEASES,
+            names={"namespace": namespace, "name": lease.name},
+            body=lease_objects.body(lease),
+        )
+        answer = self._ask(request)
+        # Without a version that was read, a 404 means that the namespace does not exist.
+        if answer.status == http.HTTPStatus.CONFLICT or (lease.version and answer.missing):
+            raise Conflict(self._refusal(request, answer))
+        return self._lease(request, answer)
 
     def daemon_set_is_going(self, namespace: str, name: str) -> bool | None:
         """Return whether a DaemonSet is gone or being deleted; None without a certain answer. It never raises.
@@ -141,20 +152,6 @@ class Cluster:
         if not answer.ok or answer.body.get("kind") != "DaemonSet":
             return None
         return "deletionTimestamp" in answer.body.get("metadata", {})
-
-    def _written(self, method: str, path: str, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
-        request = client.Request(
-            method=method,
-            action=f"write the Lease {namespace}/{lease.name}",
-            path=path,
-            names={"namespace": namespace, "name": lease.name},
-            body=lease_objects.body(lease),
-        )
-        answer = self._ask(request)
-        # Without a version that was read, a 404 means that the namespace does not exist.
-        if answer.status == http.HTTPStatus.CONFLICT or (lease.version and answer.missing):
-            raise Conflict(self._refusal(request, answer))
-        return self._lease(request, answer)
 
     def _lease(self, request: client.Request, answer: client.Answer) -> lease_objects.Lease:
         if answer.status == http.HTTPStatus.FORBIDDEN:

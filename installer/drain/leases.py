@@ -228,19 +228,16 @@ class Claim:
 
     def _free(self, lease: lease_objects.Lease | None) -> None:
         if lease is not None:
-            self._api.update_lease(self._namespace, replace(lease, holder="", acquired="", swap=""))
+            self._api.write_lease(self._namespace, replace(lease, holder="", acquired="", swap=""))
 
     def _write(self, name: str, lease: lease_objects.Lease | None, swap: str = "") -> lease_objects.Lease:
         now = _now()
-        if lease is None:
-            fresh = lease_objects.Lease(
-                name=name, holder=self._node, acquired=now, renewed=now, duration_s=DURATION_S, swap=swap
-            )
-            return self._api.create_lease(self._namespace, fresh)
+        lease = lease or lease_objects.Lease(name=name)
         if lease.holder != self._node:
-            lease = replace(lease, holder=self._node, acquired=now, transitions=lease.transitions + 1, swap="")
+            transitions = lease.transitions + bool(lease.version)
+            lease = replace(lease, holder=self._node, acquired=now, transitions=transitions, swap="")
         lease = replace(lease, renewed=now, duration_s=DURATION_S, swap=swap or lease.swap)
-        return self._api.update_lease(self._namespace, lease)
+        return self._api.write_lease(self._namespace, lease)
 
     def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:

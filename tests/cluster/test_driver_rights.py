@@ -273,10 +273,10 @@ def test_a_lease_of_another_node_is_not_freed_and_an_expired_one_is_taken_over(i
     held = lease_objects.parse(installers.plane.api.get(LEASE))
 
     with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
-        installers.on_a.api.update_lease(OWN, replace(held, holder=""))
+        installers.on_a.api.write_lease(OWN, replace(held, holder=""))
     with pytest.raises(cluster.Forbidden, match=GUARD_OF_LEASES):
-        installers.on_a.api.update_lease(OWN, replace(held, swap="2026-01-02T03:04:05Z"))
-    taken = installers.on_a.api.update_lease(OWN, replace(held, holder=NODE_A))
+        installers.on_a.api.write_lease(OWN, replace(held, swap="2026-01-02T03:04:05Z"))
+    taken = installers.on_a.api.write_lease(OWN, replace(held, holder=NODE_A))
 
     assert taken.holder == NODE_A
 
@@ -293,7 +293,7 @@ def test_a_lease_of_a_node_that_is_in_a_swap_is_taken_over_by_no_other_one_and_f
 
     for taking in (replace(held, holder=NODE_A), replace(held, holder=NODE_A, swap="")):
         with pytest.raises(cluster.Forbidden, match="The holder of this Lease is in a swap of its driver"):
-            installers.on_a.api.update_lease(OWN, taking)
+            installers.on_a.api.write_lease(OWN, taking)
     installers.plane.kubectl("delete", "lease", "-n", OWN, LEASES[0])
 
     assert _claim(installers.on_a, NODE_A).take()
@@ -303,7 +303,7 @@ def test_an_installer_creates_only_leases_of_drivers(installers: Installers) -> 
     foreign = lease_objects.Lease(name="kube-scheduler", holder=NODE_A)
 
     with pytest.raises(cluster.Forbidden, match="may create only the Leases of its policies"):
-        installers.on_a.api.create_lease(OWN, foreign)
+        installers.on_a.api.write_lease(OWN, foreign)
 
 
 def test_a_lease_that_was_stolen_is_not_written_over(installers: Installers) -> None:

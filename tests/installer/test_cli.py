@@ -15,10 +15,11 @@ from pathlib import Path
 import pytest
 
 from installer import cli, config, loop
+from installer.drain import device_holders
 from installer.host import chroot
 from runtime import signals
 from tests.installer import kernel as behind
-from tests.installer import machines, settings
+from tests.installer import machines, podresources, settings
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
@@ -100,7 +101,10 @@ def test_help_names_every_command_and_option_with_its_default(capsys: pytest.Cap
     out = " ".join(capsys.readouterr().out.split())
     assert caught.value.code == 0
     assert all(f" {command} " in out for command in ("plan", "status", "retry", "remove"))
-    assert all(f"(default: {value})" in out for value in ("/etc/kae/config.json", "/host", "/", "/run/program"))
+    assert all(
+        f"(default: {value})" in out
+        for value in ("/etc/kae/config.json", "/host", "/", "/run/program", "/var/lib/kubelet")
+    )
 
 
 @pytest.mark.parametrize("command", ["plan", "status", "remove"])
@@ -114,6 +118,22 @@ def test_options_mean_the_same_before_and_after_the_command(
     out = capsys.readouterr().out
     assert codes == (0, 0)
     assert out[: len(out) // 2] == out[len(out) // 2 :]
+
+
+def test_the_kubelet_is_asked_in_the_folder_that_is_named(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(device_holders.IN_POD, "10.96.0.1")
+    folder = Path("/var/lib/k0s/kubelet")
+    with podresources.serving(machine.root, folder) as kubelet:
+        kubelet.give("shop/checkout", "nginx", settings.kind("hpre").resource, "0000:79:00.0")
+
+        cli.main(["status", *options(machine, image), "--kubelet-dir", str(folder)])
+        named = capsys.readouterr().out
+        cli.main(["status", *options(machine, image)])
+
+    assert "shop/checkout" in named
+    assert "The device holders are unknown: " in capsys.readouterr().out
 
 
 # What is wrong.

@@ -126,7 +126,7 @@ def test_names_are_quoted_in_paths(server: apiserver.ApiServer, api: cluster.Clu
 
 
 def test_a_lease_is_read_as_it_was_written(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
-    written = api.create_lease(NAMESPACE, LEASE)
+    written = api.write_lease(NAMESPACE, LEASE)
 
     assert api.lease(NAMESPACE, LEASE.name) == written == replace(LEASE, version=written.version)
     assert server.lease(LEASE.name) == {
@@ -145,7 +145,7 @@ def test_an_update_leaves_what_others_wrote(server: apiserver.ApiServer, api: cl
     found = api.lease(NAMESPACE, LEASE.name)
     assert found is not None
 
-    api.update_lease(NAMESPACE, replace(found, holder="", transitions=3))
+    api.write_lease(NAMESPACE, replace(found, holder="", transitions=3))
 
     assert server.lease(LEASE.name) == {"strategy": "OldestEmulationVersion", "leaseTransitions": 3}
     assert (
@@ -157,10 +157,10 @@ def test_an_update_leaves_what_others_wrote(server: apiserver.ApiServer, api: cl
 def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
     server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
-    read = api.create_lease(NAMESPACE, LEASE)
+    read = api.write_lease(NAMESPACE, LEASE)
     server.put_lease(LEASE.name, holderIdentity="node-2")
 
-    sentence = failure(lambda: api.update_lease(NAMESPACE, read), cluster.Conflict)
+    sentence = failure(lambda: api.write_lease(NAMESPACE, read), cluster.Conflict)
 
     assert "did not write the Lease kae-operator/kae-driver-tls-1 (409)" in sentence
     assert server.lease(LEASE.name)["holderIdentity"] == "node-2"
@@ -169,7 +169,7 @@ def test_who_writes_a_lease_that_has_changed_since_meets_a_conflict(
 def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiserver.ApiServer, api: cluster.Cluster) -> None:
     server.put_lease(LEASE.name, holderIdentity="node-2")
 
-    failure(lambda: api.create_lease(NAMESPACE, LEASE), cluster.Conflict)
+    failure(lambda: api.write_lease(NAMESPACE, LEASE), cluster.Conflict)
 
     assert server.lease(LEASE.name) == {"holderIdentity": "node-2"}
 
@@ -177,10 +177,10 @@ def test_who_makes_a_lease_that_is_there_meets_a_conflict(server: apiserver.ApiS
 def test_who_writes_a_lease_that_was_deleted_meets_a_conflict(
     server: apiserver.ApiServer, api: cluster.Cluster
 ) -> None:
-    read = api.create_lease(NAMESPACE, LEASE)
+    read = api.write_lease(NAMESPACE, LEASE)
     server.delete("coordination.k8s.io/v1", "Lease", LEASE.name, NAMESPACE)
 
-    failure(lambda: api.update_lease(NAMESPACE, read), cluster.Conflict)
+    failure(lambda: api.write_lease(NAMESPACE, read), cluster.Conflict)
 
     assert server.leases() == []
 
@@ -260,7 +260,7 @@ def test_an_api_server_that_hangs_is_not_waited_for(server: apiserver.ApiServer,
 def test_nothing_is_asked_twice(server: apiserver.ApiServer, impatient: cluster.Cluster) -> None:
     server.state.deaf = True
     failure(lambda: impatient.lease(NAMESPACE, LEASE.name))
-    failure(lambda: impatient.create_lease(NAMESPACE, LEASE))
+    failure(lambda: impatient.write_lease(NAMESPACE, LEASE))
     server.state.deaf = False
     server.state.broken[f"leases/{NAMESPACE}/{LEASE.name}"] = (503, {"message": "etcd is down"})
     failure(lambda: impatient.lease(NAMESPACE, LEASE.name), cluster.Refused)
