@@ -123,3 +123,7 @@ PRESENT = f"{DOMAIN}/kae.present"
 OPT_OUT_DRIVER = f"{DOMAIN}/kae.deploy.driver"
 OPT_OUT_DEVICE_PLUGIN = f"{DOMAIN}/kae.deploy.device-plugin"
 """Node labels with which people keep a component away (value "false"); the compiler never sets them."""
+
+_LABELS = (label for kind in KINDS for label in (kind.present, kind.pf_count, kind.vf_count))
+DECIDING = tuple(sorted((PRESENT, OPT_OUT_DRIVER, OPT_OUT_DEVICE_PLUGIN, *_LABELS)))
+"""The labels that decide over a node under any policy: its devices and its opt-outs."""

@@ -14,8 +14,8 @@ from installer import config, paths
 from installer.change import prepare, transaction
 from installer.decide import change_steps, decision, desired
 from installer.drain import device_users
-from installer.host import chroot, host_state, record
-from installer.report import driver_state
+from installer.host import chroot, host_state, kmod, record
+from installer.report import advice, driver_state
 from runtime import clocks, errors, files, process, state
 
 LOG = logging.getLogger(__name__)
@@ -34,6 +34,12 @@ _STAGING_S = 60.0
 
 _DISTURBANCES = 3
 """The number of failures that disturb device users, after which time alone ends no pause."""
+
+_SETTLED_S = 30.0
+"""The time in which the kernel finishes loading or unloading a module, as udev has it do at boot."""
+
+_STUCK_S = 5.0
+"""The pause between two looks at a module that it does not finish loading or unloading."""
 
 _LONGEST_S = 7200.0
 _DOUBLINGS = 10
@@ -84,6 +90,8 @@ class Loop:
 
     def cycle(self) -> float:
         """Read the state of the host once, make a change if needed, and return the seconds until the next look."""
+        if stuck := self._stuck():
+            return self._publish("Stuck", stuck, _STUCK_S)
         current = host_state.read(self._host, self._settings)
         self._published.observed(current)
         if self._changer.allow(current):
@@ -105,6 +113,20 @@ class Loop:
         foreign = "Blocked" if decided.blocked else "Foreign"
         name = "Ready" if decided.outcome is decision.Outcome.RIGHT else foreign
         return self._publish(name, decided.reasons[0], _LOOK_S)
+
+    def _stuck(self) -> str:
+        """Return why nothing can be done while the kernel does not end to load or unload a module; else nothing.
+
+        No program is run for it, as one could hang, too.
+        """
+        end_s = time.monotonic() + (0 if self._published.state == "Stuck" else _SETTLED_S)
+        while states := kmod.in_transition(self._host, self._settings.all_modules):
+            if time.monotonic() >= end_s or self._host.stop.wait(1):
+                users: tuple[str, ...] = ()
+                with contextlib.suppress(errors.Failure):
+                    users = self._changer.users()
+                return advice.stuck(states, users)
+        return ""
 
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
         pause_s = self._pause(current)
@@ -134,8 +156,9 @@ class Loop:
             return self._publish("Failed", str(crashed), _LOOK_S)
         except errors.Failure as failure:
             self._published.count("failed")
+            name = "Stuck" if isinstance(failure, process.Unkillable) else "Failed"
             disturbed = decided.disturbs and record.read(self._host).lease is not None
-            return self._failed(current, "Failed", str(failure), disturbed=disturbed or self._changer.evicted)
+            return self._failed(current, name, str(failure), disturbed=disturbed or self._changer.evicted)
         self._published.count("succeeded")
         self._last = None
         self._mended_s = time.monotonic()
@@ -165,7 +188,7 @@ class Loop:
         left_s = last.left_s(self._asked, current.boot) if last is not None else 0
         if last is None or left_s <= 0:
             return None
-        if last.state != "Failed":
+        if last.state not in ("Failed", "Stuck"):
             self._yield_turn()
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
 
@@ -242,6 +265,9 @@ class Loop:
         fields = {"step": step.name, "seconds": round(seconds, 3)}
         if event == "begun":
             LOG.info("%s", step.reason, extra={"step": step.name})
+            if step.name == "take-lease":
+                # The API server's client takes seconds to be imported, and its answer may take more.
+                self._publish("Queued", step.reason, 0)
         else:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
 

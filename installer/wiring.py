@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,7 @@ class Wiring:
 
     host: chroot.Host
     settings: config.Config
+    context: sources.Context
     digest: str
     """The digest of the desired driver."""
     api: cluster.Cluster
@@ -53,7 +54,14 @@ class Wiring:
             decided = dataclasses.replace(
                 decided, reasons=(*decided.reasons, f"The device holders are unknown: {failure}")
             )
-        return report.Report(settings=self.settings, current=current, decided=decided, steps=steps, holders=held)
+        return report.Report(
+            settings=self.settings,
+            current=current,
+            decided=decided,
+            steps=steps,
+            holders=held,
+            unserved=tuple(_unserved(self.context)),
+        )
 
     def is_going(self) -> bool:
         """Return whether the installer's own DaemonSet is known to be deleted; False without an answer."""
@@ -90,12 +98,27 @@ def connect(
     return Wiring(
         host=host,
         settings=settings,
+        context=context,
         digest=desired.digest(settings, kernel, brought),
         api=api,
         claim=claim,
         devices=devices,
         changer=transaction.Changer(host, settings, drivers, preparation),
     )
+
+
+def _unserved(context: sources.Context) -> Iterator[str]:
+    """Return sentences about the installed kernels for which this pool may have no driver once the node boots them."""
+    settings = context.settings
+    for folder in sorted(context.host.path("/lib/modules").glob("*/kernel")):
+        kernel = folder.parent.name
+        ours = settings.state == "Present" and decision.other_pool(settings, kernel, loop.matches) is None
+        if (
+            ours
+            and kernel != context.kernel
+            and (lacking := _source(dataclasses.replace(context, kernel=kernel)).lacks())
+        ):
+            yield f"Kernel {kernel} is installed, too, and {lacking}: see to it before the node boots it."
 
 
 def _source(context: sources.Context) -> sources.Source:

@@ -70,7 +70,7 @@ def _of_operator(source: documents.Document, path: documents.Path, reference: st
     the registry out, as `kae import` does, means the operator's.
     """
     name = images.name(reference)
-    if name.rpartition("/")[2] == _OPERATOR or (name in _OPERATORS and source.has(path)):
+    if images.unqualified(name) == _OPERATOR or (name in _OPERATORS and source.has(path)):
         yield Diagnostic(
             code="operator-image",
             span=source.setting_span(*path),

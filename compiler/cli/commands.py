@@ -4,7 +4,7 @@ import argparse
 import functools
 
 from compiler import __version__, diagnostics, wording
-from compiler.cli import arguments, options, parsing
+from compiler.cli import arguments, options, parsing, reference_commands
 
 _EPILOG = """exit codes:
   0  fine, warnings included
@@ -30,7 +30,7 @@ def parser() -> parsing.Parser:
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
     on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
-    for add in (*on_projects, _config, _schema, _completion, _rule, _help):
+    for add in (*on_projects, *reference_commands.ALL):
         add(commands)
     return top
 
@@ -291,69 +291,3 @@ def _status(commands: options.Commands) -> None:
     options.access(command)
     command.add_argument("--output-dir", metavar="DIR", help="compare with DIR instead of output/")
     command.renamed = {**command.renamed, "--output": _FOLDER}
-
-
-def _config(commands: options.Commands) -> None:
-    command = options.command(
-        commands,
-        "config",
-        "print a setting of the project, for scripts",
-        "kae config output",
-        "kae config output main    as kae.yaml of this branch says",
-    )
-    command.add_argument(
-        "setting", choices=("output",), help="output: the folder of outputs, refused where it is a link"
-    )
-    command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
-
-
-def _schema(commands: options.Commands) -> None:
-    command = options.command(
-        commands,
-        "schema",
-        "print the JSON Schemas, or the custom resource definitions",
-        "kae schema",
-        "kae schema kaepolicy > kaepolicy.json",
-        "kae schema --crd | kubectl apply -f -",
-    )
-    command.add_argument("name", nargs="?", default=None, help="one schema, such as kaepolicy; all by default")
-    command.add_argument("--crd", action="store_true", help="print custom resource definitions, as YAML")
-    command.add_argument(
-        "--write",
-        nargs="?",
-        metavar="DIR",
-        const="schemas",
-        help="write the schemas for editors to DIR, by default schemas/, as `kae init` does",
-    )
-
-
-def _completion(commands: options.Commands) -> None:
-    command = options.command(
-        commands,
-        "completion",
-        "print a completion script for a shell",
-        'eval "$(kae completion bash)"                             in ~/.bashrc',
-        'eval "$(kae completion zsh)"                              in ~/.zshrc, below compinit',
-        "kae completion fish > ~/.config/fish/completions/kae.fish",
-    )
-    command.add_argument("shell", choices=("bash", "fish", "zsh"))
-    asked = commands.add_parser("__complete")  # Only the scripts call it, so no help lists it.
-    asked.add_argument("line")
-    asked.set_defaults(module="complete")
-
-
-def _rule(commands: options.Commands) -> None:
-    command = options.command(
-        commands,
-        "rule",
-        "explain a finding: its rule, an example and the fix",
-        "kae rule policy-overlap",
-        "kae rule    list all of them",
-    )
-    command.add_argument("code", nargs="?", metavar="CODE", help="the code in the finding's brackets")
-    options.answer(command)
-
-
-def _help(commands: options.Commands) -> None:
-    command = options.command(commands, "help", "show the help of a command", "kae help compile")
-    command.add_argument("topic", nargs="?", metavar="COMMAND", help="the command; all of them by default")

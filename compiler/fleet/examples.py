@@ -14,11 +14,7 @@ from compiler import devices, names
 from compiler.fleet import definitions
 from compiler.inventory import snapshot
 
-_RELEVANT = (
-    *(devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN),
-    *(key for kind in devices.KINDS for key in (kind.present, kind.pf_count, kind.vf_count)),
-    "kubernetes.io/os",
-)
+_RELEVANT = (*devices.DECIDING, "kubernetes.io/os")
 """Labels that count beside those that policies select by, as a node's own: most are part of its profile."""
 
 

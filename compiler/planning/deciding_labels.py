@@ -22,14 +22,6 @@ class Deciding:
     """The position of the key in a selector; None where every policy decides by the label."""
 
 
-def of_every_policy() -> tuple[str, ...]:
-    """Return the labels that decide over a node under any policy: its devices and its opt-outs."""
-    labels = {devices.PRESENT, devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN}
-    for kind in devices.KINDS:
-        labels.update((kind.present, kind.pf_count, kind.vf_count))
-    return tuple(sorted(labels))
-
-
 def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator[Deciding]:
     """Yield every label that decides over the nodes of a cluster, each place of a selector by itself.
 
@@ -42,7 +34,7 @@ def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator
         for path, group in policy.groups:
             if group.inventorySelector is not None and names.globs_match(group.clusters, cluster):
                 yield from _of_selector(policy, (*path, "inventorySelector"), group.inventorySelector)
-    yield from (Deciding(key=key) for key in of_every_policy())
+    yield from (Deciding(key=key) for key in devices.DECIDING)
 
 
 def _of_selector(policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector) -> Iterator[Deciding]:

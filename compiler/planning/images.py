@@ -30,11 +30,31 @@ def of(component: base.Component, mirrors: Sequence[cluster.Mirror]) -> str:
     return mirrored(reference(component), mirrors)
 
 
+def unqualified(image: str) -> str:
+    """Return an image without its registry and path, which a mirror changes."""
+    return image.rpartition("/")[2]
+
+
+def short(image: str | None) -> str:
+    """Return an image without its registry and path, and with the first digits of a digest; '-' without one."""
+    name, _, digest = unqualified(image or "-").partition(f"@{DIGEST}")
+    return f"{name}@{digest[:12]}" if digest else name
+
+
+def registry(image: str) -> str:
+    """Return the registry that an image is pulled from, as container runtimes tell it from a path.
+
+    See `splitDockerDomain` of github.com/distribution/reference.
+    """
+    first, slash, _ = image.partition("/")
+    return first if slash and (first == "localhost" or "." in first or ":" in first) else "docker.io"
+
+
 def tag(image: str) -> str | None:
     """Return the tag of an image; None for a digest, `latest` without a tag."""
     if "@" in image:
         return None
-    _, separator, version = image.rpartition("/")[2].rpartition(":")
+    _, separator, version = unqualified(image).rpartition(":")
     return version if separator else "latest"
 
 

@@ -11,7 +11,7 @@ from compiler import devices, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
-from compiler.planning import deciding_labels, pools
+from compiler.planning import pools
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +67,7 @@ def of_cluster(
     cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory
 ) -> Plan:
     """Return the plan of a cluster for its policies and the nodes of its inventory."""
-    shares = assignment.shares(policies, inventory.nodes, deciding_labels.of_every_policy())
+    shares = assignment.shares(policies, inventory.nodes, devices.DECIDING)
     made: list[Decision] = [_unassigned(alike) for alike in shares.unassigned]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):

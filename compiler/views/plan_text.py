@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from compiler import tables, wording
 from compiler.model import driver as drivers
-from compiler.planning import image_matrix, plan, pools, rollout_groups
+from compiler.planning import image_matrix, images, plan, pools, rollout_groups
 from compiler.views import gaps
 
 _IMAGES = 3
@@ -107,7 +107,7 @@ def _policy(division: pools.Division, decisions: Sequence[plan.Decision]) -> Ite
     installed, plugins = Counter[str](), Counter[str]()
     for decision in decisions:
         installed[driver(decision)] += len(decision.nodes)
-        plugins[short(decision.device_plugin.image)] += len(decision.nodes)
+        plugins[images.short(decision.device_plugin.image)] += len(decision.nodes)
     name, number = division.policy.name, str(installed.total())
     columns = (
         _images_of(installed) if spec.driver.enabled else ["pre-installed"],
@@ -170,7 +170,7 @@ def _nodes(view: plan.Plan) -> list[str]:
             decision.policy.name if decision.policy else "-",
             decision.pool.name if decision.pool else "-",
             driver(decision),
-            short(decision.device_plugin.image),
+            images.short(decision.device_plugin.image),
             offered or "-",
         )
         names[row].extend(decision.names)
@@ -208,11 +208,5 @@ def driver(decision: plan.Decision) -> str:
 
 def of_pool(pool: pools.Pool) -> str:
     """Return the image of a pool, which may remove the driver."""
-    image = short(pool.image)
+    image = images.short(pool.image)
     return image if pool.driver.state == "Present" else f"removed by {image}"
-
-
-def short(image: str | None) -> str:
-    """Return an image without its registry and path, and with the first digits of a digest."""
-    name, _, digest = (image or "-").rpartition("/")[2].partition("@sha256:")
-    return f"{name}@{digest[:12]}" if digest else name

@@ -1,15 +1,14 @@
 """The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
-import json
 import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import msgspec
 
 from installer import config, paths, store
+from installer.change import announcement
 from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
 from installer.host import chroot, host_state, pci, record
@@ -60,13 +59,14 @@ class Preparation:
         self._host = host
         self._settings = settings
         self._drivers = drivers
-        self._device_users = devices
+        self.devices = devices
+        """The users of the devices."""
         self._claim = claim
         self._evictions = 0
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
         """Return a new attempt with the state before it."""
-        self._evictions = self._device_users.evictions
+        self._evictions = self.devices.evictions
         before = current.record.change or self._before(current)
         if decided.back:
             before = msgspec.structs.replace(before, back=current.boot)
@@ -76,13 +76,18 @@ class Preparation:
         return Attempt(
             current=current,
             before=before,
-            held=self._device_users.present(current) if decided.disturbs else (),
+            held=self.devices.present(current) if decided.disturbs else (),
             asked=decided.asked,
         )
 
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
-        modes = {function.address: function.entry.mode for function in current.functions if function.entry is not None}
+        closed = announcement.closed(self._host)
+        modes = {
+            function.address: announcement.mode_of(function.entry, closed)
+            for function in current.functions
+            if function.entry is not None
+        }
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
@@ -110,8 +115,8 @@ class Preparation:
             *(self._queueing() if attempt.held else ()),
             change_steps.Step(
                 "announce-change",
-                f"Writes '{paths.CHANGING}': the device plugin allocates no more devices.",
-                lambda: self._announce(reason),
+                f"Writes '{paths.CHANGING}': the device plugin allocates no more devices; closes their nodes.",
+                lambda: announcement.announce(self._host, reason, current.functions),
             ),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
             change_steps.Step(
@@ -124,21 +129,22 @@ class Preparation:
     @property
     def evicted(self) -> bool:
         """True when a pod was evicted since the last `attempt`."""
-        return self._device_users.evictions > self._evictions
+        return self.devices.evictions > self._evictions
 
     def leave(self, *, keeps_turn: bool = False) -> None:
         """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`.
 
         Failures are logged, not raised: another one is being handled.
         """
-        for act in (self._withdraw, self._drivers.discard, *(() if keeps_turn else (self.give_back,))):
+        for act in (
+            lambda: announcement.withdraw(self._host),
+            self._drivers.discard,
+            *(() if keeps_turn else (self.give_back,)),
+        ):
             try:
                 act()
             except errors.Failure as failure:
                 LOG.warning("%s", failure)
-
-    def _withdraw(self) -> None:
-        self._host.remove(paths.CHANGING)
 
     def give_back(self) -> None:
         """Give the Lease back, if this host has one; without an answer it is tried again later.
@@ -194,19 +200,15 @@ class Preparation:
             raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
         record.update(self._host, lease=self._claim.name)
 
-    def _announce(self, reason: str) -> None:
-        since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        self._host.write(paths.CHANGING, f"{json.dumps({'reason': reason, 'since': since})}\n")
-
     def _drain(self, attempt: Attempt) -> None:
         self._wait_for_plugin()
         if not attempt.held:
             # A pod may have been given a device just before the announcement.
-            attempt.held = self._device_users.present(attempt.current)
+            attempt.held = self.devices.present(attempt.current)
             if attempt.held:
                 self._take()
         if attempt.held:
-            self._device_users.drain(attempt.current, self._check_lease)
+            self.devices.drain(attempt.current, self._check_lease)
 
     def _wait_for_plugin(self) -> None:
         links = self._host.path(paths.LINKS)

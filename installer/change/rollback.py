@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable, Iterator
 
 from installer import config, paths
-from installer.change import swap
+from installer.change import announcement, swap
 from installer.decide import change_steps, verification
 from installer.host import chroot, host_state, pci, record
 from runtime import errors
@@ -61,7 +61,7 @@ class Rollback:
             change_steps.Step(
                 "end-change",
                 "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
-                lambda: self._host.remove(paths.CHANGING),
+                lambda: announcement.withdraw(self._host),
             ),
         )
 

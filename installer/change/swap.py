@@ -1,17 +1,22 @@
 """The steps that swap the host's driver: unload, files, load. They need only the store."""
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from installer import config, paths, store
 from installer.decide import change_steps, desired
+from installer.drain import device_users
 from installer.host import chroot, digests, host_state, kmod, libraries, pci, record, rpm
 from runtime import errors
 
 LOG = logging.getLogger(__name__)
+
+
+class InUse(errors.Failure):
+    """A device was opened after the drain."""
 
 
 class Swap:
@@ -20,8 +25,15 @@ class Swap:
     A step reads the host only when it runs, so that `plan` can show the steps.
     """
 
-    def __init__(self, host: chroot.Host, settings: config.Config, drivers: store.Store) -> None:
-        """Take the parts."""
+    def __init__(
+        self,
+        host: chroot.Host,
+        settings: config.Config,
+        drivers: store.Store,
+        users: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """Take the parts; `users` returns the users that have a device open, each in words."""
+        self._users = users
         self._host = host
         self._settings = settings
         self._drivers = drivers
@@ -154,16 +166,18 @@ class Swap:
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.functions(self._host, self._settings.vendor, self._settings.kinds)
 
-    def _refuse_guests(self) -> None:
-        """Refuse if a virtual machine has started meanwhile: the kernel would wait for its end."""
+    def _refuse_users(self) -> None:
+        """Refuse if a virtual machine or a process has come meanwhile: the kernel would wait for its end."""
         lent = [function.address for function in pci.guests(self._functions())]
         if lent:
             raise errors.Failure(
                 f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
             )
+        if held := self._users():
+            raise InUse(f"A device was opened after the drain, by {device_users.listed(held)}.")
 
     def _unload_modules(self) -> None:
-        self._refuse_guests()
+        self._refuse_users()
         kmod.unload(self._host, reversed(self._settings.all_modules))
 
     def _unload(self) -> None:
@@ -178,7 +192,7 @@ class Swap:
             record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
     def _disable(self, among: Collection[str] | None) -> None:
-        self._refuse_guests()
+        self._refuse_users()
         for function in self._functions():
             if _loses(function, among):
                 self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from installer import config, paths, store
-from installer.change import prepare, rollback, swap
+from installer.change import announcement, prepare, rollback, swap
 from installer.decide import change_steps, decision, desired, obstacles, verification
 from installer.drain import device_users
 from installer.host import chroot, disk_space, host_state, kmod, record, rpm
@@ -40,7 +40,7 @@ class Changer:
         self._settings = settings
         self._drivers = drivers
         self._preparation = preparation
-        self._swap = swap.Swap(host, settings, drivers)
+        self._swap = swap.Swap(host, settings, drivers, self.users)
 
     def plan(
         self, current: host_state.HostState, decided: decision.Decision, digest: str
@@ -64,6 +64,7 @@ class Changer:
             device_users.Blocked: A device was in use until the deadline; nothing was unloaded.
             process.Cancelled: `host.stop` was set; nothing was unloaded.
             Crashed: The host went down during the change, and this call restored its previous state.
+            process.Unkillable: The kernel does not answer; the record has the way back, and the announcement stays.
             errors.Failure: The change failed, and was rolled back unless the text says otherwise.
         """
         if decided.back and decided.impossible:
@@ -88,8 +89,14 @@ class Changer:
             if attempt is None or record.read(self._host).change is None:
                 self._preparation.leave()
                 raise
+            if isinstance(error, process.Unkillable):
+                raise
             with self._host.finishing():
                 self._roll_back(attempt, error, progress)
+
+    def users(self) -> tuple[str, ...]:
+        """Return the users that have a device open now, each in words; the kubelet is not asked."""
+        return self._preparation.devices.openers()
 
     @property
     def evicted(self) -> bool:
@@ -124,7 +131,7 @@ class Changer:
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:
-            self._host.remove(paths.CHANGING)
+            announcement.withdraw(self._host)
         self._preparation.give_back()
         # The call above may have changed the record.
         known = record.read(self._host)
@@ -267,7 +274,7 @@ class Changer:
         record.install(self._host, target, asked=attempt.asked, boot=current.boot)
 
     def _end(self, attempt: prepare.Attempt) -> None:
-        self._host.remove(paths.CHANGING)
+        announcement.withdraw(self._host)
         # The previous driver stays in the store, so that a return to it needs no network.
         before = attempt.before.kept
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))
@@ -281,18 +288,24 @@ class Changer:
             for step in previous.steps(attempt.target):
                 try:
                     execute((step,), progress)
+                except process.Unkillable:
+                    raise
                 except Exception as failure:
                     # The remaining steps still run: a host with half of its devices is better than one with none.
                     failures[_said(failure)] = None
             if not failures:
                 execute(previous.verification_steps(_last_try(attempt, ended)), progress)
+        except process.Unkillable:
+            raise
         except Exception as failure:
             failures[_said(failure)] = None
         if failures:
-            self._host.remove(paths.CHANGING)
+            announcement.withdraw(self._host)
             raise errors.Failure(
                 f"{_said(error)} The previous driver cannot be restored: {' '.join(failures)}"
             ) from error
+        if isinstance(error, swap.InUse):
+            self._preparation.leave()
         raise ended from error
 
     def _gone(self, packages: Sequence[str]) -> list[str]:
@@ -304,6 +317,8 @@ class Changer:
     def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
         """Return the failure that tells of an error and of the rollback."""
         kept, tried, said = attempt.before.kept, attempt.target, _said(error)
+        if isinstance(error, swap.InUse):
+            return device_users.Blocked(f"{said} The driver stays as it was.")
         gone = ", ".join(self._gone(attempt.before.foreign))
         if gone or (kept is not None and kept.source == "kept" and tried is not None and tried.packages):
             # A foreign package cannot be rebuilt from its installed files.

@@ -84,14 +84,15 @@ def decide(
 def _decided(
     settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
 ) -> Decision:
-    if reason := _other_pool(settings, current.kernel, matches):
+    if reason := other_pool(settings, current.kernel, matches):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if settings.state == "Absent":
         return _absent(settings, current)
     return _present(settings, current, digest)
 
 
-def _other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
+def other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
+    """Return why a kernel is none of this pool's; None if it is one."""
     kernels = settings.kernels
     if kernels is None:
         return None

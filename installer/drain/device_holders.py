@@ -1,14 +1,16 @@
-"""The device holders: pods to which the kubelet gave a device, and processes that have one open.
+"""The device holders: pods to which the kubelet gave a device, and processes that have one open or mapped.
 
 The kubelet's pod-resources socket names the pods, which needs no right to list pods. /proc of the host shows the
 processes, as a container that mounts /dev needs no device plugin. A process that vanishes meanwhile holds nothing.
+The use count of the module uacce shows whether a user was overlooked.
 """
 
 import contextlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -41,13 +43,16 @@ DEADLINE_S = 10
 _MESSAGE_BYTES = 64 << 20
 """A node may have more pods than fit in gRPC's default of 4 MiB."""
 
+_MAPS_S = 30
+"""The time limit to read all maps: a process that waits in the kernel may keep its own locked."""
+
 # The cgroup drivers cgroupfs and systemd (pkg/kubelet/cm); a static pod's uid is a hash without hyphens.
 _POD = re.compile(r"[-/]pod([0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|[0-9a-f]{32})(?=[./]|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """A process of the host that has a device open."""
+    """A process of the host that has a device open or mapped."""
 
     pid: int
     name: str
@@ -60,6 +65,19 @@ class Process:
     def text(self) -> str:
         """The process in words, such as "process 4711 (openssl)"."""
         return f"process {self.pid} ({self.name})" + (f" of the pod {self.pod_uid}" if self.pod_uid else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unseen:
+    """Users of a device that /proc does not show, such as a descriptor on its way through a socket."""
+
+    uses: int
+    pod_uid: str = ""
+
+    @property
+    def text(self) -> str:
+        """The users in words."""
+        return f"a user that is not seen in /proc (the module uacce is in use {self.uses} times more than by modules)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +119,7 @@ class Guest:
         return f"virtual function {self.address} (driver {self.driver}, as for a virtual machine)"
 
 
-Holder = Pod | Process | Guest
+Holder = Pod | Process | Unseen | Guest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,10 +146,10 @@ def find(
     names = _pod_names(host)
     live = set(readings.names(host.resolved(str(kubelet)) / "pods"))
     known = {pod.key: replace(pod, uid=_uid(pod, {uid: names[uid] for uid in live & names.keys()})) for pod in pods}
-    strangers: list[Process] = []
-    for process in _processes(host, tuple(entries)):
+    strangers: list[Process | Unseen] = []
+    for process in processes(host, tuple(entries)):
         place = names.get(process.pod_uid)
-        if place is None:
+        if place is None or isinstance(process, Unseen):
             strangers.append(process)
             continue
         uid = process.pod_uid if "-" in process.pod_uid else ""  # As in `_uid`.
@@ -206,12 +224,43 @@ def _devices(
             yield container.name, tuple(addresses)
 
 
-def _processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Iterator[Process]:
+def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Process | Unseen]:
+    """Return the processes that have one of these entries open or mapped; the kubelet is not asked.
+
+    Maps cost more to read than descriptors, so only an unexplained use of uacce makes them read: each open or mapped
+    node counts there, also after its descriptor was closed (cdev_get and fops_get of the kernel's fs/char_dev.c).
+
+    Raises:
+        errors.Failure: The maps cannot be read in time.
+    """
     names = {entry.numbers: entry.name for entry in entries}
-    proc = host.path("/proc")
-    for pid in sorted((int(name) for name in readings.names(proc) if name.isdecimal()) if names else ()):
+    found = tuple(_processes(host, names, _opened)) if names else ()
+    uacce = host.path("/sys/module/uacce")
+    uses = (readings.integer(uacce / "refcnt") or 0) - len(readings.names(uacce / "holders"))
+    if found or uses <= 0 or not names:
+        return found
+    return _mapping(host, names) or (Unseen(uses=uses),)
+
+
+def _mapping(host: chroot.Host, names: Mapping[str, str]) -> Sequence[Process]:
+    found: list[Process] = []
+    # Such a wait ends with SIGKILL alone (m_start of the kernel's fs/proc/task_mmu.c), so a thread of its own waits.
+    reader = threading.Thread(target=lambda: found.extend(_processes(host, names, _mapped)), daemon=True)
+    reader.start()
+    reader.join(_MAPS_S)
+    if reader.is_alive():
+        raise errors.Failure(f"The maps in /proc cannot be read within {_MAPS_S} s, so the device holders are unknown.")
+    return found
+
+
+def _processes(
+    host: chroot.Host, names: Mapping[str, str], nodes: Callable[[str, Collection[str]], Iterable[str]]
+) -> Iterator[Process]:
+    """Yield the processes with a node of these, which maps node numbers to entries, among those of `nodes`."""
+    known, proc = set(names.values()), host.path("/proc")
+    for pid in sorted(int(name) for name in readings.names(proc) if name.isdecimal()):
         folder = proc / str(pid)
-        devices = tuple(sorted(_open_entries(folder / "fd", names)))
+        devices = tuple(sorted({names.get(_numbers(path), "") for path in nodes(str(folder), known)} - {""}))
         comm = _text(folder / "comm") if devices else None
         if comm is not None:
             # A process may set any name.
@@ -219,20 +268,33 @@ def _processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Iterator[Proc
             yield Process(pid=pid, name=name, devices=devices, pod_uid=_pod_uid(_text(folder / "cgroup") or ""))
 
 
-def _open_entries(folder: Path, names: Mapping[str, str]) -> set[str]:
-    """Return the entries whose node a process has open under any path; `names` maps node numbers to entries."""
-    known = set(names.values())
-    opened = set()
-    for descriptor in _names(folder):
-        path = f"{folder}/{descriptor}"
+def _opened(process: str, known: Collection[str]) -> Iterator[str]:
+    """Yield the descriptors of a process that may be of a device, under any path."""
+    for descriptor in _names(f"{process}/fd"):
+        path = f"{process}/fd/{descriptor}"
         with contextlib.suppress(OSError):
             target = os.readlink(path)  # noqa: PTH115 - a large host has a hundred thousand of them
             # Only possible devices are read: stat of a file on a dead server would hang.
             if "/dev/" in target or target.rpartition("/")[2] in known:
-                node = os.stat(path)  # noqa: PTH116 - see above
-                if stat.S_ISCHR(node.st_mode):
-                    opened.add(names.get(f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}", ""))
-    return opened - {""}
+                yield path
+
+
+def _mapped(process: str, _: Collection[str]) -> Iterator[str]:
+    """Yield the mappings of a process that may be of a device; their names have no leading zeros (proc(5))."""
+    with contextlib.suppress(OSError), open(f"{process}/maps", "rb") as lines:  # noqa: PTH123 - as above
+        for line in lines:
+            if b"/dev/" in line:
+                begin, end = line.split(b" ", 1)[0].split(b"-")
+                yield f"{process}/map_files/{int(begin, 16):x}-{int(end, 16):x}"
+
+
+def _numbers(path: str) -> str:
+    """Return the numbers of the device node that a link leads to; empty if it leads to something else."""
+    with contextlib.suppress(OSError):
+        node = os.stat(path)  # noqa: PTH116 - as above
+        if stat.S_ISCHR(node.st_mode):
+            return f"{os.major(node.st_rdev)}:{os.minor(node.st_rdev)}"
+    return ""
 
 
 def _pod_uid(cgroup: str) -> str:
@@ -255,7 +317,7 @@ def _uid(pod: Pod, live: Mapping[str, tuple[str, str]]) -> str:
     return uids[0] if len(uids) == 1 else ""
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: str) -> list[str]:
     with contextlib.suppress(OSError):
         return os.listdir(folder)  # noqa: PTH208 - see above
     return []

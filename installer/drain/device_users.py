@@ -40,6 +40,16 @@ class DeviceUsers:
         """
         return tuple(holder.text for holder in self._find(current).holders)
 
+    def openers(self) -> tuple[str, ...]:
+        """Return the processes that have a device open now, each in words; the kubelet is not asked.
+
+        Raises:
+            errors.Failure: They are unknown.
+        """
+        functions = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
+        entries = [function.entry for function in functions if function.entry is not None]
+        return tuple(process.text for process in device_holders.processes(self._host, entries))
+
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
         """Evict the pods, and wait until no device is held.
 

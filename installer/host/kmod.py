@@ -11,11 +11,18 @@ from types import MappingProxyType
 from installer.host import chroot, digests
 from runtime import errors, readings
 
-_LOAD_S = 300
+_LOAD_S = 120
+_UNLOAD_S = 60
+"""The kernel may wait for ever: hisi_qm's remove waits for the last user of a device, and no signal ends that."""
+
 _INDEX_S = 600
 
 ABOVE = ("hisi_acc_vfio_pci", "hisi_migration")
 """Modules of live migration, which use hisi_qm: a change unloads them, and loads them again at its end."""
+
+_HALF_LOADED = (
+    "it stays half loaded, as after a kernel oops in its start (see dmesg on the host); only a reboot removes it"
+)
 
 _REASONS = (
     ("Required key not available", "it has no signature, and a kernel in secure boot wants one"),
@@ -84,6 +91,15 @@ def _module(host: chroot.Host, name: str) -> Module | None:
     )
 
 
+def in_transition(host: chroot.Host, names: Iterable[str]) -> dict[str, str]:
+    """Return the modules that the kernel loads ("coming") or unloads ("going"), without running a program.
+
+    This lasts for ever if the module's start or its end hangs (show_initstate of the kernel's kernel/module).
+    """
+    states = {name: readings.text(host.path(f"/sys/module/{name}/initstate")) for name in (*ABOVE, *names)}
+    return {name: state for name, state in states.items() if state in ("coming", "going")}
+
+
 def chosen(host: chroot.Host, kernel: str, names: Collection[str]) -> dict[str, File]:
     """Return the file that modprobe would load for each name, if there is one."""
     try:
@@ -127,7 +143,10 @@ def load(host: chroot.Host, name: str) -> None:
     try:
         host.run("modprobe", name, timeout_s=_LOAD_S, finish=True)
     except chroot.CommandFailed as error:
-        raise errors.Failure(f"Module {name} cannot be loaded: {_reason(error.said)}.") from error
+        why = f"signal {-error.code} ended modprobe (see dmesg on the host)" if error.code < 0 else _reason(error.said)
+        if in_transition(host, [name]).get(name) == "coming":
+            why = _HALF_LOADED
+        raise errors.Failure(f"Module {name} cannot be loaded: {why}.") from error
 
 
 def unload(host: chroot.Host, names: Iterable[str]) -> None:
@@ -141,7 +160,7 @@ def unload(host: chroot.Host, names: Iterable[str]) -> None:
             continue
         try:
             # modprobe -r does not find a module whose file was removed, and also unloads other modules.
-            host.run("rmmod", name, timeout_s=_LOAD_S, finish=True)
+            host.run("rmmod", name, timeout_s=_UNLOAD_S, finish=True)
         except chroot.CommandFailed as error:
             raise errors.Failure(f"Module {name} cannot be unloaded: {_users(host, name, error.said)}.") from error
         if _module(host, name) is not None:
@@ -202,6 +221,8 @@ def _reason(said: str) -> str:
 
 
 def _users(host: chroot.Host, name: str, said: str) -> str:
+    if in_transition(host, [name]).get(name) == "coming":
+        return _HALF_LOADED
     above = sorted(readings.names(host.path(f"/sys/module/{name}/holders")))
     if above:
         return f"it is in use by {', '.join(above)}"

@@ -49,7 +49,7 @@ class FailedTry(_Kept, frozen=True, kw_only=True):
     digest: str
     """The digest of the config that was tried; another config is tried at once."""
     state: str
-    """Failed, Blocked, or Queued after an eviction in vain."""
+    """Failed, Blocked, Stuck, or Queued after an eviction in vain."""
     reason: str
     failures: int
     boot: str

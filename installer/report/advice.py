@@ -1,7 +1,7 @@
 """Sentences for people about a host: its driver, the last failed try, what happens next and what they can do."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from installer import config
 from installer.decide import change_steps, decision
@@ -33,6 +33,18 @@ def last_try(current: host_state.HostState) -> str:
         return ""
     times = "once" if last.failures == 1 else f"{last.failures} times in a row"
     return f"{last.state}, {times}: {last.reason}"
+
+
+def stuck(states: Mapping[str, str], users: Sequence[str]) -> str:
+    """Return a sentence about modules that the kernel does not end to load or unload, and what helps."""
+    name, state = next(iter(states.items()))
+    if state == "coming":
+        return (
+            f"The kernel does not finish loading module {name}: its start hangs, or a kernel oops ended it (see dmesg"
+            " on the host). Only a reboot helps."
+        )
+    who = f" It waits for {', '.join(users)}: end that, or reboot." if users else " Reboot the host."
+    return f"The kernel does not finish unloading module {name}, as rmmod hangs in it.{who}"
 
 
 def coming(

@@ -32,6 +32,8 @@ class Report:
     steps: tuple[change_steps.Step, ...]
     holders: tuple[str, ...]
     """The device holders, each in words."""
+    unserved: tuple[str, ...] = ()
+    """Sentences about installed kernels without a driver."""
 
     @property
     def pause_s(self) -> float:
@@ -72,6 +74,7 @@ def as_json(made: Report) -> str:
         "disturbs": made.decided.disturbs,
         "steps": [{"name": step.name, "reason": step.reason} for step in made.steps],
         "next": list(made.coming),
+        "unservedKernels": list(made.unserved),
         "lastTry": last
         and {
             "state": last.state,
@@ -103,7 +106,13 @@ def as_plan(made: Report) -> str:
         _filled(f"{number:>3} {step.name}".ljust(margin) + step.reason, _WIDTH, margin)
         for number, step in enumerate(made.steps, start=1)
     )
-    parts = (_wrapped(made.decided.reasons), "\n".join(steps), _wrapped(last), _wrapped(made.coming))
+    parts = (
+        _wrapped(made.decided.reasons),
+        "\n".join(steps),
+        _wrapped(last),
+        _wrapped(made.coming),
+        _wrapped(made.unserved),
+    )
     return _joined(filter(None, parts))
 
 
@@ -134,6 +143,8 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
         yield "Last try", (last,)
     if made.coming:
         yield "Next", made.coming
+    if made.unserved:
+        yield "Kernels", made.unserved
 
 
 def _shown(made: Report) -> tuple[str, ...]:

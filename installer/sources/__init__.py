@@ -54,6 +54,9 @@ class Source(Protocol):
     def fingerprint(self) -> str:
         """Return a text that identifies the content to stage, apart from the config."""
 
+    def lacks(self) -> str:
+        """Return what it has not for the kernel, as far as that is known without a download; empty for nothing."""
+
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that fill an empty folder of the host: modules/*.ko and packages/*.rpm.
 

@@ -36,6 +36,11 @@ class Build:
         """Return the digest of the source tree."""
         return digests.of_folder(self._tree)
 
+    def lacks(self) -> str:
+        """Look for the kernel's headers."""
+        kernel = self._context.kernel
+        return "" if self._release() == kernel else f"kernel-devel-{kernel} is not installed"
+
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that install the headers and compile the modules."""
         kernel = self._context.kernel

@@ -28,6 +28,10 @@ class Packages:
         """Return the names: the content of a repository is unknown before the download."""
         return "\n".join(self._names)
 
+    def lacks(self) -> str:
+        """Say that nobody knows: packages hold modules for one kernel, and only a download shows which."""
+        return f"{', '.join(self._names)} may hold no modules for it"
+
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that download and inspect the packages."""
         asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"

@@ -18,6 +18,10 @@ class Prebuilt:
         """Return the digest of the modules for this kernel, as a tag may be pushed twice."""
         return digests.of_folder(self._folder)
 
+    def lacks(self) -> str:
+        """Look for the kernel's folder."""
+        return "" if any(self._folder.rglob("*.ko")) else "the image holds no modules for it"
+
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the step that copies the modules."""
         return (

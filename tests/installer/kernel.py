@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from installer.host import chroot
+from runtime import process
 from tests.installer.fakes import calls, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
@@ -39,7 +40,12 @@ class Host(chroot.Host):
         """Run a program of the host, fake or real, and return its output."""
         if not self._inside or not self._is_fake(command[0]) or calls.takes_time(str(self.root), list(command)):
             return super().run(*command, timeout_s=timeout_s, finish=finish)
-        code, out, text = calls.answer(str(self.root), list(command))
+        try:
+            code, out, text = calls.answer(str(self.root), list(command))
+        except kernel.Hangs as error:
+            raise process.Unkillable(
+                f"'{' '.join(command)}' hangs in the kernel, and not even SIGKILL ends it."
+            ) from error
         said = f"{out}{text}\n" if text else out
         if code:
             raise chroot.CommandFailed(command, code, said)

@@ -156,6 +156,31 @@ class Machine:
                 devices.Devices(self._disk).bind(address, driver)
             programs.Programs(str(self.root)).kernel.remember()
 
+    def map(self, pid: int, entry: str, comm: str = "openssl", cgroup: str = "0::/user.slice") -> None:
+        """A process has an entry's node mapped, and has closed its descriptor."""
+        self.hold(pid, entry, comm, cgroup)
+        process = self.root / f"proc/{pid}"
+        (process / "map_files").mkdir()
+        (process / "fd/3").rename(process / "map_files/f000-12000")
+        (process / "maps").write_text(
+            "00400000-00452000 r-xp 00000000 103:01 26      /usr/bin/openssl\n"
+            f"0000f000-00012000 rw-s 00000000 00:05 312     /dev/{entry}\n"
+        )
+        self._refresh()
+
+    def open_unseen(self, entry: str, times: int = 1) -> None:
+        """An entry's node is open so many times where /proc does not show it, as on the way through a socket."""
+        self._disk.keep("fake/unseen", {entry: times})
+        self._refresh()
+
+    def let_start(self, **modules: str) -> None:
+        """Lets these modules end their loading by an `oops`, or never (`hang`), until the machine is mended."""
+        self._disk.keep("fake/starts.json", modules)
+
+    def state_of(self, module: str) -> str:
+        """Return the state of a module: live, coming, going, or empty."""
+        return self._disk.text(f"sys/module/{module}/initstate")
+
     def hold(self, pid: int, entry: str, comm: str = "openssl", cgroup: str = "0::/user.slice") -> None:
         """A process has an entry's node open: stat of its fd/3 shows the entry's numbers, the link the node's name."""
         opened, node = self.root / "fake/open" / entry, self.root / "dev" / entry
@@ -192,6 +217,7 @@ class Machine:
         self._disk.remove("fake/failures.json")
         self._disk.remove("fake/panics.json")
         self._disk.remove("fake/dead.json")
+        self._disk.remove("fake/starts.json")
 
     def let_die(self, *modules: str) -> None:
         """Lets these modules load, from now on, and give their functions no entries."""

@@ -66,8 +66,11 @@ def test_a_process_that_opens_a_device_in_the_last_moment_stops_the_upgrade_and_
 
     shown = job.settle()
 
-    assert shown.reason.startswith("Module hisi_hpre cannot be unloaded: it is in use (1 times), by a process")
-    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+    assert shown.reason == (
+        "A device was opened after the drain, by process 4711 (openssl). The driver stays as it was."
+    )
+    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+    assert not [call for call in machine.calls() if call.startswith("rmmod")]
 
 
 def test_a_module_that_another_one_stands_on_is_named_with_it(

@@ -13,7 +13,7 @@ from compiler.changes.output import deployed, placement, pool_rules
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.output import index_file
-from compiler.planning import plan, pools
+from compiler.planning import images, plan, pools
 
 Component = Literal["driver", "device-plugin"]
 
@@ -205,7 +205,7 @@ def _moves(before: str, after: str | None) -> bool:
 
 
 def _version(image: str) -> str:
-    return image.rpartition("/")[2].partition(":")[2]
+    return images.unqualified(image).partition(":")[2]
 
 
 def _serving(planned: plan.Plan, component: Component) -> dict[str, str]:

@@ -13,7 +13,7 @@ from compiler.changes import objects
 from compiler.changes.revisions import causes, intent, pods
 from compiler.diagnostics import Span
 from compiler.model import driver as drivers
-from compiler.planning import plan
+from compiler.planning import images, plan
 
 Work = Literal["installs", "swaps", "may-swap", "reloads", "functions", "removes", "leaves", "restarts", "cleared"]
 """The work of a driver installer on a node.
@@ -223,7 +223,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         was["sriov"].get(kind.name) != now["sriov"].get(kind.name, was["sriov"].get(kind.name)) for kind in right.kinds
     ):
         return "functions", ("sriov",)
-    if _short(left) != _short(right):
+    if _image(left) != _image(right):
         return "may-swap", ("image",)
     if was["installPolicy"] != now["installPolicy"] == "Always":
         return "may-swap", ("INSTALL_POLICY",)
@@ -263,10 +263,9 @@ def _reloaded(was: Mapping[str, Any], now: Mapping[str, Any], kinds: Iterable[de
         yield "operator"
 
 
-def _short(half: Half) -> str:
-    """Return an image without its registry and path: a mirror holds the same content."""
-    image = half.decision.driver.image if half.decision else None
-    return (image or "").rpartition("/")[2]
+def _image(half: Half) -> str:
+    """Return the installer's image without its registry and path: a mirror holds the same content."""
+    return images.unqualified(half.decision.driver.image or "") if half.decision else ""
 
 
 def _drain(left: Half, right: Half) -> Drain:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from compiler import wording
 from compiler.changes import objects
+from compiler.planning import images as image_text
 
 Sort = Literal["rights", "node", "container", "secret", "namespace", "registry", "confinement"]
 """What a privilege is about; a confinement is the opposite of one, and whoever loses it gains."""
@@ -110,12 +111,6 @@ def images(data: Mapping[str, Any] | None) -> tuple[str, ...]:
     return tuple(container["image"] for container in _containers(data["spec"]["template"]["spec"]))
 
 
-def registry(image: str) -> str:
-    """Return the registry that an image is pulled from."""
-    first, slash, _ = image.partition("/")
-    return first if slash and (first == "localhost" or "." in first or ":" in first) else "docker.io"
-
-
 def _of_role(data: Mapping[str, Any]) -> Iterator[Privilege]:
     where = f"in namespace {data['metadata']['namespace']}" if data["kind"] == "Role" else "in every namespace"
     for rule in data.get("rules") or ():
@@ -172,7 +167,7 @@ def _of_template(template: Mapping[str, Any]) -> Iterator[Privilege]:
     annotations = template.get("metadata", {}).get("annotations") or {}
     for container in _containers(spec):
         yield from _of_container(container, spec.get("securityContext") or {}, annotations)
-        yield Privilege(sort="registry", text=f"images from {registry(container['image'])}")
+        yield Privilege(sort="registry", text=f"images from {image_text.registry(container['image'])}")
 
 
 def _of_volumes(spec: Mapping[str, Any]) -> Iterator[Privilege]:

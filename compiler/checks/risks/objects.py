@@ -85,7 +85,7 @@ def registry_changed(change: Change) -> Iterator[Risk]:
     known: frozenset[str] = frozenset()
     found: dict[tuple[str, str | None], set[str]] = {}
     for pair in change.difference.objects:
-        was, now = (frozenset(map(privileges.registry, privileges.images(data))) for data in (pair.before, pair.after))
+        was, now = (frozenset(map(images.registry, privileges.images(data))) for data in (pair.before, pair.after))
         if pair.before is None and now:
             known = known or frozenset(_registries(change.before))
             was = known
@@ -113,10 +113,10 @@ def _registries(side: pods.Side) -> Iterator[str]:
     """Yield the registries of a cluster's images."""
     spec = side.planned.cluster.spec
     for division in side.planned.divisions:
-        yield from (privileges.registry(pool.image) for pool in division.pools)
-        yield privileges.registry(division.device_plugin_image)
+        yield from (images.registry(pool.image) for pool in division.pools)
+        yield images.registry(division.device_plugin_image)
     for image in (spec.nfd.image.repository, spec.watcher.image):
-        yield privileges.registry(images.mirrored(image, spec.images.mirrors))
+        yield images.registry(images.mirrored(image, spec.images.mirrors))
 
 
 def _policy(pair: objects.Pair) -> str | None:

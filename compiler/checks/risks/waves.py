@@ -152,4 +152,4 @@ def _kernels(pool: pools.Pool | None) -> str:
 def _target(pool: pools.Pool) -> _Target:
     source = pool.driver.source.model_dump(exclude_none=True)
     sorts = [(sort, value.get("names")) for sort, value in source.items()]
-    return _Target(pool.image.rpartition("/")[2], pool.driver.state, repr(sorts))
+    return _Target(images.unqualified(pool.image), pool.driver.state, repr(sorts))

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 from compiler import wording
 from compiler.changes.revisions.effects import Effect, Placement
 from compiler.planning import images
-from compiler.views import plan_text
 
 CLUSTERS = 3
 """Clusters that a sentence names."""
@@ -24,7 +23,7 @@ def version(placement: Placement | None) -> str:
 
 def image(reference: str | None) -> str:
     """Return an image without its registry."""
-    return wording.cut(plan_text.short(reference))
+    return wording.cut(images.short(reference))
 
 
 def where(group: Sequence[Effect], preposition: str = "in") -> str:

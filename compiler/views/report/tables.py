@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib import parse
 
 from compiler import wording
-from compiler.planning import image_matrix, plan
+from compiler.planning import image_matrix, images, plan
 from compiler.views import gaps, plan_text
 
 _NAMES = 4
@@ -113,7 +113,7 @@ def _names(names: Iterable[str]) -> Cell:
 
 
 def _image(image: str | None) -> Cell:
-    short = plan_text.short(image)
+    short = images.short(image)
     return Cell(text=short, title=image if image and image != short else "")
 
 
@@ -132,7 +132,7 @@ def _policies(views: Sequence[plan.Plan]) -> Iterator[Row]:
         name = decision.policy.name if decision.policy else ""
         nodes[name] += len(decision.nodes)
         drivers[name].update([plan_text.driver(decision)] if decision.pool else [])
-        plugins[name].update([plan_text.short(decision.device_plugin.image)] if decision.device_plugin.image else [])
+        plugins[name].update([images.short(decision.device_plugin.image)] if decision.device_plugin.image else [])
     clusters: defaultdict[str, list[str]] = defaultdict(list)
     known = {}
     for view in views:

@@ -10,7 +10,7 @@ the call), `text` and `code`, `times` (null: always), and `seconds` to wait befo
 import fcntl
 import time
 
-from tests.installer.fakes import disk, programs
+from tests.installer.fakes import disk, kernel, programs
 
 TYPE_CHECKING = False  # As typing's, which is slow to import.
 if TYPE_CHECKING:
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 def answer(root: str, words: list[str]) -> tuple[int, str, str]:
-    """The exit code of a program of the host below a folder, what stands on stdout, and what stands on stderr."""
+    """The exit code of a program of the host below a folder, what stands on stdout, and what stands on stderr.
+
+    Raises `kernel.Hangs` for a program that does not come back.
+    """
     host = disk.Disk(root)
     with open(host.at("fake/lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -41,6 +44,8 @@ def _done(root: str, words: list[str]) -> tuple[int, str, str]:
         return 0, programs.Programs(root).run(words[0], words[1:]), ""
     except programs.Failed as failed:
         return failed.code, failed.said, failed.text
+    except kernel.Oops:
+        return -9, "", ""
 
 
 def _failure(host: disk.Disk, words: list[str]) -> "dict[str, Any]":

@@ -175,22 +175,25 @@ class Devices:
         return (ALL_QUEUES - of_physical) // len(self.vfs(physical)) if physical else None
 
     def openings(self, entry: str) -> int:
-        """How often a node is open: links in /proc/<pid>/fd whose last part is its name."""
-        found = 0
+        """How often a node is open or mapped: links below /proc/<pid> whose last part is its name, and those unseen."""
+        found: int = self._host.value("fake/unseen", {}).get(entry, 0)
         for process in self._host.names("proc"):
-            if process.isdecimal():
-                folder = f"proc/{process}/fd"
+            for folder in (f"proc/{process}/fd", f"proc/{process}/map_files") if process.isdecimal() else ():
                 opened = (self._host.lead(f"{folder}/{number}") for number in self._host.names(folder))
                 found += sum(target.rpartition("/")[2] == entry for target in opened)
         return found
 
-    def uses(self, driver: str, *, opened: bool) -> int:
-        """For how many reasons a driver cannot go: open nodes, and virtual functions in other drivers' hands."""
-        found = 0
-        for address in self.bound(driver):
-            found += sum(self.openings(entry) for entry in self.entries(address)) if opened else 0
-            found += sum(self.driver(vf) not in ("", driver) for vf in self.vfs(address))
-        return found
+    def all_openings(self) -> int:
+        """How often any node is open."""
+        return sum(self.openings(entry) for entry in self._host.names("sys/class/uacce"))
+
+    def uses(self, driver: str) -> int:
+        """How often nodes of a driver's functions are open."""
+        return sum(self.openings(entry) for address in self.bound(driver) for entry in self.entries(address))
+
+    def lent(self, driver: str) -> int:
+        """The number of virtual functions of a driver's functions that are in other drivers' hands."""
+        return sum(self.driver(vf) not in ("", driver) for address in self.bound(driver) for vf in self.vfs(address))
 
     def _path(self, address: str) -> str:
         target = self._host.lead(f"{_BUS}/devices/{address}")

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _SIZE = 262144
 """The size that lsmod shows for KAE's modules, in bytes."""
 
+_WAITING = "fake/waiting"
+"""Holds the name of a module whose remove waits until none of its nodes is open."""
+
 _UNFINISHED = "fake/unfinished"
 """Holds the name of a module while it comes or goes."""
 
@@ -24,13 +27,22 @@ class Panic(BaseException):
     """The kernel panics; nothing runs on until a test boots the machine."""
 
 
+class Hangs(Exception):  # noqa: N818 - no error of ours
+    """Whoever called the kernel does not come back, and no signal ends it."""
+
+
+class Oops(Exception):  # noqa: N818 - no error of ours
+    """The kernel has killed whoever called it."""
+
+
 class Kernel:
     """The kernel of a host below a folder.
 
     fake/machine says what it runs on: `mknod` (device nodes are real ones), `smmu` (there is one, and it is on),
     `refuse_unknown` (an unknown parameter is an error, as before Linux 3.9, and not just a line in the log).
     fake/dead.json lists modules whose functions get no entry, fake/pins.json more references by module, and
-    fake/panics.json the module (with its version) whose init panics, by whoever it is loaded.
+    fake/panics.json the module (with its version) whose init panics, by whoever it is loaded. fake/starts.json says
+    of modules how their loading ends: by an oops, or not (hang). fake/unseen has the open nodes that /proc hides.
     """
 
     def __init__(self, root: str) -> None:
@@ -40,6 +52,9 @@ class Kernel:
         self._machine: dict[str, Any] = self.host.value("fake/machine", {})
         if name := self.host.text(_UNFINISHED):
             self._tear_down(name)  # A program was killed in the middle, where a real one is in the kernel's hands.
+        if (waiting := self.host.text(_WAITING)) and not self.devices.uses(waiting):
+            self.host.remove(_WAITING)
+            self._tear_down(waiting)
 
     @property
     def release(self) -> str:
@@ -59,14 +74,12 @@ class Kernel:
         return [module["name"] for module in reversed(self._loaded) if name in module["depends"]]
 
     def references(self, name: str) -> int:
-        """A module's reference count: an open node counts in uacce (cdev_get), and in KAE's modules once more.
-
-        Only KAE's uacce_fops_open calls try_module_get for the driver of the device.
-        """
+        """A module's reference count: an open node counts in uacce, not in the module that serves it."""
         pins: int = self.host.value("fake/pins.json", {}).get(name, 0)
-        opened = sum(map(self.devices.openings, self.host.names("sys/class/uacce"))) if name == "uacce" else 0
-        in_tree = any(module["name"] == name and module["in_tree"] for module in self._loaded)
-        return len(self.holders(name)) + self.devices.uses(name, opened=not in_tree) + opened + pins
+        # An open node counts for the module of its character device twice: cdev_get and fops_get of fs/char_dev.c.
+        opened = 2 * self.devices.all_openings() if name == "uacce" else 0
+        starting = self.host.text(f"sys/module/{name}/initstate") == "coming"
+        return len(self.holders(name)) + self.devices.lent(name) + pins + opened + starting
 
     def insert(self, path: str, options: list[str]) -> None:
         """Loads the module of a file, whose dependencies are loaded; it takes the functions that it serves."""
@@ -88,8 +101,14 @@ class Kernel:
             "srcversion": info["srcversion"][0],
             "parameters": self._parameters(info, options),
         }
-        self.host.write(_UNFINISHED, module["name"])
+        start = self.host.value("fake/starts.json", {}).get(module["name"])
+        self.host.write(_UNFINISHED, "" if start else module["name"])
         self._loaded.append(module)
+        if start:
+            self._appear(module | {"alias": []})
+            self.host.write(f"sys/module/{module['name']}/initstate", "coming\n")
+            self.remember()
+            raise Oops(module["name"]) if start == "oops" else Hangs(module["name"])
         self._appear(module)
         self.remember()
         self.host.remove(_UNFINISHED)
@@ -100,6 +119,11 @@ class Kernel:
             raise _refusal(errno.ENOENT)
         if self.references(name):
             raise _refusal(errno.EWOULDBLOCK)
+        if self.devices.uses(name):
+            # hisi_qm's remove waits, for as long as a queue is open, in state D.
+            self.host.write(f"sys/module/{name}/initstate", "going\n")
+            self.host.write(_WAITING, name)
+            raise Hangs(name)
         self.host.write(_UNFINISHED, name)
         self._tear_down(name)
 
@@ -149,7 +173,8 @@ class Kernel:
             self.host.remove(f"sys/bus/pci/drivers/{module['name']}")
         self.host.remove("sys/class/uacce")
         self.host.remove("sys/module")
-        self.host.remove("fake/pins.json")
+        for path in ("fake/pins.json", "fake/unseen", _WAITING):
+            self.host.remove(path)
         self._loaded = []
         self.remember()
 

@@ -121,6 +121,8 @@ class Programs:
                 raise Failed(f"rmmod: ERROR: Module {name} is in use by: {' '.join(holders)}")
             if self.kernel.references(name):
                 raise Failed(f"rmmod: ERROR: Module {name} is in use")
+            if self.host.text(f"sys/module/{name}/initstate") == "going":
+                raise Failed(f"rmmod: ERROR: could not remove module {name}: Device or resource busy")
             self.kernel.remove(name)
         return ""
 

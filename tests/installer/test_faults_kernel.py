@@ -1,0 +1,194 @@
+"""The kernel does not finish what it began: a module that goes or comes for ever, and users that are hard to see."""
+
+from pathlib import Path
+
+import pytest
+
+from installer import loop, paths
+from installer.drain import device_users, leases
+from installer.host import record
+from tests.installer import incidents, machines, settings
+
+NODE = "hisi_hpre-0"
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a module that udev may be loading."""
+    monkeypatch.setattr(loop, "_SETTLED_S", 0)
+
+
+@pytest.fixture
+def hanging(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> incidents.Job:
+    """An installer whose rmmod hangs, as a process opened a device after the last look at them."""
+    job = crew.job(newer)
+    with monkeypatch.context() as patched:
+        patched.setattr(device_users.DeviceUsers, "openers", lambda _: ())
+        job.at("unload-modules", lambda: machine.hold(4711, NODE), event="begun")
+        job.settle()
+    return job
+
+
+def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.Machine, hanging: incidents.Job) -> None:
+    assert (hanging.shown.state, hanging.shown.ready) == ("Stuck", False)
+    assert hanging.shown.reason == "'rmmod hisi_hpre' hangs in the kernel, and not even SIGKILL ends it."
+    assert machine.state_of("hisi_hpre") == "going"
+    # The device plugin offers nothing, and after a power cycle the record has the way back.
+    assert machine.host.path(paths.CHANGING).exists()
+    assert record.read(machine.host).change is not None
+
+
+def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_program(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, hanging: incidents.Job
+) -> None:
+    machine.calls()
+
+    shown = crew.job(newer).settle()
+
+    assert hanging.shown is not shown
+    assert (shown.state, shown.reason) == (
+        "Stuck",
+        "The kernel does not finish unloading module hisi_hpre, as rmmod hangs in it. It waits for process 4711"
+        " (openssl): end that, or reboot.",
+    )
+    assert machine.calls() == []
+
+
+def test_a_change_goes_on_when_the_user_has_let_go(
+    machine: machines.Machine, boot: settings.Boot, hanging: incidents.Job
+) -> None:
+    hanging.settle()
+    machine.release(4711)
+    boot.now_s += 120
+
+    shown = hanging.settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.let_start(hisi_hpre="hang")
+    job = crew.job(newer)
+
+    first = job.settle().reason
+    shown = job.settle()
+
+    assert first == "'modprobe hisi_hpre' hangs in the kernel, and not even SIGKILL ends it."
+    assert (shown.state, shown.reason) == (
+        "Stuck",
+        "The kernel does not finish loading module hisi_hpre: its start hangs, or a kernel oops ended it (see dmesg on"
+        " the host). Only a reboot helps.",
+    )
+    assert machine.host.path(paths.CHANGING).exists()
+
+
+def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_driver(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    machine.let_start(hisi_hpre="oops")
+    job = crew.job(newer)
+
+    failed = job.settle().reason
+    stuck = job.settle().state
+    machine.mend()
+    machine.reboot()
+    crew.job(newer).settle()
+
+    half = "it stays half loaded, as after a kernel oops in its start (see dmesg on the host); only a reboot removes it"
+    assert failed == (
+        f"Module hisi_hpre cannot be loaded: {half}. The previous driver cannot be restored: Module hisi_hpre cannot be"
+        f" unloaded: {half}."
+    )
+    assert stuck == "Stuck"
+    assert incidents.works(machine)
+
+
+def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    machine.map(4711, NODE)
+
+    shown = crew.job(newer).settle()
+
+    assert shown.reason == ("After 1 s a device is still held by process 4711 (openssl). The driver stays as it was.")
+    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+
+
+def test_a_user_that_no_process_shows_is_waited_for(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    machine.open_unseen(NODE)
+
+    shown = crew.job(newer).settle()
+
+    assert shown.reason == (
+        "After 1 s a device is still held by a user that is not seen in /proc (the module uacce is in use 2 times more"
+        " than by modules). The driver stays as it was."
+    )
+    assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+
+
+def test_device_nodes_are_closed_from_the_announcement_on_and_open_again_when_the_driver_stays(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    (machine.root / "dev" / NODE).chmod(0o640)
+    machine.hold(4711, "hisi_zip-5")
+    before, during = machine.nodes(), list[dict[str, int]]()
+    job = crew.job(newer)
+    job.at("drain-devices", lambda: during.append(machine.nodes()), event="begun")
+
+    shown = job.settle()
+
+    assert during == [dict.fromkeys(before, 0)]
+    assert (shown.state, machine.nodes()) == ("Blocked", before)
+
+
+def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_nothing_is_to_be_done(
+    machine: machines.Machine, newer: Path, image: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    machine.hold(4711, "hisi_zip-5")
+    job = crew.job(newer)
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    job.at("drain-devices", die, event="begun")
+    with pytest.raises(KeyboardInterrupt):
+        job.loop.cycle()
+    closed = set(machine.nodes().values())
+    machine.release(4711)
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (closed, shown.state, incidents.works(machine)) == ({0}, "Ready", True)
+
+
+def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
+    machine: machines.Machine,
+    newer: Path,
+    users: incidents.Users,
+    crew: incidents.Crew,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    users.come(incidents.POD)
+    job, states = crew.job(newer), list[str]()
+
+    def refuse(_: leases.Claim) -> bool:
+        states.append(job.shown.state)
+        return False
+
+    monkeypatch.setattr(leases.Claim, "take", refuse)
+
+    job.settle()
+
+    assert states == ["Queued"]
