@@ -6,6 +6,7 @@ a failure and a crash of the host restore; after a kill, the next run resumes fr
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -259,11 +260,18 @@ class Changer:
             remaining = [f"module {name} is loaded" for name in current.loaded]
         else:
             faults = verification.faults(self._settings, current, attempt.target, attempt.before.served)
-            remaining = [fault.text.rstrip(".") for fault in faults]
+            remaining = [fault.text.rstrip(".") for fault in faults] + self._without_queue(current)
         if remaining:
             others = dict.fromkeys(said.path for said in current.options_elsewhere if said.module in current.loaded)
             hint = f" Parameters of its modules are set in {', '.join(others)}, too." if others else ""
             raise errors.Failure(f"The verification of the driver failed: {'; '.join(remaining)}.{hint}")
+
+    def _without_queue(self, current: host_state.HostState) -> list[str]:
+        """Return a sentence for each device that gives no queue: an entry in sysfs is no proof that it works."""
+        enabled = desired.enabled(self._settings, current.entries())
+        nodes = {f"/dev/{function.entry.name}": function.address for function in enabled if function.entry is not None}
+        numbers = zip(nodes.values(), self._host.queue_outcomes(list(nodes)), strict=True) if nodes else ()
+        return [f"Device {address} gives no queue: {os.strerror(number)}" for address, number in numbers if number]
 
     def _record(self, attempt: prepare.Attempt) -> None:
         target, current = attempt.target, attempt.current

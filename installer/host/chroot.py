@@ -9,13 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-from runtime import errors, files, process
+from runtime import errors, files, process, uacce
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
     "LC_ALL": "C",  # The installer parses their output.
     "HOME": "/root",
 }
+
+_WRITE_S = 120  # for an attribute of sysfs: many virtual functions take their time
+
+_QUEUES_S = 30  # for one queue of each device
 
 _QUOTED = 2000  # characters of a program's output that an error quotes
 
@@ -151,12 +155,26 @@ class Host:
 
         Raises:
             errors.Failure: The kernel refuses, with its reason.
+            process.Unkillable: The kernel does not answer.
         """
+        # By a child, as the write may wait in the kernel for ever.
+        command = ("dd", "bs=64", "conv=notrunc,nocreat", "status=none", f"of={self.path(absolute)}")
         try:
-            with self.path(absolute).open("r+", encoding="ascii") as file:
-                file.write(text)
-        except OSError as error:
-            raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {error.strerror}.") from error
+            execute(command, (f"echo {text} > {absolute}",), process.Limits(timeout_s=_WRITE_S), stdin=text.encode())
+        except CommandFailed as error:
+            why = error.said.rpartition(": ")[2] or "no reason"
+            raise errors.Failure(f"The kernel refuses '{text}' in '{absolute}': {why}.") from error
+
+    def queue_outcomes(self, nodes: Sequence[str]) -> list[int]:
+        """Return for each device node the errno with which it refuses a queue, as `uacce.outcome` does.
+
+        Raises:
+            process.TooSlow: A device did not answer in time.
+            process.Unkillable: As before, and nothing ends the wait.
+        """
+        command = uacce.command([str(self.path(node)) for node in nodes])
+        said = execute(command, ("the proof of queues", *nodes), process.Limits(timeout_s=_QUEUES_S))
+        return [int(line) for line in said.split()]
 
     def permit(self, absolute: str, mode: int, group: int | None = None) -> None:
         """Set the mode of a file, and its group unless that is None.
@@ -208,10 +226,15 @@ def execute(
     shown: Sequence[str],
     limits: process.Limits,
     environment: Mapping[str, str] = MappingProxyType({}),
+    stdin: bytes = b"",
 ) -> str:
     """Run a program as `Host.run` does; `shown` is the command in messages."""
     command = process.Command(
-        arguments=arguments, environment={**_ENVIRONMENT, **environment}, shown=" ".join(shown), merged=True
+        arguments=arguments,
+        environment={**_ENVIRONMENT, **environment},
+        shown=" ".join(shown),
+        merged=True,
+        stdin=stdin,
     )
     ended = process.run(command, limits)
     said = ended.output.decode(errors="replace")

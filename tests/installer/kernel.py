@@ -8,12 +8,12 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from installer.host import chroot
 from runtime import process
-from tests.installer.fakes import calls, kernel
+from tests.installer.fakes import calls, disk, kernel
 
 _PROGRAM = Path(calls.__file__).resolve().with_name("kmod.py")
 """The target of the links of the fake programs."""
@@ -53,6 +53,11 @@ class Host(chroot.Host):
 
     def _is_fake(self, program: str) -> bool:
         return self.path(f"/usr/sbin/{program}").resolve() == _PROGRAM
+
+    def queue_outcomes(self, nodes: Sequence[str]) -> list[int]:
+        """Return the errno that fake/queues has for a node, else 0."""
+        refused: dict[str, int] = disk.Disk(str(self.root)).value("fake/queues", {})
+        return [refused.get(node.rpartition("/")[2], 0) for node in nodes]
 
     def write_attribute(self, absolute: str, text: str) -> None:
         """Gives an attribute in sysfs a value, and does what the kernel does then: SR-IOV, else nothing.

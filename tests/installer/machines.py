@@ -177,6 +177,13 @@ class Machine:
         """Lets these modules end their loading by an `oops`, or never (`hang`), until the machine is mended."""
         self._disk.keep("fake/starts.json", modules)
 
+    def refuse_queues(self, **numbers: int) -> None:
+        """Lets the nodes of modules, such as hisi_hpre, refuse queues with an errno; by default none does."""
+        self._disk.keep(
+            "fake/queues",
+            {name: numbers[name.partition("-")[0]] for name in self.nodes() if name.partition("-")[0] in numbers},
+        )
+
     def state_of(self, module: str) -> str:
         """Return the state of a module: live, coming, going, or empty."""
         return self._disk.text(f"sys/module/{module}/initstate")

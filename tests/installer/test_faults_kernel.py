@@ -1,12 +1,14 @@
 """The kernel does not finish what it began: a module that goes or comes for ever, and users that are hard to see."""
 
+import errno
 from pathlib import Path
 
 import pytest
 
 from installer import loop, paths
 from installer.drain import device_users, leases
-from installer.host import record
+from installer.host import chroot, record
+from runtime import errors
 from tests.installer import incidents, machines, settings
 
 NODE = "hisi_hpre-0"
@@ -192,3 +194,32 @@ def test_a_host_says_that_it_is_queued_before_the_api_server_answers(
     job.settle()
 
     assert states == ["Queued"]
+
+
+def test_a_device_that_gives_no_queue_is_a_fault_of_the_new_driver(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    job = crew.job(newer)
+    job.at("load-modules", lambda: machine.refuse_queues(hisi_hpre=errno.EIO))
+
+    shown = job.settle()
+
+    assert shown.reason == (
+        "The verification of the driver failed: Device 0000:79:00.0 gives no queue: Input/output error; Device"
+        " 0000:b9:00.0 gives no queue: Input/output error. The host is back in its previous state."
+    )
+    assert (shown.state, incidents.works(machine)) == ("Failed", True)
+
+
+def test_an_attribute_is_written_by_a_child_that_may_hang(tmp_path: Path) -> None:
+    host = chroot.Host(tmp_path)
+    (tmp_path / "sriov_numvfs").write_text("0\n")
+    (tmp_path / "full").symlink_to("/dev/full")
+
+    host.write_attribute("/sriov_numvfs", "63")
+
+    assert (tmp_path / "sriov_numvfs").read_text() == "63"
+    with pytest.raises(errors.Failure, match=r"^The kernel refuses '1' in '/full': No space left on device\.$"):
+        host.write_attribute("/full", "1")
+    with pytest.raises(errors.Failure, match=r"^The kernel refuses '1' in '/none': No such file or directory\.$"):
+        host.write_attribute("/none", "1")

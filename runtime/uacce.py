@@ -1,0 +1,54 @@
+"""Get a queue of a device as a workload does, by the ioctls of uacce: `python uacce.py NODE...`.
+
+It prints for each device node an errno, 0 for a queue that started. It is a program of its own, and imports nothing of
+the project, because a driver may let it wait for ever.
+
+UACCE_CMD_START_Q: include/uapi/misc/uacce/uacce.h of the Linux kernel; UACCE_CMD_QM_SET_QP_CTX: hisi_qm.h beside it,
+which KAE's user library sends first, where a queue's type is not the default. The queue is left to close(2): with KAE's
+driver UACCE_CMD_PUT_Q and close together release a queue twice.
+"""
+
+import errno
+import fcntl
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+_START_Q = 0x5700  # _IO('W', 0)
+_SET_QP_CTX = 0xC004480A  # _IOWR('H', 10, struct hisi_qp_ctx), of two __u16: the number and the type of the queue
+
+_UNKNOWN = (errno.ENOTTY, errno.EINVAL)
+"""The answers of a driver that has no such ioctl."""
+
+
+def outcome(node: str) -> int:
+    """Return the errno with which a device refuses a queue; 0 also if all are in use, or if it has no such ioctls."""
+    try:
+        descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError as error:
+        return _counted(error, (errno.EBUSY,))
+    try:
+        for request, argument in ((_SET_QP_CTX, bytes(4)), (_START_Q, b"")):
+            try:
+                fcntl.ioctl(descriptor, request, argument or 0)
+            except OSError as error:
+                if number := _counted(error, (errno.EBUSY, *_UNKNOWN)):
+                    return number
+    finally:
+        os.close(descriptor)
+    return 0
+
+
+def command(nodes: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that prints the outcomes, a line each."""
+    return (sys.executable, "-I", "-S", str(Path(__file__).resolve()), *nodes)
+
+
+def _counted(error: OSError, harmless: Sequence[int]) -> int:
+    return 0 if error.errno in harmless else error.errno or errno.EIO
+
+
+if __name__ == "__main__":
+    for path in sys.argv[1:]:
+        sys.stdout.write(f"{outcome(path)}\n")
