@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from compiler import cli, diagnostics, names, wording
+from compiler.checks.output import foreign as foreign_checks
 from compiler.cli import findings
 from compiler.commands import compile_answer
 from compiler.output import cache, foreign, scan, tree
@@ -105,7 +106,7 @@ def _read(call: compile_call.Call, current: Mapping[str, str]) -> tuple["definit
     # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
     known = load.names_of(fleet) | output_in_git.clusters(call.unmerged)
     on_output = foreign.engine_files(call.output, known, call.settings.extra, skipped=clean)
-    return fleet, (*found, *on_output)
+    return fleet, (*found, *foreign_checks.engine_files(str(call.output), on_output))
 
 
 def _outcomes(call: compile_call.Call, fleet: "definitions.Fleet", current: set[str]) -> list[compile_call.Outcome]:
@@ -233,7 +234,8 @@ def _write(
         change = changes.get(item.name)
         rows.append((item.name, _written(change) if change else "unchanged"))
     rows.extend((name, "removed") for name in stale)
-    return compile_answer.Done(rows, tuple(finding for item in written for finding in item.foreign))
+    others = [foreign_checks.files(f"{call.output}/{item.cluster}", item.foreign) for item in written]
+    return compile_answer.Done(rows, tuple(finding for found in others for finding in found))
 
 
 def _written(change: "write.Written") -> str:
@@ -256,7 +258,7 @@ def _check(
             continue
         state = scan.state(call.output, item.tree, call.unmerged)
         folder = call.output / item.name
-        strangers.extend(scan.foreign_files(folder, state.foreign))
+        strangers.extend(foreign_checks.files(str(folder), state.foreign))
         diffs.extend(output_diff.unified(str(folder), difference) for difference in state.differences)
         rows.append((item.name, state.kind))
     rows.extend((name, "removed") for name in stale)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from compiler import cli, diagnostics, wording
+from compiler.checks.output import foreign as foreign_checks
 from compiler.cli import findings
 from compiler.output import foreign
 from compiler.project import compile_call
@@ -34,7 +35,8 @@ class Done(NamedTuple):
 def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int:
     """Print the result and return the exit code."""
     names_of_clusters = [name for name, _ in done.rows]
-    others = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
+    entries = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
+    others = foreign_checks.files(str(call.output), entries)
     extra = foreign.extra_folders(call.output, call.settings.extra)
     found = diagnostics.merged([*found, *others])
     findings.show(

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, wording
+from compiler import wording
 from compiler.output import scan
 
 _GIT = ".git"
@@ -43,8 +43,8 @@ def is_engine_file(name: str) -> bool:
 
 def engine_files(
     output: Path, clusters: Collection[str], extra: Collection[str], skipped: Collection[str] = ()
-) -> diagnostics.Findings:
-    """Return a finding for each file below output/ that an engine reads by itself. Raises WorldError.
+) -> tuple[str, ...]:
+    """Return the path of each file below output/ that an engine reads by itself. Raises WorldError.
 
     `clusters` are declared, folders of `extra` are people's own, and those `skipped` are known to hold none.
     """
@@ -56,11 +56,11 @@ def engine_files(
             if entry.name not in left_out and not _is_extra(entry, extra)
             for path in _engine_files(entry, entry.name, clusters)
         ]
-    return tuple(_engine_file(f"{output}/{wording.file_name(path)}") for path in paths)
+    return tuple(map(wording.file_name, paths))
 
 
-def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> diagnostics.Findings:
-    """Return a finding for each entry of output/ that belongs to no cluster and is no `extra`. Raises WorldError."""
+def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> tuple[str, ...]:
+    """Return the name of each entry of output/ that belongs to no cluster and is no `extra`. Raises WorldError."""
     known = frozenset(clusters)
     with scan.io_errors("read", output):
         names = [
@@ -69,7 +69,7 @@ def entries(output: Path, clusters: Collection[str], extra: Collection[str]) -> 
             if entry.name not in known and not _is_harmless(entry) and not _is_extra(entry, extra)
             if scan.is_filled(entry)
         ]
-    return scan.foreign_files(output, map(wording.file_name, names))
+    return tuple(map(wording.file_name, names))
 
 
 def extra_folders(output: Path, extra: Collection[str]) -> tuple[Extra, ...]:
@@ -130,13 +130,3 @@ def _is_extra(entry: os.DirEntry[str], extra: Collection[str]) -> bool:
 
 def _entries(output: Path) -> list[os.DirEntry[str]]:
     return scan.entries(output) if output.is_dir() else []
-
-
-def _engine_file(path: str) -> diagnostics.Diagnostic:
-    return diagnostics.Diagnostic(
-        code="engine-file",
-        span=diagnostics.Span(file=path),
-        message=f"'{path}' was not written by the compiler, and GitOps engines read files of this name by themselves.",
-        notes=("Such a file changes what an engine applies, or stops it.",),
-        hint="Remove it. Objects of your own go to a folder that kae.yaml names under extra.",
-    )

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler import diagnostics, errors, wording
+from compiler import errors, wording
 from compiler.output import conflict, index_file, tree
 
 if TYPE_CHECKING:
@@ -41,19 +41,6 @@ def stale_clusters(output: Path, names: Collection[str], unmerged: Collection[st
             and entry.is_dir(follow_symlinks=False)
             and (is_ours(Path(entry.path)) or (entry.name in left and _holds_files(Path(entry.path))))
         )
-
-
-def foreign_files(folder: Path, paths: Iterable[str]) -> diagnostics.Findings:
-    """Return a finding for each of these paths below a folder, which the compiler did not write."""
-    return tuple(
-        diagnostics.Diagnostic(
-            code="foreign-file",
-            span=diagnostics.Span(file=f"{folder}/{path}"),
-            message=f"'{folder}/{path}' was not written by the compiler.",
-            hint="Move it out. Objects of your own go to a folder that kae.yaml names under extra.",
-        )
-        for path in paths
-    )
 
 
 def recorded(output: Path, cluster: str) -> index_file.Index | None:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import diagnostics, errors, wording
+from compiler import errors, wording
 from compiler.output import diff, index_file, scan, tree
 
 # The errors of flock on file systems without locks (some network mounts). There, only the caller can ensure that one
@@ -59,7 +59,7 @@ class Written:
     cluster: str
     written: tuple[str, ...]
     removed: tuple[str, ...]
-    foreign: diagnostics.Findings
+    foreign: tuple[str, ...]
     new_index: bool
     """True when index.json was written."""
 
@@ -166,9 +166,8 @@ def _perform(output: Path, plan: _Plan, disk: Disk) -> Written:
         disk.remove(index)
         _remove_if_empty(folder, disk)
     written = tuple(path for path, _ in todo.writes)
-    foreign = scan.foreign_files(folder, plan.foreign)
     new_index = todo.ends and todo.final is not None
-    return Written(plan.cluster, written, todo.removals, foreign, new_index)
+    return Written(plan.cluster, written, todo.removals, plan.foreign, new_index)
 
 
 def _put(path: Path, content: bytes, disk: Disk) -> None:

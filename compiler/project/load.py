@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from compiler import diagnostics, errors, names, pipeline, schema, wording
+from compiler.checks.output import foreign as foreign_checks
 from compiler.checks.output import removals
 from compiler.fleet import definitions
 from compiler.formats import decode
@@ -21,7 +22,7 @@ def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
         # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
         left = output_in_git.clusters(output_in_git.unmerged(settings.output, settings.extra))
         on_output = foreign.engine_files(output, names_of(fleet) | left, settings.extra)
-    return fleet, (*found, *on_output)
+    return fleet, (*found, *foreign_checks.engine_files(str(output), on_output))
 
 
 def planned(

@@ -1,1 +1,1 @@
-"""Rules for what a compile does to output/: `removals` need a person, `changes` are told."""
+"""Rules for output/: what a compile does to it (`removals` need a person, `changes` are told), and `foreign` files."""

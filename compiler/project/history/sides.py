@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from compiler import diagnostics, names, pipeline, schema, wording
 from compiler.changes.revisions import difference
+from compiler.checks.output import foreign as foreign_checks
 from compiler.errors import WorldError
 from compiler.fleet import assignment, definitions
 from compiler.formats import decode, documents
@@ -91,7 +92,8 @@ def of_working_tree(judge: schema.Judge, settings: Settings) -> Side:
     sources = [_on_disk(found) for found in (*([item] if item else ()), *files)]
     side = _side(difference.Revision(name="", commit=None), settings, sources, findings, judge)
     on_output = foreign.engine_files(output, frozenset(side.clusters), settings.extra)
-    return replace(side, errors=errors(settings, (*side.errors, *on_output)))
+    found = foreign_checks.engine_files(str(output), on_output)
+    return replace(side, errors=errors(settings, (*side.errors, *found)))
 
 
 def of_revision(repository: repositories.Repository, name: str, judge: schema.Judge) -> Side:

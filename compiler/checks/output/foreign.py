@@ -1,0 +1,33 @@
+"""Findings on files below output/ that the compiler did not write, where the package `output` has seen some."""
+
+from collections.abc import Iterable
+
+from compiler.diagnostics import Diagnostic, Findings, Span
+
+
+def files(folder: str, paths: Iterable[str]) -> Findings:
+    """Everything below output/ is the compiler's, but what kae.yaml names under extra."""
+    return tuple(
+        Diagnostic(
+            code="foreign-file",
+            span=Span(file=f"{folder}/{path}"),
+            message=f"'{folder}/{path}' was not written by the compiler.",
+            hint="Move it out. Objects of your own go to a folder that kae.yaml names under extra.",
+        )
+        for path in paths
+    )
+
+
+def engine_files(output: str, paths: Iterable[str]) -> Findings:
+    """No file of others below output/ has a name that a GitOps engine reads by itself."""
+    return tuple(
+        Diagnostic(
+            code="engine-file",
+            span=Span(file=f"{output}/{path}"),
+            message=f"'{output}/{path}' was not written by the compiler, and GitOps engines read files of this name by "
+            "themselves.",
+            notes=("Such a file changes what an engine applies, or stops it.",),
+            hint="Remove it. Objects of your own go to a folder that kae.yaml names under extra.",
+        )
+        for path in paths
+    )
