@@ -74,11 +74,9 @@ def decide(
     # A change that was begun has to end, whatever is in its way.
     found = decided.reload and current.record.change is None
     obstructing = obstacles.find(settings, current, replace=decided.replace) if found else ()
-    impossible = (*lacking, *obstructing)
-    reasons = (*decided.reasons, *impossible)
-    return dataclasses.replace(
-        decided, reasons=reasons, impossible=impossible, blocked=not lacking and bool(impossible)
-    )
+    reasons = (*decided.reasons, *lacking, *obstructing)
+    blocked = not lacking and bool(obstructing)
+    return dataclasses.replace(decided, reasons=reasons, impossible=(*lacking, *obstructing), blocked=blocked)
 
 
 def _decided(
@@ -152,10 +150,8 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
     if settings.install_policy == "IfNotPresent":
         loaded = [kind.module for kind in settings.kinds if kind.module in current.loaded]
         if settings.present_when == "Loaded" and loaded:
-            reason = (
-                f"Others have loaded {', '.join(loaded)}; INSTALL_POLICY is IfNotPresent, so they stay as they are."
-            )
-            return Decision(outcome=Outcome.FOREIGN, reasons=(reason,))
+            said = f"Others have loaded {', '.join(loaded)}; INSTALL_POLICY is IfNotPresent, so they stay as they are."
+            return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
         if entries:
             return _kept(settings, current)
     if entries:

@@ -91,9 +91,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         options_elsewhere=tuple(_options_elsewhere(host)),
         above=MappingProxyType(kmod.loaded(host, kmod.ABOVE)),
         rivals=MappingProxyType(rivals),
-        owners=MappingProxyType(
-            _owners(host, settings, known, {*rivals.values(), *(file.path for file in files.values())})
-        ),
+        owners=MappingProxyType(_owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})),
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host, secure_boot=secure_boot),
         libraries=MappingProxyType(libraries.present(host)),

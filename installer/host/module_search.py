@@ -22,15 +22,17 @@ def rivals(host: chroot.Host, kernel: str, names: Collection[str], home: str) ->
     order = [word for line in lines if line[0] == "search" for word in line[1:]] or ["updates", _BUILT_IN]
     forced = {(line[1].replace("-", "_"), line[3]) for line in lines if line[0] == "override" and len(line) == 4}
     best = _rank(home, order)
-    tops = {"updates", "kernel" if _rank("kernel", order) <= best else "updates"} | {
+    tops = {
+        "updates",
         *order,
         *(folder for _, folder in forced),
+        *(["kernel"] if _rank("kernel", order) <= best else []),
     }
     found = {}
     base = host.resolved("/lib/modules") / kernel
     for path in sorted(path for top in tops for path in (base / top).rglob("*.ko*")):
         name, folder = path.name.partition(".ko")[0].replace("-", "_"), str(path.parent.relative_to(base))
-        own = folder == "updates/kae" or (folder == home) or folder.startswith(f"{home}/")
+        own = folder == "updates/kae" or f"{folder}/".startswith(f"{home}/")
         if name in names and not own and ((name, folder) in forced or _rank(folder, order) <= best):
             found[name] = f"/lib/modules/{kernel}/{folder}/{path.name}"
     return found

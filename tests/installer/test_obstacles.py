@@ -14,7 +14,7 @@ import pytest
 from installer import config as shape
 from installer import paths
 from installer.decide import obstacles
-from installer.host import record
+from installer.host import chroot, module_search, record
 from installer.sources import build
 from tests.installer import incidents, layouts, machines, modulefiles, settings
 
@@ -206,6 +206,35 @@ def test_depmods_own_order_says_which_copy_obstructs(
     said = found(machine, newer)
 
     assert [path.rpartition("/")[0] in sentence for sentence in said] == [True] * obstructs
+
+
+@pytest.mark.skipif(shutil.which("depmod") is None, reason="The real depmod is not there.")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "search updates extra built-in weak-updates\n",
+        "search extra updates built-in\n",
+        "search built-in updates\n",
+        "search updates built-in\noverride hisi_zip * extra\n",
+        "",
+    ],
+    ids=["openeuler", "extra-first", "built-in-first", "override", "default"],
+)
+def test_the_real_depmod_takes_a_copy_elsewhere_where_one_obstructs(lines: str, tmp_path: Path) -> None:
+    base = tmp_path / f"lib/modules/{machines.KERNEL}"
+    module = modulefiles.ModuleFile(name="hisi_zip", version="2.0.1", kernel=machines.KERNEL).elf()
+    for folder in ("updates/kae", "extra", "weak-updates", "kernel/crypto"):
+        layouts.put(base / folder / "hisi_zip.ko", module)
+    for name in ("modules.order", "modules.builtin", "modules.builtin.modinfo"):
+        layouts.put(base / name, b"")
+    layouts.put(tmp_path / "etc/depmod.d/site.conf", lines.encode())
+
+    command = ["depmod", "-C", str(tmp_path / "etc/depmod.d"), "-b", str(tmp_path), machines.KERNEL]
+    subprocess.run(command, check=True, capture_output=True)
+    taken = (base / "modules.dep").read_text().partition(":")[0]
+    rivals = module_search.rivals(chroot.Host(tmp_path), machines.KERNEL, ("hisi_zip",), "updates/kae")
+
+    assert bool(rivals) == (taken != "updates/kae/hisi_zip.ko")
 
 
 def test_for_the_kernels_own_modules_every_copy_that_hides_them_obstructs(
