@@ -7,7 +7,7 @@ import pytest
 
 from installer import config, sources
 from installer.decide import change_steps
-from installer.host import chroot, record, rpm
+from installer.host import chroot, kmod, record, rpm
 from installer.sources import packages
 from runtime import errors
 from tests.host import repositories, rpms
@@ -209,6 +209,25 @@ def test_a_driver_of_the_installer_asks_for_nothing_more(machine: machines.Machi
     settings.installed(machine, tmp_path, source=from_packages())
 
     assert machine.files("etc", "lib", "opt", "usr/local", "var/lib") == before
+
+
+def test_a_module_of_a_package_that_somebody_exchanged_is_installed_again(
+    machine: machines.Machine, tmp_path: Path
+) -> None:
+    settings.installed(machine, tmp_path, source=from_packages())
+    installed = record.read(machine.host).installed
+    assert installed is not None
+    assert set(installed.digests) == set(settings.config().modules)
+    made = settings.installer(machine, tmp_path, source=from_packages())
+    place = machine.host.path(kmod.chosen(machine.host, machine.kernel, ("hisi_zip",))["hisi_zip"].path)
+    good = place.read_bytes()
+    place.write_bytes(good + b"\0comment=the same version and srcversion\0")
+
+    reasons = made.parts.report().decided.reasons
+    shown = made.settle()
+
+    assert reasons == (f"'/{place.relative_to(machine.root)}' is not as it was installed.",)
+    assert (shown.state, place.read_bytes() == good) == ("Ready", True)
 
 
 def test_a_driver_that_does_not_load_goes_and_the_old_one_comes_back_without_the_repository(
