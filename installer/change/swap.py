@@ -44,13 +44,12 @@ class Swap:
         if target is None or known.change is not None:
             return
         ours = paths.modules(target.kernel)
-        found = [f"a link, '{path}'" for path in (str(Path(ours).parent), ours) if self._host.path(path).is_symlink()]
-        found += [f"a folder, '{path}'" for path in target.modules.values() if self._host.path(path).is_dir()]
-        if target.libraries:
-            others = libraries.foreign(self._host, known.installed)
-            found += [f"'{paths.LIBRARIES}' holds what KAE did not put there ({', '.join(others)})"] if others else []
+        found = [f"the link '{path}'" for path in (str(Path(ours).parent), ours) if self._host.path(path).is_symlink()]
+        found += [f"the folder '{path}'" for path in target.modules.values() if self._host.path(path).is_dir()]
         if found:
-            raise errors.Failure(f"Others' files are in the way on the host, {'; '.join(found)}: move them elsewhere.")
+            raise errors.Failure(f"No module can be placed on the host: move {found[0]} elsewhere.")
+        if target.libraries:
+            libraries.refuse(self._host)
 
     def unload(self, current: host_state.HostState) -> tuple[change_steps.Step, ...]:
         """Return the steps that unload the driver, if one is loaded."""

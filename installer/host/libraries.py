@@ -10,18 +10,25 @@ from pathlib import Path
 
 from installer import paths
 from installer.host import chroot, digests, record
+from runtime import errors
 
 _TREE = ".kae-"
 """The beginning of a tree's name, which ends with the driver's id."""
 
 
-def foreign(host: chroot.Host, installed: record.Driver | None) -> list[str]:
-    """Return the names of what others have put into /opt/kae, or a word for what they put in its place."""
-    top = host.path(paths.LIBRARIES)
+def refuse(host: chroot.Host) -> None:
+    """Raise `Failure` for what others put into /opt/kae, or in its place; a change that had begun goes on."""
+    top, known = host.path(paths.LIBRARIES), record.read(host)
+    ours = known.installed.libraries if known.installed is not None else {}
+    others = [name for path in digests.files(top) if (name := str(path.relative_to(top))) not in ours]
     if _is_foreign(top):
-        return ["a link or a file in its place"]
-    ours = installed.libraries if installed is not None else {}
-    return [name for path in digests.files(top) if (name := str(path.relative_to(top))) not in ours]
+        others = ["a link or a file in its place"]
+    if others and known.change is None:
+        shown = ", ".join((*others[:3], *(("…",) if others[3:] else ())))
+        raise errors.Failure(
+            f"'{paths.LIBRARIES}' on the host holds what KAE did not put there ({shown}): move it elsewhere, or add it"
+            " to the image."
+        )
 
 
 def present(host: chroot.Host) -> dict[str, str]:
@@ -32,6 +39,7 @@ def present(host: chroot.Host) -> dict[str, str]:
 
 def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make /opt/kae a link to a driver's tree, a copy of its folder in the store; raise `Failure` if it cannot be."""
+    refuse(host)
     if not host.path(paths.LIBRARIES).is_symlink():
         remove(host)  # The folder that an earlier release filled.
     for name, digest in driver.libraries.items():

@@ -97,8 +97,7 @@ def test_a_file_of_others_in_the_folder_is_named_and_nobody_is_disturbed(
 
     assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
     assert shown.reason == (
-        f"Others' files are in the way on the host, '/opt/kae' holds what KAE did not put there ({MINE}): move them"
-        " elsewhere."
+        f"'/opt/kae' on the host holds what KAE did not put there ({MINE}): move it elsewhere, or add it to the image."
     )
     assert incidents.works(machine)
 
@@ -115,8 +114,19 @@ def test_a_link_or_a_file_of_others_is_named_and_nobody_is_disturbed(
 
     shown = crew.job(newer).settle()
 
-    assert "'/opt/kae' holds what KAE did not put there (a link or a file in its place): move them" in shown.reason
+    assert "holds what KAE did not put there (a link or a file in its place): move it elsewhere" in shown.reason
     assert settings.versions(machine) == {"2.0.1"}
+
+
+def test_a_link_of_others_is_not_replaced_when_libraries_are_repaired(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    at(machine).unlink()
+    at(machine).symlink_to("/data/kae")
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, str(at(machine).readlink())) == ("Failed", "/data/kae")
 
 
 def test_an_image_without_libraries_leaves_those_of_others_alone(
@@ -190,8 +200,7 @@ def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
     place = "updates/kae" if kind == "link" else "updates/kae/hisi_zip.ko"
     assert (shown.state, settings.changes_made(machine)) == ("Failed", [])
     assert shown.reason == (
-        f"Others' files are in the way on the host, a {kind}, '/lib/modules/{machine.kernel}/{place}': move them"
-        " elsewhere."
+        f"No module can be placed on the host: move the {kind} '/lib/modules/{machine.kernel}/{place}' elsewhere."
     )
 
 
