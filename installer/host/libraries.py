@@ -20,15 +20,11 @@ def refuse(host: chroot.Host) -> None:
     """Raise `Failure` for what others put into /opt/kae, or in its place; a change that had begun goes on."""
     top, known = host.path(paths.LIBRARIES), record.read(host)
     ours = known.installed.libraries if known.installed is not None else {}
-    others = [name for path in digests.files(top) if (name := str(path.relative_to(top))) not in ours]
-    if _is_foreign(top):
-        others = ["a link or a file in its place"]
+    others = ["a link or a file in its place"] if _is_foreign(top) else [*present(host).keys() - ours.keys()]
     if others and known.change is None:
-        shown = ", ".join((*others[:3], *(("…",) if others[3:] else ())))
-        raise errors.Failure(
-            f"'{paths.LIBRARIES}' on the host holds what KAE did not put there ({shown}): move it elsewhere, or add it"
-            " to the image."
-        )
+        shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
+        what = f"'{paths.LIBRARIES}' on the host holds what KAE did not put there ({shown})"
+        raise errors.Failure(f"{what}: move it elsewhere, or add it to the image.")
 
 
 def present(host: chroot.Host) -> dict[str, str]:
