@@ -23,8 +23,10 @@ def refuse(host: chroot.Host) -> None:
     others = ["a link or a file in its place"] if _is_foreign(top) else [*present(host).keys() - ours.keys()]
     if others and known.change is None:
         shown = ", ".join(sorted(others)[:3]) + (", …" if others[3:] else "")
-        what = f"'{paths.LIBRARIES}' on the host holds what KAE did not put there ({shown})"
-        raise errors.Failure(f"{what}: move it elsewhere, or add it to the image.")
+        raise errors.Failure(
+            f"'{paths.LIBRARIES}' on the host holds what KAE did not put there ({shown}): move it elsewhere, or add it"
+            " to the image."
+        )
 
 
 def present(host: chroot.Host) -> dict[str, str]:
