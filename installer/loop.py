@@ -93,7 +93,7 @@ class Loop:
         if stuck := self._stuck():
             return self._publish("Stuck", stuck, _STUCK_S)
         current = host_state.read(self._host, self._settings)
-        self._published.observed(current)
+        self._published.host = current
         if self._changer.allow(current):
             return 0
         if self._host.path(paths.RETRY).exists():
@@ -146,20 +146,20 @@ class Loop:
         except device_users.Spared as spared:
             return self._publish("Blocked", str(spared), _LOOK_S)
         except device_users.Blocked as blocked:
-            self._published.count("abandoned")
+            self._published.changes["abandoned"] += 1
             return self._failed(current, "Blocked", str(blocked), disturbed=self._changer.evicted)
         except process.Cancelled:
             return 0
         except transaction.Crashed as crashed:
-            self._published.count("failed")
+            self._published.changes["failed"] += 1
             LOG.error("%s", crashed)
             return self._publish("Failed", str(crashed), _LOOK_S)
         except errors.Failure as failure:
-            self._published.count("failed")
+            self._published.changes["failed"] += 1
             name = "Stuck" if isinstance(failure, process.Unkillable) else "Failed"
             disturbed = decided.disturbs and record.read(self._host).lease is not None
             return self._failed(current, name, str(failure), disturbed=disturbed or self._changer.evicted)
-        self._published.count("succeeded")
+        self._published.changes["succeeded"] += 1
         self._last = None
         self._mended_s = time.monotonic()
         return 0

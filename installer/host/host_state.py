@@ -1,7 +1,6 @@
 """The state of the host: everything that a decision needs, in one value."""
 
 import contextlib
-import os
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,8 +35,6 @@ class HostState:
     system: str
     """The name of the operating system."""
     secure_boot: bool
-    free_bytes: int
-    """The free space of the disk with the store of drivers."""
     functions: tuple[pci.Function, ...]
     loaded: Mapping[str, kmod.Module]
     files: Mapping[str, kmod.File]
@@ -83,7 +80,6 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
         system=_system(host),
         secure_boot=secure_boot,
-        free_bytes=_free_bytes(host),
         functions=pci.functions(host, settings.vendor, settings.kinds),
         loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
         files=MappingProxyType(files),
@@ -130,11 +126,6 @@ def _secure_boot(host: chroot.Host) -> bool:
         # Four bytes of attributes precede the value (Documentation/filesystems/efivarfs.rst).
         return host.path(f"/sys/firmware/efi/efivars/SecureBoot-{_EFI}").read_bytes()[4:5] == b"\x01"
     return False
-
-
-def _free_bytes(host: chroot.Host) -> int:
-    disk = os.statvfs(host.path("/var/lib"))
-    return disk.f_bavail * disk.f_frsize
 
 
 def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:

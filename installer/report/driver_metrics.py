@@ -4,7 +4,7 @@ templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. N
 by the PodMonitor.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import prometheus_client
 from prometheus_client import core, registry
@@ -22,36 +22,19 @@ class Collector(registry.Collector):
 
     def collect(self) -> Iterator[core.Metric]:
         """Return the metric families."""
-        state = core.GaugeMetricFamily(
-            "kae_driver_state", "1 for the state of the host, 0 for the others.", labels=["state"]
+        published, gauge, counter = self._published, core.GaugeMetricFamily, core.CounterMetricFamily
+        states = {name: int(name == published.state) for name in driver_state.STATES}
+        yield _filled(
+            gauge("kae_driver_state", "1 for the state of the host, 0 for the others.", labels=["state"]), states
         )
-        for name in driver_state.STATES:
-            state.add_metric([name], int(name == self._published.state))
-        yield state
-        yield core.GaugeMetricFamily(
-            "kae_driver_lease_held_seconds",
-            "For how long the host has held a Lease; 0 without one.",
-            value=self._held_s() or 0,
-        )
-        changes = core.CounterMetricFamily("kae_driver_changes", "Changes that ended.", labels=["result"])
-        for result, count in sorted(self._published.changes.items()):
-            changes.add_metric([result], count)
-        yield changes
-        yield from self._steps()
-        yield from self._driver()
-
-    def _steps(self) -> Iterator[core.Metric]:
-        seconds = core.GaugeMetricFamily(
-            "kae_driver_step_seconds", "How long a step took the last time.", labels=["step"]
-        )
+        held = "For how long the host has held a Lease; 0 without one."
+        yield gauge("kae_driver_lease_held_seconds", held, value=self._held_s() or 0)
+        yield _filled(counter("kae_driver_changes", "Changes that ended.", labels=["result"]), published.changes)
         # The loop's thread may add a step meanwhile.
-        for name, took_s in sorted(dict(self._published.steps).items()):
-            seconds.add_metric([name], took_s)
-        yield seconds
-        failures = core.CounterMetricFamily("kae_driver_step_failures", "Steps that failed.", labels=["step"])
-        for name, count in sorted(dict(self._published.failures).items()):
-            failures.add_metric([name], count)
-        yield failures
+        seconds, failures = dict(published.steps), dict(published.failures)
+        yield _filled(gauge("kae_driver_step_seconds", "How long a step took the last time.", labels=["step"]), seconds)
+        yield _filled(counter("kae_driver_step_failures", "Steps that failed.", labels=["step"]), failures)
+        yield from self._driver()
 
     def _driver(self) -> Iterator[core.Metric]:
         host = self._published.host
@@ -71,6 +54,12 @@ class Collector(registry.Collector):
         if host is not None and host.record.since:
             changed.add_metric([], driver_state.seconds_of(host.record.since))
         yield changed
+
+
+def _filled(family: core.GaugeMetricFamily | core.CounterMetricFamily, values: Mapping[str, float]) -> core.Metric:
+    for label, value in sorted(values.items()):
+        family.add_metric([label], value)
+    return family
 
 
 def registry_of(published: driver_state.DriverState, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:

@@ -1,6 +1,7 @@
 """The state of the installer's work, for metrics and the readiness file."""
 
 from collections import Counter
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from installer.host import host_state
@@ -11,32 +12,25 @@ Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders s
 finish what it began. Failed: a change failed."""
 
 
+@dataclass
 class DriverState:
     """The state that the loop's thread writes and the metrics server's thread reads."""
 
-    def __init__(self) -> None:
-        """Start without a state."""
-        self.state = ""
-        self.reason = "The host has not been looked at yet."
-        self.step_name: str | None = None
-        """The step in progress."""
-        self.steps: dict[str, float] = {}
-        """Steps, and the seconds that each took the last time."""
-        self.failures: Counter[str] = Counter()
-        """The number of failures of each step."""
-        self.changes: Counter[str] = Counter({"succeeded": 0, "failed": 0, "abandoned": 0})
-        """The number of changes with each result."""
-        self.host: host_state.HostState | None = None
-        """The last state of the host."""
+    state: str = ""
+    reason: str = "The host has not been looked at yet."
+    steps: dict[str, float] = field(default_factory=dict)
+    """Steps, and the seconds that each took the last time."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """The number of failures of each step."""
+    changes: Counter[str] = field(default_factory=lambda: Counter({"succeeded": 0, "failed": 0, "abandoned": 0}))
+    """The number of changes with each result."""
+    host: host_state.HostState | None = None
+    """The last state of the host."""
 
     @property
     def ready(self) -> bool:
         """True when the host has the driver that it should have."""
         return self.state in ("Ready", "Foreign")
-
-    def observed(self, host: host_state.HostState) -> None:
-        """Store the state of the host."""
-        self.host = host
 
     def update(self, state: str, reason: str) -> bool:
         """Store a state and its reason; return whether either is new."""
@@ -46,15 +40,10 @@ class DriverState:
 
     def step(self, name: str, event: str, seconds: float) -> None:
         """Store that a step was begun, is done, or failed."""
-        self.step_name = name if event == "begun" else None
         if event != "begun":
             self.steps[name] = seconds
         if event == "failed":
             self.failures[name] += 1
-
-    def count(self, result: str) -> None:
-        """Count a change that succeeded, failed, or was abandoned."""
-        self.changes[result] += 1
 
 
 def seconds_of(moment: str) -> float:

@@ -17,8 +17,7 @@ class Node:
 
     def __init__(self, host: host_state.HostState | None = None, held_s: float | None = None) -> None:
         self.shown = driver_state.DriverState()
-        if host is not None:
-            self.shown.observed(host)
+        self.shown.host = host
         self.registry: registry.CollectorRegistry = driver_metrics.registry_of(self.shown, lambda: held_s)
 
     def value(self, name: str, **labels: str) -> float | None:
@@ -46,7 +45,7 @@ def test_before_the_first_look_no_state_is_claimed() -> None:
 def test_changes_are_counted_by_how_they_ended_and_start_at_zero() -> None:
     node = Node()
     for result in ("succeeded", "failed", "failed", "abandoned"):
-        node.shown.count(result)
+        node.shown.changes[result] += 1
 
     found = {result: node.value("changes_total", result=result) for result in ("succeeded", "failed", "abandoned")}
 
@@ -86,16 +85,6 @@ def test_a_driver_of_others_has_a_kernel_and_no_version() -> None:
 
     assert node.value("info", version="", source="", kernel=machines.KERNEL) == 1
     assert node.value("last_change_timestamp_seconds") is None
-
-
-def test_the_step_that_is_being_taken_is_known_until_it_ends() -> None:
-    shown = driver_state.DriverState()
-    shown.step("load-modules", "begun", 0)
-    assert shown.step_name == "load-modules"
-
-    shown.step("load-modules", "done", 1)
-
-    assert shown.step_name is None
 
 
 def test_only_a_new_state_or_reason_is_news() -> None:

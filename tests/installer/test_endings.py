@@ -37,7 +37,7 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
     made = settings.installer(machine, newer, server.kubeconfig, driver_version="2.0.2", drain=drain)
     looking = threading.Thread(target=made.loop.cycle)
     looking.start()
-    until(lambda: made.shown.step_name == "drain-devices")
+    until(lambda: "announce-change" in made.shown.steps)
 
     machine.host.stop.set()
     looking.join(DEADLINE_S)

@@ -258,7 +258,9 @@ def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
 
     def sync(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        synced.setdefault(job.shown.step_name or "", []).append(f"/{path.relative_to(machine.root)}")
+        synced.setdefault(job.shown.taken[-1] if job.shown.taken else "", []).append(
+            f"/{path.relative_to(machine.root)}"
+        )
 
     monkeypatch.setattr(os, "fsync", sync)
 
