@@ -120,7 +120,7 @@ def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Con
 
 
 def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> wiring.Wiring:
-    return wiring.connect(host, settings, options.image_root, options.kubeconfig, options.kubelet_dir)
+    return wiring.Wiring(host, settings, options.image_root, options.kubeconfig, options.kubelet_dir)
 
 
 def _check_name() -> None:

@@ -287,10 +287,8 @@ def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
         errors.Failure: Another installer holds the lock and `wait` is false, or the lock file cannot be created.
         process.Cancelled: `host.stop` was set during the wait.
     """
-    try:
+    with chroot.changing(paths.LOCK):
         own = files.Lock(host.path(paths.LOCK))
-    except OSError as error:
-        raise chroot.failure(paths.LOCK, error) from error
     with contextlib.closing(own):
         warned = False
         while not own.acquire():

@@ -3,7 +3,6 @@
 import dataclasses
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from installer import config, loop, sources, store
@@ -19,19 +18,35 @@ NODE = "NODE_NAME"
 """The environment variable with the node's name, in which the host holds a Lease."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
     """The parts that a change of this host needs."""
 
-    host: chroot.Host
-    settings: config.Config
-    context: sources.Context
-    digest: str
-    """The digest of the desired driver."""
-    api: cluster.Cluster
-    claim: leases.Claim
-    devices: device_users.DeviceUsers
-    changer: transaction.Changer
+    def __init__(
+        self,
+        host: chroot.Host,
+        settings: config.Config,
+        image: Path,
+        kubeconfig: Path | None,
+        kubelet: Path = device_holders.KUBELET,
+    ) -> None:
+        """Create the parts for a host; `kubelet` is the kubelet's root folder on it.
+
+        Raises:
+            errors.Failure: The folder is no host, or the image cannot be read.
+        """
+        kernel = host_state.kernel(host)
+        self.host, self.settings = host, settings
+        self._context = sources.Context(host=host, image=image, settings=settings, kernel=kernel)
+        source = _source(self._context)
+        drivers = store.Store(self._context, source)
+        self._api = cluster.Cluster(kubeconfig)
+        self.claim = leases.Claim(self._api, settings.leases, os.environ.get(NODE, ""))
+        self._devices = device_users.DeviceUsers(host, settings, self._api, kubelet)
+        preparation = prepare.Preparation(host, settings, drivers, self._devices, self.claim)
+        self.changer = transaction.Changer(host, settings, drivers, preparation)
+        brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
+        self.digest = desired.digest(settings, kernel, brought)
+        """The digest of the desired driver."""
 
     def resume(self) -> None:
         """Continue to hold the Lease that a previous installer took, if there is one."""
@@ -44,7 +59,7 @@ class Wiring:
         current = host_state.read(self.host, self.settings)
         decided = decision.decide(self.settings, current, self.digest, loop.matches)
         try:
-            held = self.devices.present(current)
+            held = self._devices.present(current)
             steps = (
                 self.changer.plan(current, decided, self.digest) if decided.outcome is decision.Outcome.CHANGE else ()
             )
@@ -60,51 +75,18 @@ class Wiring:
             decided=decided,
             steps=steps,
             holders=held,
-            unserved=tuple(_unserved(self.context)),
+            unserved=tuple(_unserved(self._context)),
         )
 
     def is_going(self) -> bool:
         """Return whether the installer's own DaemonSet is known to be deleted; False without an answer."""
         own = self.settings.daemon_set
-        return self.api.daemon_set_is_going(own.namespace, own.name) is True
+        return self._api.daemon_set_is_going(own.namespace, own.name) is True
 
     def close(self) -> None:
         """End the renewal of the Lease, and the connections."""
         self.claim.close()
-        self.api.close()
-
-
-def connect(
-    host: chroot.Host,
-    settings: config.Config,
-    image: Path,
-    kubeconfig: Path | None,
-    kubelet: Path = device_holders.KUBELET,
-) -> Wiring:
-    """Create the parts for a host; `kubelet` is the kubelet's root folder on it.
-
-    Raises:
-        errors.Failure: The folder is no host, or the image cannot be read.
-    """
-    kernel = host_state.kernel(host)
-    context = sources.Context(host=host, image=image, settings=settings, kernel=kernel)
-    source = _source(context)
-    drivers = store.Store(context, source)
-    api = cluster.Cluster(kubeconfig)
-    claim = leases.Claim(api, settings.leases, os.environ.get(NODE, ""))
-    devices = device_users.DeviceUsers(host, settings, api, kubelet)
-    preparation = prepare.Preparation(host, settings, drivers, devices, claim)
-    brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
-    return Wiring(
-        host=host,
-        settings=settings,
-        context=context,
-        digest=desired.digest(settings, kernel, brought),
-        api=api,
-        claim=claim,
-        devices=devices,
-        changer=transaction.Changer(host, settings, drivers, preparation),
-    )
+        self._api.close()
 
 
 def _unserved(context: sources.Context) -> Iterator[str]:

@@ -67,17 +67,12 @@ class Process:
         return f"process {self.pid} ({self.name})" + (f" of the pod {self.pod_uid}" if self.pod_uid else "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unseen:
-    """Users of a device that /proc does not show, such as a descriptor on its way through a socket."""
+@dataclass(frozen=True, slots=True)
+class Unnamed:
+    """A user of a device that is neither a pod nor a process, as a virtual machine or one that /proc does not show."""
 
-    uses: int
-    pod_uid: str = ""
-
-    @property
-    def text(self) -> str:
-        """The users in words."""
-        return f"a user that is not seen in /proc (the module uacce is in use {self.uses} times more than by modules)"
+    text: str
+    """The user in words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,20 +101,7 @@ class Pod:
         return f"pod {self.key} ({'; '.join(parts)})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Guest:
-    """A virtual function that another driver is bound to, mostly for a virtual machine."""
-
-    address: str
-    driver: str
-
-    @property
-    def text(self) -> str:
-        """The function in words."""
-        return f"virtual function {self.address} (driver {self.driver}, as for a virtual machine)"
-
-
-Holder = Pod | Process | Unseen | Guest
+Holder = Pod | Process | Unnamed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,10 +128,9 @@ def find(
     names = _pod_names(host)
     live = set(readings.names(host.resolved(str(kubelet)) / "pods"))
     known = {pod.key: replace(pod, uid=_uid(pod, {uid: names[uid] for uid in live & names.keys()})) for pod in pods}
-    strangers: list[Process | Unseen] = []
+    strangers: list[Process | Unnamed] = []
     for process in processes(host, tuple(entries)):
-        place = names.get(process.pod_uid)
-        if place is None or isinstance(process, Unseen):
+        if isinstance(process, Unnamed) or (place := names.get(process.pod_uid)) is None:
             strangers.append(process)
             continue
         uid = process.pod_uid if "-" in process.pod_uid else ""  # As in `_uid`.
@@ -224,7 +205,7 @@ def _devices(
             yield container.name, tuple(addresses)
 
 
-def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Process | Unseen]:
+def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Process | Unnamed]:
     """Return the processes that have one of these entries open or mapped; the kubelet is not asked.
 
     Maps cost more to read than descriptors, so only an unexplained use of uacce makes them read: each open or mapped
@@ -239,7 +220,9 @@ def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Proce
     uses = (readings.integer(uacce / "refcnt") or 0) - len(readings.names(uacce / "holders"))
     if found or uses <= 0 or not names:
         return found
-    return _mapping(host, names) or (Unseen(uses=uses),)
+    # Such as a descriptor on its way through a socket.
+    unseen = f"a user that is not seen in /proc (the module uacce is in use {uses} times more than by modules)"
+    return _mapping(host, names) or (Unnamed(unseen),)
 
 
 def _mapping(host: chroot.Host, names: Mapping[str, str]) -> Sequence[Process]:

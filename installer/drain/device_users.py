@@ -1,6 +1,7 @@
 """The users of the host's devices, and their drain."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from installer import config
@@ -82,10 +83,11 @@ class DeviceUsers:
         entries = [function.entry for function in current.functions if function.entry is not None]
         holders = device_holders.find(self._host, resources, entries, self._kubelet)
         now = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
-        guests = (
-            device_holders.Guest(address=function.address, driver=function.driver or "") for function in pci.guests(now)
-        )
-        return device_holders.Holders(holders=(*holders.holders, *guests), notes=holders.notes)
+        lent = [
+            f"{function.address} (driver {function.driver}, as for a virtual machine)" for function in pci.guests(now)
+        ]
+        guests = (device_holders.Unnamed(f"virtual function {which}") for which in lent)
+        return replace(holders, holders=(*holders.holders, *guests))
 
 
 def listed(texts: Sequence[str]) -> str:

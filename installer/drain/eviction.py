@@ -30,16 +30,6 @@ _PAUSES_S = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stayed:
-    """A device is still held at the deadline."""
-
-    holders: tuple[device_holders.Holder, ...]
-    """The last known holders; none if they are unknown."""
-    notes: tuple[str, ...]
-    """The reasons of the budgets and of the API server, in sentences."""
-
-
 @dataclass(kw_only=True)
 class Drain:
     """A drain, which runs once."""
@@ -66,8 +56,10 @@ class Drain:
     _api_note: str = field(default="", init=False)
     _api_next_s: float = field(default=-math.inf, init=False)
 
-    def run(self) -> Stayed | None:
-        """Return None when no device is held, or the holders at the deadline.
+    def run(self) -> device_holders.Holders | None:
+        """Return None when no device is held, or the holders at the deadline; none of them if they are unknown.
+
+        The notes are the reasons of the budgets and of the API server.
 
         Raises:
             process.Cancelled: `stop` was set.
@@ -82,7 +74,7 @@ class Drain:
             if self._nobody():
                 return None
             if self.clock() >= end_s:
-                return Stayed(holders=self._held.holders, notes=self._notes())
+                return replace(self._held, notes=self._notes())
             if self.enabled:
                 self._evict(end_s)
             pause(max(0.0, min(POLL_S, end_s - self.clock())))

@@ -126,7 +126,7 @@ class Host:
         """Return the context of `files.replaced`, in a folder that exists; then all of it is on the disk."""
         target = self.path(absolute)
         made = [folder for folder in target.parents if not folder.exists()]
-        try:
+        with changing(absolute):
             target.parent.mkdir(parents=True, exist_ok=True)
             with files.replaced(target) as fresh:
                 yield fresh
@@ -134,8 +134,6 @@ class Host:
                     files.sync(fresh)
             for path in (target, *made):
                 files.sync(path.parent)
-        except OSError as error:
-            raise failure(absolute, error) from error
 
     def sync(self, paths: Iterable[Path]) -> None:
         """Write files, and the names in folders, to the disk; a link is a name in its folder.
@@ -144,11 +142,9 @@ class Host:
             errors.Failure: The disk refuses.
         """
         for path in paths:
-            try:
+            with changing(f"/{path.relative_to(self.root)}"):
                 if not path.is_symlink():
                     files.sync(path)
-            except OSError as error:
-                raise failure(f"/{path.relative_to(self.root)}", error) from error
 
     def write_attribute(self, absolute: str, text: str) -> None:
         """Write to an attribute of sysfs; the kernel acts before the write returns.
@@ -182,12 +178,10 @@ class Host:
         Raises:
             errors.Failure: The file does not exist, or the file system refuses.
         """
-        try:
+        with changing(absolute):
             if group is not None:
                 os.chown(self.path(absolute), -1, group)
             self.path(absolute).chmod(mode)
-        except OSError as error:
-            raise failure(absolute, error) from error
 
     def remove_folder(self, absolute: str) -> None:
         """Remove a folder and its content, if it exists.
@@ -195,12 +189,8 @@ class Host:
         Raises:
             errors.Failure: A part of it stays.
         """
-        try:
+        with changing(absolute), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.path(absolute))
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise failure(absolute, error) from error
 
     def remove(self, absolute: str) -> None:
         """Remove a file, if it exists.
@@ -208,17 +198,19 @@ class Host:
         Raises:
             errors.Failure: It stays.
         """
-        try:
+        with changing(absolute):
             self.path(absolute).unlink(missing_ok=True)
-        except OSError as error:
-            raise failure(absolute, error) from error
 
 
-def failure(absolute: str, error: OSError) -> errors.Failure:
-    """Return the failure for a path of the host that could not be changed."""
-    if error.errno == errno.ENOSPC:
-        return errors.Failure(f"The disk of '{absolute}' on the host is full.")
-    return errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.")
+@contextlib.contextmanager
+def changing(absolute: str) -> Iterator[None]:
+    """Raise `errors.Failure` for an `OSError`, as for a path of the host that could not be changed."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise errors.Failure(f"The disk of '{absolute}' on the host is full.") from error
+        raise errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.") from error
 
 
 def execute(

@@ -21,10 +21,8 @@ def check(host: chroot.Host, driver: Path | None) -> None:
     needed: dict[int, int] = {}
     for folder, size in _folders(host, driver):
         here = _nearest(host.path(folder))
-        try:
+        with chroot.changing(folder):
             disk, device = os.statvfs(here), here.stat().st_dev
-        except OSError as error:
-            raise chroot.failure(folder, error) from error
         if disk.f_flag & os.ST_RDONLY:
             raise errors.Failure(f"'{folder}' on the host cannot be changed: its file system is read-only.")
         needed[device] = needed.get(device, _MARGIN_BYTES if driver else 0) + size

@@ -173,11 +173,19 @@ def index(host: chroot.Host, kernel: str) -> None:
     Raises:
         errors.Failure: depmod failed; the previous index was restored.
     """
-    kept = _kept_index(host, kernel)
+    folder = host.path(f"/lib/modules/{kernel}")
+    kept: dict[Path, Path] = {}
     try:
+        # On a full disk depmod replaces a file by a truncated one (depmod_output of kmod's tools/depmod.c), in the
+        # index of all modules. Hard links need no disk space.
+        with chroot.changing(f"/lib/modules/{kernel}"):
+            for path in sorted(folder.glob("modules.*")):
+                link = path.with_name(f".{path.name}.kae")
+                link.unlink(missing_ok=True)
+                link.hardlink_to(path)
+                kept[link] = path
         host.run("depmod", "-a", kernel, timeout_s=_INDEX_S, finish=True)
         # depmod leaves that to the kernel: after a power failure the index of all modules could be empty.
-        folder = host.path(f"/lib/modules/{kernel}")
         host.sync((*folder.glob("modules.*"), *folder.glob("updates/kae"), folder))
     except errors.Failure:
         for link, path in kept.items():
@@ -185,39 +193,15 @@ def index(host: chroot.Host, kernel: str) -> None:
                 link.replace(path)
         raise
     finally:
-        _unlink(kept)
-
-
-def _kept_index(host: chroot.Host, kernel: str) -> dict[Path, Path]:
-    """Create hard links to the files of the index, which need no disk space.
-
-    On a full disk depmod replaces a file by a truncated one (depmod_output of kmod's tools/depmod.c), in the index of
-    all modules.
-    """
-    folder = host.path(f"/lib/modules/{kernel}")
-    kept = {}
-    try:
-        for path in sorted(folder.glob("modules.*")):
-            link = path.with_name(f".{path.name}.kae")
-            link.unlink(missing_ok=True)
-            link.hardlink_to(path)
-            kept[link] = path
-    except OSError as error:
-        _unlink(kept)
-        raise chroot.failure(f"/lib/modules/{kernel}", error) from error
-    return kept
-
-
-def _unlink(links: Iterable[Path]) -> None:
-    for link in links:
-        with contextlib.suppress(OSError):
-            link.unlink(missing_ok=True)
+        for link in kept:
+            with contextlib.suppress(OSError):
+                link.unlink(missing_ok=True)
 
 
 def _reason(said: str) -> str:
-    return next(
-        (meaning for words, meaning in _REASONS if words in said), said.splitlines()[-1] if said else "no reason"
-    )
+    """Return what a program's words mean; without a meaning, the last of its lines."""
+    last = said.splitlines()[-1] if said else "no reason"
+    return next((meaning for words, meaning in _REASONS if words in said), last)
 
 
 def _users(host: chroot.Host, name: str, said: str) -> str:

@@ -220,7 +220,7 @@ def test_a_drain_waits_for_the_budget_until_its_deadline(installers: Installers,
     ended = _drain(installers.on_a, workload)
 
     note = f"The pod {workload.name}/on-a is not evicted: The disruption budget web needs 1 healthy pods and has 1"
-    assert isinstance(ended, eviction.Stayed)
+    assert isinstance(ended, device_holders.Holders)
     assert ended.notes == (f"{note} currently.",)
     assert not _is_going(workload, "on-a")
 
@@ -532,7 +532,7 @@ def _apply_budget(namespace: pods.Namespace, name: str) -> None:
     waiting.until(f"the budget {name}", counted, timeout_s=30)
 
 
-def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) -> eviction.Stayed | None:
+def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) -> device_holders.Holders | None:
     """Drain the pod on node A by a clock that goes a second a pause."""
     now = itertools.count()
     pauses = itertools.count()

@@ -65,10 +65,8 @@ class Host(chroot.Host):
         Raises:
             errors.Failure: There is no such attribute, or the kernel refuses the value.
         """
-        try:
+        with chroot.changing(absolute):
             self._store(self.path(absolute), text)
-        except OSError as error:
-            raise chroot.failure(absolute, error) from error
 
     def _store(self, attribute: Path, text: str) -> None:
         if not attribute.is_file():

@@ -84,7 +84,7 @@ class Node:
         self.pauses.append(seconds)
         self.now_s += seconds
 
-    def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> eviction.Stayed | None:
+    def drain(self, deadline_s: float = 300, *, enabled: bool = True) -> device_holders.Holders | None:
         return eviction.Drain(
             find=self.find,
             evict=self.evict,
@@ -135,7 +135,9 @@ def test_a_budget_that_never_allows_it_is_named_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",))
+    assert ended == device_holders.Holders(
+        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
+    )
     assert node.now_s == 60
     assert len([key for _, key in node.asked if key == NGINX]) == 12
 
@@ -147,7 +149,7 @@ def test_a_pod_that_may_not_be_evicted_is_asked_for_only_once() -> None:
     ended = node.drain(60)
 
     assert node.asked == [(0, NGINX)]
-    assert ended == eviction.Stayed(
+    assert ended == device_holders.Holders(
         holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {FORBIDDEN.reason}",)
     )
 
@@ -228,7 +230,7 @@ def test_with_draining_off_the_deadline_says_so() -> None:
     ended = node.drain(60, enabled=False)
 
     note = "No pod is evicted, as the policy's drain is not enabled."
-    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(note,))
+    assert ended == device_holders.Holders(holders=(pod(NGINX),), notes=(note,))
 
 
 def test_processes_of_the_host_are_only_waited_for() -> None:
@@ -242,7 +244,7 @@ def test_processes_of_the_host_are_only_waited_for() -> None:
 def test_a_process_of_the_host_that_stays_is_named_at_the_deadline() -> None:
     node = Node(STRANGER, NGINX)
 
-    assert node.drain(30) == eviction.Stayed(holders=(STRANGER,), notes=())
+    assert node.drain(30) == device_holders.Holders(holders=(STRANGER,), notes=())
     assert node.asked == [(0, NGINX)]
 
 
@@ -252,7 +254,7 @@ def test_without_api_server_the_drain_waits_and_says_so() -> None:
 
     ended = node.drain(60)
 
-    assert ended == eviction.Stayed(
+    assert ended == device_holders.Holders(
         holders=(pod(NGINX), pod(REDIS)), notes=("The API server cannot be reached: Connection refused.",)
     )
     # Each question may take its time, so there is one every five seconds, however many pods there are.
@@ -273,7 +275,9 @@ def test_an_api_server_that_came_back_is_not_blamed_at_the_deadline() -> None:
 
     ended = node.drain(60)
 
-    assert ended == eviction.Stayed(holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",))
+    assert ended == device_holders.Holders(
+        holders=(pod(NGINX),), notes=(f"The pod {NGINX} is not evicted: {BUDGET.reason}",)
+    )
 
 
 def test_what_the_api_server_cannot_do_is_tried_again() -> None:
@@ -304,7 +308,7 @@ def test_while_nobody_knows_who_holds_a_device_nothing_is_drained() -> None:
 
     ended = node.drain(60)
 
-    assert ended == eviction.Stayed(holders=(), notes=("The kubelet does not say which pods hold devices.",))
+    assert ended == device_holders.Holders(holders=(), notes=("The kubelet does not say which pods hold devices.",))
 
 
 def test_what_could_not_be_looked_at_is_said_at_the_end() -> None:
