@@ -53,8 +53,7 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
 
             registry = driver_metrics.registry_of(published, lambda: parts.claim.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        running = loop.Loop(host, settings, parts.changer, parts.digest, published)
-        running.turn_s = options.turn_seconds
+        running = loop.Loop(host, settings, parts.changer, parts.digest, published, options.turn_seconds)
         parts.resume()
         running.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and parts.is_going():

@@ -1,12 +1,12 @@
 """The loop: reads the state of the host, changes it if it differs from the config, and publishes the result."""
 
 import contextlib
-import dataclasses
 import logging
 import os
 import time
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -45,34 +45,25 @@ _LONGEST_S = 7200.0
 _DOUBLINGS = 10
 
 
+@dataclass
 class Loop:
     """The loop of one installer."""
 
-    def __init__(
-        self,
-        host: chroot.Host,
-        settings: config.Config,
-        changer: transaction.Changer,
-        digest: str,
-        published: driver_state.DriverState,
-    ) -> None:
-        """Take the parts; `digest` is that of the desired driver."""
-        self.turn_s = TURN_S
-        """May be changed before `run`."""
-        self._host = host
-        self._settings = settings
-        self._changer = changer
-        self._digest = digest
-        self._asked = desired.asked(settings, digest)
-        self._published = published
-        self._mended_s: float | None = None
-        self._reason = ""
-        """The reason of the change in progress."""
-        self._last: record.FailedTry | None = None
-        """The last failed try, if it could not be written to the host's disk."""
-        self._waiting_s: float | None = None
-        """The start of the state Waiting."""
-        self._directory: state.ProgramDir | None = None
+    _host: chroot.Host
+    _settings: config.Config
+    _changer: transaction.Changer
+    _digest: str
+    """That of the desired driver."""
+    _published: driver_state.DriverState
+    turn_s: float = TURN_S
+    _mended_s: float | None = None
+    _reason: str = ""
+    """The reason of the change in progress."""
+    _last: record.FailedTry | None = None
+    """The last failed try, if it could not be written to the host's disk."""
+    _waiting_s: float | None = None
+    """The start of the state Waiting."""
+    _directory: state.ProgramDir | None = None
 
     def run(self, directory: state.ProgramDir) -> None:
         """Run until `host.stop` is set.
@@ -172,7 +163,7 @@ class Loop:
             self._last = msgspec.structs.replace(self._last, until_s=0)
         if change is not None:
             known = msgspec.structs.replace(known, change=msgspec.structs.replace(change, back=""))
-        return dataclasses.replace(current, record=known)
+        return replace(current, record=known)
 
     def _wait(self, current: host_state.HostState, reason: str) -> float:
         now_s = time.monotonic()
@@ -181,6 +172,10 @@ class Loop:
         if now_s - self._waiting_s >= _AGAIN_S and current.record.change is None:
             self._yield_turn()
         return self._publish("Waiting", reason, _LOOK_S)
+
+    @property
+    def _asked(self) -> str:
+        return desired.asked(self._settings, self._digest)
 
     def _pause(self, current: host_state.HostState) -> float | None:
         """Return the rest of the pause after a failed try; None if a try is due."""

@@ -25,7 +25,6 @@ class Store:
     """The folders below /var/lib/kae/drivers."""
 
     def __init__(self, context: sources.Context, source: sources.Source) -> None:
-        """Take the parts."""
         self._context = context
         self._host = context.host
         self._source = source

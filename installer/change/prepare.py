@@ -44,25 +44,17 @@ class Attempt:
     """The driver to install, once it is in the store; None removes the driver."""
 
 
+@dataclass
 class Preparation:
     """The steps before a driver is touched."""
 
-    def __init__(
-        self,
-        host: chroot.Host,
-        settings: config.Config,
-        drivers: store.Store,
-        devices: device_users.DeviceUsers,
-        claim: leases.Claim,
-    ) -> None:
-        """Take the parts."""
-        self._host = host
-        self._settings = settings
-        self._drivers = drivers
-        self.devices = devices
-        """The users of the devices."""
-        self._claim = claim
-        self._evictions = 0
+    _host: chroot.Host
+    _settings: config.Config
+    _drivers: store.Store
+    devices: device_users.DeviceUsers
+    """The users of the devices."""
+    _claim: leases.Claim
+    _evictions: int = 0
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
         """Return a new attempt with the state before it."""

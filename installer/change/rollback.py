@@ -3,6 +3,7 @@
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from installer import config, paths
 from installer.change import announcement, swap
@@ -13,14 +14,13 @@ from runtime import errors
 LOG = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True)
 class Rollback:
     """The rollback to the state that the record of a begun change holds."""
 
-    def __init__(self, host: chroot.Host, settings: config.Config, swapping: swap.Swap) -> None:
-        """Take the parts."""
-        self._host = host
-        self._settings = settings
-        self._swap = swapping
+    _host: chroot.Host
+    _settings: config.Config
+    _swap: swap.Swap
 
     def steps(self, tried: record.Driver | None) -> tuple[change_steps.Step, ...]:
         """Return the steps back from the driver that was tried, each useful even after the failure of another.

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -19,24 +20,18 @@ class InUse(errors.Failure):
     """A device was opened after the drain."""
 
 
+@dataclass(frozen=True)
 class Swap:
     """Steps that install a driver of the store, or with None remove the driver.
 
     A step reads the host only when it runs, so that `plan` can show the steps.
     """
 
-    def __init__(
-        self,
-        host: chroot.Host,
-        settings: config.Config,
-        drivers: store.Store,
-        users: Callable[[], Sequence[str]] = tuple,
-    ) -> None:
-        """Take the parts; `users` returns the users that have a device open, each in words."""
-        self._users = users
-        self._host = host
-        self._settings = settings
-        self._drivers = drivers
+    _host: chroot.Host
+    _settings: config.Config
+    _drivers: store.Store
+    _users: Callable[[], Sequence[str]]
+    """Returns the users that have a device open, each in words."""
 
     def refuse(self, target: record.Driver | None) -> None:
         """Raise `Failure` for what others put where this driver's files are to go; a change that had begun goes on."""
@@ -57,9 +52,7 @@ class Swap:
         if current.loaded:
             ours = reversed([name for name in self._settings.all_modules if name in current.loaded])
             names = ", ".join((*current.above, *ours))
-            steps.append(
-                change_steps.Step(name="unload-modules", reason=f"Unloads {names}, in this order.", act=self._unload)
-            )
+            steps.append(change_steps.Step("unload-modules", f"Unloads {names}, in this order.", self._unload))
         return tuple(steps)
 
     def disable(
@@ -156,11 +149,6 @@ class Swap:
         what = ", ".join(f"{count} of {address}" for address, count in wanted.items())
         reason = f"Enables virtual functions: {what}."
         return (change_steps.Step("enable-virtual-functions", reason, lambda: self._enable(wanted)),)
-
-    def forget_rule(self) -> tuple[change_steps.Step, ...]:
-        """Return the step that removes the udev rule."""
-        reason = f"Removes '{paths.RULE}'."
-        return (change_steps.Step("remove-rule", reason, lambda: self._host.remove(paths.RULE)),)
 
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.functions(self._host, self._settings.vendor, self._settings.kinds)

@@ -5,6 +5,7 @@ a failure and a crash of the host restore; after a kill, the next run resumes fr
 """
 
 import contextlib
+import functools
 import logging
 import os
 import threading
@@ -36,7 +37,6 @@ class Changer:
     def __init__(
         self, host: chroot.Host, settings: config.Config, drivers: store.Store, preparation: prepare.Preparation
     ) -> None:
-        """Take the parts."""
         self._host = host
         self._settings = settings
         self._drivers = drivers
@@ -221,7 +221,8 @@ class Changer:
         texts = target.options if target else {}
         steps += self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
-            steps += self._swap.forget_rule()
+            remove = functools.partial(self._host.remove, paths.RULE)
+            steps.append(change_steps.Step("remove-rule", f"Removes '{paths.RULE}'.", remove))
         else:
             if decided.reload:
                 needed = desired.modules(self._settings, current.functions)

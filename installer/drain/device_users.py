@@ -1,7 +1,7 @@
 """The users of the host's devices, and their drain."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from installer import config
@@ -21,17 +21,17 @@ class Spared(Blocked):
     """A device is held, and the config has not changed, so no pod is evicted."""
 
 
+@dataclass
 class DeviceUsers:
     """The pods that were given a device, and the processes that have one open."""
 
-    def __init__(self, host: chroot.Host, settings: config.Config, api: cluster.Cluster, kubelet: Path) -> None:
-        """Take the parts; `kubelet` is its root folder on the host."""
-        self._kubelet = kubelet
-        self._host = host
-        self._settings = settings
-        self._api = api
-        self.evictions = 0
-        """The number of evicted pods."""
+    _host: chroot.Host
+    _settings: config.Config
+    _api: cluster.Cluster
+    _kubelet: Path
+    """Its root folder on the host."""
+    evictions: int = 0
+    """The number of evicted pods."""
 
     def present(self, current: host_state.HostState) -> tuple[str, ...]:
         """Return the device holders, each in words.

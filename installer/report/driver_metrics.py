@@ -5,6 +5,7 @@ by the PodMonitor.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import prometheus_client
 from prometheus_client import core, registry
@@ -12,13 +13,13 @@ from prometheus_client import core, registry
 from installer.report import driver_state
 
 
+@dataclass(eq=False)
 class Collector(registry.Collector):
     """Collects the metrics in the metrics server's thread; it only reads the state."""
 
-    def __init__(self, published: driver_state.DriverState, held_s: Callable[[], float | None]) -> None:
-        """Take the state; `held_s` returns the seconds since a Lease was taken."""
-        self._published = published
-        self._held_s = held_s
+    _published: driver_state.DriverState
+    _held_s: Callable[[], float | None]
+    """Returns the seconds since a Lease was taken."""
 
     def collect(self) -> Iterator[core.Metric]:
         """Return the metric families."""

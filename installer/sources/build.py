@@ -24,7 +24,6 @@ class Build:
     """The source build."""
 
     def __init__(self, context: Context) -> None:
-        """Find the source tree of the running kernel."""
         self._context = context
         self._host = context.host
         tree = context.image / "opt/src/kae"

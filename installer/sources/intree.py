@@ -8,7 +8,6 @@ class InTree:
     """The source inTree."""
 
     def __init__(self, context: Context) -> None:
-        """Take the folder of the kernel's own modules."""
         self._folder = context.host.path(f"/lib/modules/{context.kernel}/kernel")
 
     def fingerprint(self) -> str:

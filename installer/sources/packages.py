@@ -16,7 +16,6 @@ class Packages:
     """The source packages."""
 
     def __init__(self, context: Context) -> None:
-        """Take the names and repositories of the config."""
         self._context = context
         self._host = context.host
         self._names = desired.packages(context.settings)

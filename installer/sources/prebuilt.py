@@ -10,7 +10,6 @@ class Prebuilt:
     """The source prebuilt."""
 
     def __init__(self, context: Context) -> None:
-        """Take the folder of the running kernel."""
         self._context = context
         self._folder = context.image / "opt/lib/modules" / context.kernel
 
