@@ -66,11 +66,7 @@ class Loop:
     _directory: state.ProgramDir | None = None
 
     def run(self, directory: state.ProgramDir) -> None:
-        """Run until `host.stop` is set.
-
-        Raises:
-            errors.Failure: The state of the host cannot be read.
-        """
+        """Run until `host.stop` is set; raise `Failure` if the state of the host cannot be read."""
         self._directory = directory
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # `stop` may interrupt a look, or the wait for another installer.

@@ -103,11 +103,7 @@ class Store:
         self.discard()
 
     def discard(self) -> None:
-        """Remove the rest of a failed staging, which may have filled the disk.
-
-        Raises:
-            errors.Failure: A part of it stays.
-        """
+        """Remove the rest of a failed staging, which may fill the disk; raise `Failure` if a part of it stays."""
         self._host.remove_folder(_STAGING)
         self._host.remove_folder(paths.BUILD)
 

@@ -21,11 +21,7 @@ class _Announcement(msgspec.Struct):
 
 
 def announce(host: chroot.Host, reason: str, functions: Iterable[pci.Function]) -> None:
-    """Write the announcement, then close the device nodes.
-
-    Raises:
-        errors.Failure: It cannot be written.
-    """
+    """Write the announcement, then close the device nodes; raise `Failure` if it cannot be written."""
     modes = {
         function.entry.name: mode
         for function in functions
@@ -51,11 +47,7 @@ def mode_of(entry: pci.Entry, closed: Mapping[str, int]) -> int | None:
 
 
 def withdraw(host: chroot.Host) -> None:
-    """Open the device nodes that are still closed, then remove the announcement, if there is one.
-
-    Raises:
-        errors.Failure: It stays.
-    """
+    """Open the device nodes that are still closed, then remove the announcement; raise `Failure` if it stays."""
     for name, mode in closed(host).items():
         node = host.path(f"/dev/{name}")
         with contextlib.suppress(OSError):

@@ -139,11 +139,7 @@ class Preparation:
                 LOG.warning("%s", failure)
 
     def give_back(self) -> None:
-        """Give the Lease back, if this host has one; without an answer it is tried again later.
-
-        Raises:
-            errors.Failure: The record cannot be written.
-        """
+        """Give the Lease back, if this host has one, now or later; raise `Failure` if the record cannot be written."""
         noted = record.read(self._host).lease
         if (noted or self._claim.name) and self._claim.give_back() and noted:
             record.update(self._host, lease=None)

@@ -105,11 +105,7 @@ class Changer:
         return self._preparation.evicted
 
     def yield_turn(self) -> None:
-        """Give the Lease back, if that failed before.
-
-        Raises:
-            errors.Failure: The record cannot be written.
-        """
+        """Give the Lease back, if that failed before; raise `Failure` if the record cannot be written."""
         self._preparation.give_back()
 
     def allow(self, current: host_state.HostState) -> bool:

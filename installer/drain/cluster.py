@@ -119,11 +119,7 @@ class Cluster:
         return self._lease(request, answer)
 
     def write_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
-        """Update a Lease that was read, else create it; return it as it is now.
-
-        Raises:
-            Conflict: It changed since it was read, or another one of its name exists.
-        """
+        """Update a Lease that was read, else create it, and return it; raise `Conflict` if another was quicker."""
         request = client.Request(
             method="PUT" if lease.version else "POST",
             action=f"write the Lease {namespace}/{lease.name}",

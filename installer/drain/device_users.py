@@ -34,19 +34,11 @@ class DeviceUsers:
     """The number of evicted pods."""
 
     def present(self, current: host_state.HostState) -> tuple[str, ...]:
-        """Return the device holders, each in words.
-
-        Raises:
-            errors.Failure: The kubelet does not answer.
-        """
+        """Return the device holders, each in words; raise `Failure` if the kubelet does not answer."""
         return tuple(holder.text for holder in self._find(current).holders)
 
     def openers(self) -> tuple[str, ...]:
-        """Return the processes that have a device open now, each in words; the kubelet is not asked.
-
-        Raises:
-            errors.Failure: They are unknown.
-        """
+        """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
         functions = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
         entries = [function.entry for function in functions if function.entry is not None]
         return tuple(process.text for process in device_holders.processes(self._host, entries))

@@ -39,7 +39,8 @@ class Host:
     """A host whose root is mounted at a folder.
 
     Methods take the host's own absolute paths. `enter` is the prefix of commands that run in it: chroot, except in
-    tests. Setting `stop` interrupts `run`, unless it has to finish.
+    tests. Setting `stop` interrupts `run`, unless it has to finish. Methods that write, copy or remove raise
+    `errors.Failure` when they cannot.
     """
 
     def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
@@ -87,21 +88,13 @@ class Host:
         return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
-        """Write a file atomically, also if the power fails.
-
-        Raises:
-            errors.Failure: The file cannot be written.
-        """
+        """Write a file atomically, also if the power fails."""
         with self._fresh(absolute) as fresh, fresh.open("w", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
 
     def copy(self, source: Path, absolute: str, *, mode: int = 0o644) -> None:
-        """Copy a file or a link atomically, also if the power fails.
-
-        Raises:
-            errors.Failure: The file cannot be written, or the source does not exist.
-        """
+        """Copy a file or a link, which has to be there, atomically, also if the power fails."""
         if not os.path.lexists(source):
             raise errors.Failure(f"'{absolute}' on the host cannot be written: its copy '{source}' is not there.")
         with self._fresh(absolute) as fresh:
@@ -113,11 +106,7 @@ class Host:
                 os.fchmod(new.fileno(), mode)
 
     def link(self, target: str, absolute: str) -> None:
-        """Make a link to `target`, atomically in place of another link.
-
-        Raises:
-            errors.Failure: The link cannot be written, or a folder is in its place.
-        """
+        """Make a link to `target`, atomically in place of another link, but not of a folder."""
         with self._fresh(absolute) as fresh:
             fresh.symlink_to(target)
 
@@ -136,11 +125,7 @@ class Host:
                 files.sync(path.parent)
 
     def sync(self, paths: Iterable[Path]) -> None:
-        """Write files, and the names in folders, to the disk; a link is a name in its folder.
-
-        Raises:
-            errors.Failure: The disk refuses.
-        """
+        """Write files, and the names in folders, to the disk; a link is a name in its folder."""
         for path in paths:
             with changing(f"/{path.relative_to(self.root)}"):
                 if not path.is_symlink():
@@ -173,31 +158,19 @@ class Host:
         return [int(line) for line in said.split()]
 
     def permit(self, absolute: str, mode: int, group: int | None = None) -> None:
-        """Set the mode of a file, and its group unless that is None.
-
-        Raises:
-            errors.Failure: The file does not exist, or the file system refuses.
-        """
+        """Set the mode of a file, which has to exist, and its group unless that is None."""
         with changing(absolute):
             if group is not None:
                 os.chown(self.path(absolute), -1, group)
             self.path(absolute).chmod(mode)
 
     def remove_folder(self, absolute: str) -> None:
-        """Remove a folder and its content, if it exists.
-
-        Raises:
-            errors.Failure: A part of it stays.
-        """
+        """Remove a folder and its content, if it exists."""
         with changing(absolute), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.path(absolute))
 
     def remove(self, absolute: str) -> None:
-        """Remove a file, if it exists.
-
-        Raises:
-            errors.Failure: It stays.
-        """
+        """Remove a file, if it exists."""
         with changing(absolute):
             self.path(absolute).unlink(missing_ok=True)
 

@@ -66,11 +66,7 @@ class HostState:
 
 
 def read(host: chroot.Host, settings: config.Config) -> HostState:
-    """Read the state of the host.
-
-    Raises:
-        errors.Failure: The folder is no host, or its record cannot be read.
-    """
+    """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
     running, known = kernel(host), record.read(host)
     files = kmod.chosen(host, running, settings.all_modules)
     rivals = _rivals(host, settings, running, known)
@@ -104,11 +100,7 @@ def rule(nodes: config.DeviceNodes) -> str:
 
 
 def kernel(host: chroot.Host) -> str:
-    """Return the release of the running kernel.
-
-    Raises:
-        errors.Failure: The folder is no host.
-    """
+    """Return the release of the running kernel; raise `Failure` if the folder is no host."""
     release = readings.text(host.path("/proc/sys/kernel/osrelease"))
     if not release:
         raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/osrelease.")

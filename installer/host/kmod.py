@@ -135,11 +135,7 @@ def built_for(host: chroot.Host, path: str) -> str:
 
 
 def load(host: chroot.Host, name: str) -> None:
-    """Load a module with the parameters of its options file.
-
-    Raises:
-        errors.Failure: The module cannot be loaded, with the kernel's reason in words.
-    """
+    """Load a module with the parameters of its options file; raise `Failure` with the kernel's reason in words."""
     try:
         host.run("modprobe", name, timeout_s=_LOAD_S, finish=True)
     except chroot.CommandFailed as error:
@@ -150,11 +146,7 @@ def load(host: chroot.Host, name: str) -> None:
 
 
 def unload(host: chroot.Host, names: Iterable[str]) -> None:
-    """Unload the loaded ones of these modules, in this order.
-
-    Raises:
-        errors.Failure: A module is in use, with its users.
-    """
+    """Unload the loaded ones of these modules, in this order; raise `Failure` with the users of one in use."""
     for name in (*ABOVE, *names):
         if _module(host, name) is None:
             continue
@@ -168,11 +160,7 @@ def unload(host: chroot.Host, names: Iterable[str]) -> None:
 
 
 def index(host: chroot.Host, kernel: str) -> None:
-    """Update the index of modules with depmod.
-
-    Raises:
-        errors.Failure: depmod failed; the previous index was restored.
-    """
+    """Update the index of modules with depmod; if it fails, restore the previous index and raise `Failure`."""
     folder = host.path(f"/lib/modules/{kernel}")
     kept: dict[Path, Path] = {}
     try:

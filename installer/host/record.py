@@ -122,11 +122,7 @@ class Record(_Kept, frozen=True, kw_only=True):
 
 
 def read(host: chroot.Host) -> Record:
-    """Return the record; an empty one if there is none.
-
-    Raises:
-        errors.Failure: The record cannot be read.
-    """
+    """Return the record, an empty one if there is none; raise `Failure` if it cannot be read."""
     path = host.path(paths.RECORD)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record, strict=True)

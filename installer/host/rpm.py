@@ -89,11 +89,7 @@ def download(
 
 
 def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
-    """Verify that each file is signed with a key in the host's rpm database, and unaltered since.
-
-    Raises:
-        errors.Failure: `package_errors.PackageFailure` names the first that is not.
-    """
+    """Raise `PackageFailure` for a file without a signature of a key in the host's rpm database, or altered since."""
     _need(host, "rpmkeys")
     for path in paths:
         # By default rpm 4.18 accepts a package that has digests and no signature. dnf sets the same two macros for this
@@ -134,22 +130,14 @@ def locked_by(host: chroot.Host) -> str:
 
 
 def owners(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
-    """Return the packages that own these files, by path; none on a host without rpm.
-
-    Raises:
-        errors.Failure: The rpm database cannot be read.
-    """
+    """Return the packages that own these files, by path; none without rpm; raise `Failure` for a broken database."""
     if not paths or not host.has("rpm"):
         return {}
     return {path: nvra for path in paths for _, nvra in _pairs(_ask(host, "-qf", "--queryformat", _FIELDS, path))}
 
 
 def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
-    """Return what these package files contain: name, and name-version-release.architecture.
-
-    Raises:
-        errors.Failure: A file is no package.
-    """
+    """Return name and name-version-release.architecture of each package file; raise `Failure` if one is no package."""
     packages = _pairs(_ask(host, "-qp", "--queryformat", _FIELDS, *paths)) if paths else []
     if len(packages) != len(paths):
         names = ", ".join(PurePosixPath(path).name for path in paths)
@@ -186,11 +174,7 @@ def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) 
 
 
 def install_from(host: chroot.Host, name: str, repositories: Repositories) -> None:
-    """Install a signed package beside its other versions, as dnf does with kernels.
-
-    Raises:
-        errors.Failure: `download` fails, or dnf refuses.
-    """
+    """Install a signed package beside its other versions, as dnf does with kernels; raise `Failure` if dnf refuses."""
     folder = f"{host_paths.BUILD}/packages"
     host.remove_folder(folder)
     try:
@@ -202,11 +186,7 @@ def install_from(host: chroot.Host, name: str, repositories: Repositories) -> No
 
 
 def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> tuple[str, ...]:
-    """Remove the installed ones of these packages, except those that others need; return these.
-
-    Raises:
-        errors.Failure: `package_errors.PackageFailure` says why a package cannot be removed.
-    """
+    """Remove the installed ones of these packages; return those that others need; raise `Failure` if rpm refuses."""
     going = {nvra for _, nvra in _instances(host, names)}
     staying: set[str] = set()
     while going:
