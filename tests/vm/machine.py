@@ -97,8 +97,11 @@ class Machine:
         self._port = _connected(sockets["command"], self._process)
         with _connected(sockets["qmp"], self._process) as qmp:
             self._qmp = qmp.makefile("rw")
-        self._qmp.readline()
-        self.qmp("qmp_capabilities")
+        try:
+            self._qmp.readline()
+            self.qmp("qmp_capabilities")
+        except (OSError, ValueError):
+            raise Failed(f"QEMU does not start: {(self._folder / 'qemu.log').read_text()}") from None
         self.wait_for_boot(len(self._boots) + 1)
 
     def _command(self, sockets: dict[str, Path]) -> list[str]:

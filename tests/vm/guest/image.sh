@@ -11,7 +11,7 @@ mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,py
     bookworm - | tar -C "$root" -x
 # Few of the kernel's modules, as depmod of all of them takes five seconds without KVM.
 (cd "$kernel/lib" && find modules -type f \( -path 'modules/*/modules.[bo]*' -o -name 'virtio.ko' \
-    -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'vfio*.ko' -o -name 'irqbypass.ko' \
+    -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'uio.ko' -o -name 'uio_pci_generic.ko' \
     -o -name 'libcurve25519*.ko' -o -name 'ecdh_generic.ko' -o -name 'ecc.ko' -o -name 'authenc.ko' \)) \
     | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
 install -D -m 644 "$bus" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
