@@ -1,5 +1,7 @@
 """A driver that panics as it loads: one crash, then what the host had before, and no second crash."""
 
+import pytest
+
 from tests.vm import artifacts, host
 
 DOWN = "The host went down during the change to the driver 2.0.4. The host is back in its previous state."
@@ -33,6 +35,7 @@ def test_a_first_driver_that_panics_crashes_the_host_once_and_leaves_none(shared
     assert (shared.loaded(), panicked(shared)) == ({}, 1)
 
 
+@pytest.mark.short
 def test_an_upgrade_that_panics_crashes_the_host_once_and_the_driver_before_is_back(shared: host.Host) -> None:
     shared.have("2.0.1")
     panics = panicked(shared) + 1
