@@ -17,6 +17,8 @@ from runtime import errors, logs, process, shapes, signals, termination
 
 LOG = logging.getLogger(__name__)
 
+_KUBECONFIG = "KUBECONFIG, else the pod's service account"
+
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; return 0 after a signal or an answer, 1 for a bad config, 2 for a usage error, 3 for a failure."""
@@ -155,18 +157,12 @@ def _add_paths(parser: argparse.ArgumentParser, *, defaults: bool) -> None:
         ("--image-root", Path("/"), "DIR", "the root of the image that contains the driver"),
         ("--program-dir", Path("/run/program"), "DIR", "the folder of the probes"),
         ("--kubelet-dir", device_holders.KUBELET, "DIR", "the kubelet's root folder on the host"),
+        ("--kubeconfig", None, "FILE", "access to the API server"),
     ):
         parser.add_argument(
             name,
             type=Path,
             metavar=metavar,
             default=default if defaults else argparse.SUPPRESS,
-            help=f"{meaning} (default: {default})",
+            help=f"{meaning} (default: {default or _KUBECONFIG})",
         )
-    parser.add_argument(
-        "--kubeconfig",
-        type=Path,
-        metavar="FILE",
-        default=None if defaults else argparse.SUPPRESS,
-        help="access to the API server (default: KUBECONFIG, else the pod's service account)",
-    )

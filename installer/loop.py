@@ -111,7 +111,7 @@ class Loop:
             if time.monotonic() >= end_s or self._host.stop.wait(1):
                 users: tuple[str, ...] = ()
                 with contextlib.suppress(errors.Failure):
-                    users = self._changer.users()
+                    users = self._changer.preparation.devices.openers()
                 return advice.stuck(states, users)
         return ""
 
@@ -126,7 +126,7 @@ class Loop:
         try:
             self._changer.run(current, decided, self._digest, self._progress)
         except prepare.Queued as queued:
-            if self._changer.evicted:
+            if self._changer.preparation.evicted:
                 return self._failed(current, "Queued", str(queued), disturbed=True)
             turn_s = self.turn_s * (1 + zlib.crc32(os.environ.get("NODE_NAME", "").encode()) % 100 / 200)
             return self._publish("Queued", str(queued), turn_s)
@@ -134,7 +134,7 @@ class Loop:
             return self._publish("Blocked", str(spared), _LOOK_S)
         except device_users.Blocked as blocked:
             self._published.changes["abandoned"] += 1
-            return self._failed(current, "Blocked", str(blocked), disturbed=self._changer.evicted)
+            return self._failed(current, "Blocked", str(blocked), disturbed=self._changer.preparation.evicted)
         except process.Cancelled:
             return 0
         except transaction.Crashed as crashed:
@@ -145,7 +145,7 @@ class Loop:
             self._published.changes["failed"] += 1
             name = "Stuck" if isinstance(failure, process.Unkillable) else "Failed"
             disturbed = decided.disturbs and record.read(self._host).lease is not None
-            return self._failed(current, name, str(failure), disturbed=disturbed or self._changer.evicted)
+            return self._failed(current, name, str(failure), disturbed=disturbed or self._changer.preparation.evicted)
         self._published.changes["succeeded"] += 1
         self._last = None
         self._mended_s = time.monotonic()
@@ -184,7 +184,7 @@ class Loop:
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
 
     def _stand_back(self, decided: decision.Decision) -> float:
-        self._changer.stand_back()
+        self._changer.preparation.leave()  # No change can begin.
         return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
 
     def _begin(self, reason: str) -> None:
@@ -230,7 +230,7 @@ class Loop:
 
     def _yield_turn(self) -> None:
         try:
-            self._changer.yield_turn()
+            self._changer.preparation.give_back()
         except errors.Failure as failure:
             LOG.warning("%s", failure)
 

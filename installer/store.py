@@ -41,20 +41,13 @@ class Store:
 
     def steps(self, digest: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that stage the driver of this digest."""
-        settings = self._context.settings
-        what = f"{settings.source.name} {settings.driver_version}"
+        what = f"{self._context.settings.source.name} {self._context.settings.driver_version}"
+        prepares = "Creates a folder for the new driver; the running driver is not touched until it is complete."
+        stores = f"Checks the modules of {what} against the running kernel, and stores them with the libraries."
         return (
-            change_steps.Step(
-                name="prepare-store",
-                reason="Creates a folder for the new driver; the running driver is not touched until it is complete.",
-                act=self._prepare,
-            ),
+            change_steps.Step("prepare-store", prepares, self._prepare),
             *self._source.steps(_STAGING),
-            change_steps.Step(
-                name="store-driver",
-                reason=f"Checks the modules of {what} against the running kernel, and stores them with the libraries.",
-                act=lambda: self._finish(digest),
-            ),
+            change_steps.Step("store-driver", stores, lambda: self._finish(digest)),
         )
 
     def keep(self, current: host_state.HostState) -> record.Driver:

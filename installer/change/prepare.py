@@ -1,5 +1,6 @@
 """The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
+import functools
 import logging
 import time
 from collections.abc import Iterable
@@ -102,20 +103,15 @@ class Preparation:
         others = (
             current.record.installed is None and current.record.change is None and (current.loaded or current.options)
         )
+        announce = functools.partial(announcement.announce, self._host, reason, current.functions)
+        closes = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices; closes their nodes."
+        begins = "Records the state of the host; from here on a failure restores it."
         return (
             *(self._keeping(attempt) if others else ()),
             *(self._queueing() if attempt.held else ()),
-            change_steps.Step(
-                "announce-change",
-                f"Writes '{paths.CHANGING}': the device plugin allocates no more devices; closes their nodes.",
-                lambda: announcement.announce(self._host, reason, current.functions),
-            ),
+            change_steps.Step("announce-change", closes, announce),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
-            change_steps.Step(
-                "begin-change",
-                "Records the state of the host; from here on a failure restores it.",
-                lambda: self._begin(attempt),
-            ),
+            change_steps.Step("begin-change", begins, lambda: self._begin(attempt)),
         )
 
     @property

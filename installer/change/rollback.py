@@ -34,35 +34,21 @@ class Rollback:
         if before.loaded:
             steps += self._swap.reload((*before.loaded, *before.above), anew=before.touched)
             steps += self._swap.enable(before.vfs)
-        steps.append(
-            change_steps.Step(
-                "restore-permissions",
-                f"Restores the modes of device nodes, and '{paths.RULE}'.",
-                lambda: self._permit(before),
-            )
-        )
+        reason = f"Restores the modes of device nodes, and '{paths.RULE}'."
+        steps.append(change_steps.Step("restore-permissions", reason, lambda: self._permit(before)))
         return tuple(steps)
 
     def verification_steps(self, attempt: record.FailedTry | None = None) -> tuple[change_steps.Step, ...]:
         """Return the last steps, which follow if all others succeeded; they record this try, if it is given."""
         before = record.read(self._host).change or record.Change()
+        proves = "Verifies that each device that had an entry has one again."
+        records = f"Records in '{paths.RECORD}' that it is installed as before."
+        ends = "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts."
         return (
-            change_steps.Step(
-                "prove-old-driver",
-                "Verifies that each device that had an entry has one again.",
-                lambda: self._verify(before),
-            ),
-            change_steps.Step(
-                "record-old-driver",
-                f"Records in '{paths.RECORD}' that it is installed as before.",
-                lambda: self._record(before, attempt),
-            ),
+            change_steps.Step("prove-old-driver", proves, lambda: self._verify(before)),
+            change_steps.Step("record-old-driver", records, lambda: self._record(before, attempt)),
             *self._swap.allow(),
-            change_steps.Step(
-                "end-change",
-                "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts.",
-                lambda: announcement.withdraw(self._host),
-            ),
+            change_steps.Step("end-change", ends, lambda: announcement.withdraw(self._host)),
         )
 
     def _files(

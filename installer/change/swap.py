@@ -1,7 +1,7 @@
 """The steps that swap the host's driver: unload, files, load. They need only the store."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,8 +30,7 @@ class Swap:
     _host: chroot.Host
     _settings: config.Config
     _drivers: store.Store
-    _users: Callable[[], Sequence[str]]
-    """Returns the users that have a device open, each in words."""
+    _devices: device_users.DeviceUsers
 
     def refuse(self, target: record.Driver | None) -> None:
         """Raise `Failure` for what others put where this driver's files are to go; a change that had begun goes on."""
@@ -73,39 +72,23 @@ class Swap:
         """Return the steps that install the driver's files in place of others, and erase these packages."""
         steps = []
         if target is not None and target.packages:
-            steps.append(
-                change_steps.Step(
-                    "install-packages",
-                    f"Installs {', '.join(target.packages)} with the host's rpm.",
-                    lambda: self._install_packages(target),
-                )
-            )
+            reason = f"Installs {', '.join(target.packages)} with the host's rpm."
+            steps.append(change_steps.Step("install-packages", reason, lambda: self._install_packages(target)))
         if erased:
-            steps.append(
-                change_steps.Step(
-                    "erase-packages",
-                    f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed.",
-                    lambda: self._erase_packages(sorted(erased)),
-                )
-            )
-        places = f"Places the files of {target.version} in" if target else "Removes our files from"
-        steps += [
-            change_steps.Step(
-                "place-modules", f"{places} '{paths.modules('<kernel>')}'.", lambda: self._place_modules(target)
-            ),
+            reason = f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed."
+            steps.append(change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased))))
+        places = f"{_places(target)} '{paths.modules('<kernel>')}'."
+        indexes = "Updates the index of modprobe (depmod)."
+        return (
+            *steps,
+            change_steps.Step("place-modules", places, lambda: self._place_modules(target)),
             *self.libraries(target),
-            change_steps.Step(
-                "index-modules",
-                "Updates the index of modprobe (depmod).",
-                lambda: self._index(target, changed=bool(erased)),
-            ),
-        ]
-        return tuple(steps)
+            change_steps.Step("index-modules", indexes, lambda: self._index(target, changed=bool(erased))),
+        )
 
     def libraries(self, target: record.Driver | None) -> tuple[change_steps.Step, ...]:
         """Return the step that places the driver's libraries, or removes all of KAE's."""
-        places = f"Places the files of {target.version} in" if target else "Removes our files from"
-        reason = f"{places} '{paths.LIBRARIES}', which containers mount."
+        reason = f"{_places(target)} '{paths.LIBRARIES}', which containers mount."
         return (change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target)),)
 
     def block(self) -> tuple[change_steps.Step, ...]:
@@ -160,7 +143,7 @@ class Swap:
             raise errors.Failure(
                 f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
             )
-        if held := self._users():
+        if held := self._devices.openers():
             raise InUse(f"A device was opened after the drain, by {device_users.listed(held)}.")
 
     def _unload_modules(self) -> None:
@@ -269,6 +252,10 @@ class Swap:
         for function in self._functions():
             if function.entry is not None and function.entry.mode is not None:
                 self._host.permit(f"/dev/{function.entry.name}", int(nodes.mode, 8), nodes.group)
+
+
+def _places(target: record.Driver | None) -> str:
+    return f"Places the files of {target.version} in" if target else "Removes our files from"
 
 
 def _placed(kernel: Path) -> Iterator[Path]:

@@ -40,8 +40,8 @@ class Changer:
         self._host = host
         self._settings = settings
         self._drivers = drivers
-        self._preparation = preparation
-        self._swap = swap.Swap(host, settings, drivers, self.users)
+        self.preparation = preparation
+        self._swap = swap.Swap(host, settings, drivers, preparation.devices)
 
     def plan(
         self, current: host_state.HostState, decided: decision.Decision, digest: str
@@ -49,9 +49,9 @@ class Changer:
         """Return all steps of a change, without running them."""
         if decided.impossible:
             return ()
-        attempt = self._preparation.attempt(current, decided)
+        attempt = self.preparation.attempt(current, decided)
         attempt.target = self._target(current, decided, digest) or self._expected(digest)
-        preparation = self._preparation.steps(attempt, decided.reasons[0]) if decided.disturbs else ()
+        preparation = self.preparation.steps(attempt, decided.reasons[0]) if decided.disturbs else ()
         if decided.back:
             previous = rollback.Rollback(self._host, self._settings, self._swap)
             return (*preparation, *previous.steps(attempt.target), *previous.verification_steps())
@@ -72,7 +72,7 @@ class Changer:
             raise errors.Failure(decided.impossible[0])  # Another rollback might crash the host, too.
         attempt = None
         try:
-            attempt = self._preparation.attempt(current, decided)
+            attempt = self.preparation.attempt(current, decided)
             self._prepare(attempt, decided, digest, progress)
             if decided.back:
                 raise Crashed(decided.reasons[0])
@@ -80,33 +80,20 @@ class Changer:
                 execute(self._steps(attempt, decided), progress)
         except process.Cancelled:
             # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
-            self._preparation.leave(keeps_turn=self._preparation.evicted)
+            self.preparation.leave(keeps_turn=self.preparation.evicted)
             raise
         except (prepare.Queued, device_users.Blocked):
-            self._preparation.leave()
+            self.preparation.leave()
             raise
         except Exception as error:
             # Also a mistake of our own: half a change helps nobody.
             if attempt is None or record.read(self._host).change is None:
-                self._preparation.leave()
+                self.preparation.leave()
                 raise
             if isinstance(error, process.Unkillable):
                 raise
             with self._host.finishing():
                 self._roll_back(attempt, error, progress)
-
-    def users(self) -> tuple[str, ...]:
-        """Return the users that have a device open now, each in words; the kubelet is not asked."""
-        return self._preparation.devices.openers()
-
-    @property
-    def evicted(self) -> bool:
-        """True when the last try has evicted a pod."""
-        return self._preparation.evicted
-
-    def yield_turn(self) -> None:
-        """Give the Lease back, if that failed before; raise `Failure` if the record cannot be written."""
-        self._preparation.give_back()
 
     def allow(self, current: host_state.HostState) -> bool:
         """Load the driver as a boot would, if a stop after its record left it blocked; return whether it was."""
@@ -121,15 +108,11 @@ class Changer:
                 LOG.warning("%s", failure)
         return True
 
-    def stand_back(self) -> None:
-        """Withdraw the announcement and give the Lease back, as no change can begin."""
-        self._preparation.leave()
-
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:
             announcement.withdraw(self._host)
-        self._preparation.give_back()
+        self.preparation.give_back()
         # The call above may have changed the record.
         known = record.read(self._host)
         settled = msgspec.structs.replace(known, attempt=None)
@@ -183,7 +166,7 @@ class Changer:
             self._swap.refuse(attempt.target)
             disk_space.check(self._host, self._drivers.folder(attempt.target) if attempt.target else None)
         if decided.disturbs:
-            execute(self._preparation.steps(attempt, decided.reasons[0]), progress, self._host.stop)
+            execute(self.preparation.steps(attempt, decided.reasons[0]), progress, self._host.stop)
 
     def _refuse(self, attempt: prepare.Attempt, *, replace: bool, again: bool) -> None:
         """Raise a failure for modules that the kernel refuses, and for what came into the way during the staging."""
@@ -229,27 +212,17 @@ class Changer:
         return (*steps, *self._closing(attempt, decided))
 
     def _closing(self, attempt: prepare.Attempt, decided: decision.Decision) -> tuple[change_steps.Step, ...]:
-        steps = [
-            change_steps.Step(
-                "prove-driver",
-                "Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults.",
-                lambda: self._verify(attempt),
-            ),
-            change_steps.Step(
-                "record-driver", f"Records the installed driver in '{paths.RECORD}'.", lambda: self._record(attempt)
-            ),
-        ]
-        if decided.disturbs:
-            # After the record: until then a crash restores the previous driver, and boots load neither.
-            steps += self._swap.allow()
-            steps.append(
-                change_steps.Step(
-                    "end-change",
-                    "Lets the device plugin allocate devices again, and gives the Lease back.",
-                    lambda: self._end(attempt),
-                )
-            )
-        return tuple(steps)
+        proves = "Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults."
+        records = f"Records the installed driver in '{paths.RECORD}'."
+        ends = "Lets the device plugin allocate devices again, and gives the Lease back."
+        steps = (
+            change_steps.Step("prove-driver", proves, lambda: self._verify(attempt)),
+            change_steps.Step("record-driver", records, lambda: self._record(attempt)),
+        )
+        if not decided.disturbs:
+            return steps
+        # After the record: until then a crash restores the previous driver, and boots load neither.
+        return (*steps, *self._swap.allow(), change_steps.Step("end-change", ends, lambda: self._end(attempt)))
 
     def _verify(self, attempt: prepare.Attempt) -> None:
         current = host_state.read(self._host, self._settings)
@@ -283,7 +256,7 @@ class Changer:
         # The previous driver stays in the store, so that a return to it needs no network.
         before = attempt.before.kept
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))
-        self._preparation.give_back()
+        self.preparation.give_back()
 
     def _roll_back(self, attempt: prepare.Attempt, error: Exception, progress: Progress) -> None:
         previous = rollback.Rollback(self._host, self._settings, self._swap)
@@ -310,7 +283,7 @@ class Changer:
                 f"{_said(error)} The previous driver cannot be restored: {' '.join(failures)}"
             ) from error
         if isinstance(error, swap.InUse):
-            self._preparation.leave()
+            self.preparation.leave()
         raise ended from error
 
     def _gone(self, packages: Sequence[str]) -> list[str]:

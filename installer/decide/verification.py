@@ -183,15 +183,14 @@ def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[F
     wanted = settings.device_nodes
     if not current.rule:
         yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
-    for function in desired.enabled(settings, current.entries()):
-        mode = function.entry.mode if function.entry is not None else None
-        if function.entry is not None and mode is None:
-            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{function.entry.name} is missing.")
-        elif function.entry is not None and mode is not None and mode & 0o666 != int(wanted.mode, 8):
-            yield Fault(sort=Sort.NODES, text=f"/dev/{function.entry.name} has mode {mode:04o}, not {wanted.mode}.")
-        elif function.entry is not None and wanted.group not in (None, function.entry.group):
-            text = f"/dev/{function.entry.name} has group {function.entry.group}, not {wanted.group}."
-            yield Fault(sort=Sort.NODES, text=text)
+    enabled = desired.enabled(settings, current.functions)
+    for entry in [function.entry for function in enabled if function.entry is not None]:
+        if entry.mode is None:
+            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{entry.name} is missing.")
+        elif entry.mode & 0o666 != int(wanted.mode, 8):
+            yield Fault(sort=Sort.NODES, text=f"/dev/{entry.name} has mode {entry.mode:04o}, not {wanted.mode}.")
+        elif wanted.group not in (None, entry.group):
+            yield Fault(sort=Sort.NODES, text=f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
 
 
 def _libraries(current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:

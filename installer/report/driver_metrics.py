@@ -6,6 +6,7 @@ by the PodMonitor.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import prometheus_client
 from prometheus_client import core, registry
@@ -53,7 +54,7 @@ class Collector(registry.Collector):
             "kae_driver_last_change_timestamp_seconds", "When the last change ended well, in seconds since 1970."
         )
         if host is not None and host.record.since:
-            changed.add_metric([], driver_state.seconds_of(host.record.since))
+            changed.add_metric([], datetime.fromisoformat(host.record.since).timestamp())
         yield changed
 
 

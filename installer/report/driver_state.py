@@ -2,7 +2,6 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from installer.host import host_state
 
@@ -44,8 +43,3 @@ class DriverState:
             self.steps[name] = seconds
         if event == "failed":
             self.failures[name] += 1
-
-
-def seconds_of(moment: str) -> float:
-    """Return the seconds since 1970 of a time in the format of RFC 3339."""
-    return datetime.fromisoformat(moment).timestamp()

@@ -43,17 +43,11 @@ class Build:
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that install the headers and compile the modules."""
         kernel = self._context.kernel
+        installs = f"Installs kernel-devel-{kernel} with the host's package manager, unless it is installed."
+        compiles = f"Compiles the driver's source against it, for {kernel}."
         return (
-            change_steps.Step(
-                name="install-kernel-devel",
-                reason=f"Installs kernel-devel-{kernel} with the host's package manager, unless it is installed.",
-                act=self._install_headers,
-            ),
-            change_steps.Step(
-                name="compile-modules",
-                reason=f"Compiles the driver's source against it, for {kernel}.",
-                act=lambda: self._compile(folder),
-            ),
+            change_steps.Step("install-kernel-devel", installs, self._install_headers),
+            change_steps.Step("compile-modules", compiles, lambda: self._compile(folder)),
         )
 
     def _headers(self) -> Path:

@@ -35,18 +35,12 @@ class Packages:
         """Return the steps that download and inspect the packages."""
         asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"
         checked = "checks their signatures" if self._gpg_check else "does not check their signatures"
+        what = f"{', '.join(self._names)} and dependencies"
+        downloads = f"Downloads {what} with the host's dnf from {asked}, and {checked}."
+        inspects = f"Checks that they contain modules for {self._context.kernel}, and replace no other package."
         return (
-            change_steps.Step(
-                name="download-packages",
-                reason=f"Downloads {', '.join(self._names)} and dependencies with the host's dnf from {asked}, and"
-                f" {checked}.",
-                act=lambda: self._download(folder),
-            ),
-            change_steps.Step(
-                name="inspect-packages",
-                reason=f"Checks that they contain modules for {self._context.kernel}, and replace no other package.",
-                act=lambda: self._inspect(folder),
-            ),
+            change_steps.Step("download-packages", downloads, lambda: self._download(folder)),
+            change_steps.Step("inspect-packages", inspects, lambda: self._inspect(folder)),
         )
 
     def _download(self, folder: str) -> None:

@@ -23,13 +23,8 @@ class Prebuilt:
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the step that copies the modules."""
-        return (
-            change_steps.Step(
-                name="copy-modules",
-                reason=f"Copies the modules for {self._context.kernel} out of the image.",
-                act=lambda: self._copy(folder),
-            ),
-        )
+        reason = f"Copies the modules for {self._context.kernel} out of the image."
+        return (change_steps.Step("copy-modules", reason, lambda: self._copy(folder)),)
 
     def _copy(self, folder: str) -> None:
         modules = {path.name: path for path in self._folder.rglob("*.ko")}
