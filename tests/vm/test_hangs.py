@@ -59,18 +59,21 @@ def test_a_module_that_never_finishes_its_start_is_told_and_a_boot_brings_the_pr
     machine = boot()
     machine.have("2.0.1")
 
-    with machine.installing(driver) as installer:
-        said = installer.wait_for_rest()
-        stuck = installer.wait_for("Stuck")
-        began_s = time.monotonic()
-    took_s = time.monotonic() - began_s
+    machine.ask_for(driver)
+    installer = machine.begin(driver)
+    said = installer.wait_for_rest()
+    stuck = installer.wait_for("Stuck")
+    # Not `stop`: systemd waits for the modprobe, too, which does not end.
+    program = machine.guest.run(f"systemctl show --value -p MainPID {installer.unit}").strip()
+    machine.guest.run(f"kill -TERM {program}")
+    machine.guest.wait_until(f"! test -d /proc/{program}", 30)
     status = machine.command("status", timeout_s=BOUND_S)
     machine.cut_power()
     after = machine.install(driver)
 
     assert words in said.message, said
     assert "Only a reboot helps" in stuck.message or words in stuck.message
-    assert (took_s < 30, status.code) == (True, 0)
+    assert status.code == 0
     assert after.state == "Failed", after
     assert machine.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
 
