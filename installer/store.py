@@ -110,8 +110,7 @@ class Store:
 
     def _prepare(self) -> None:
         image = self._context.image
-        folders = (image / "opt/kae", image / "opt/lib/modules" / self._context.kernel)
-        brought = sum(path.lstat().st_size for folder in folders for path in digests.files(folder))
+        brought = digests.size(image / "opt/kae") + digests.size(image / "opt/lib/modules" / self._context.kernel)
         self._host.remove_folder(_STAGING)
         try:
             self._host.path(f"{_STAGING}/modules").mkdir(parents=True)

@@ -60,15 +60,13 @@ class Wiring:
         decided = decision.decide(self.settings, current, self.digest, loop.matches)
         try:
             held = self._devices.present(current)
-            steps = (
-                self.changer.plan(current, decided, self.digest) if decided.outcome is decision.Outcome.CHANGE else ()
-            )
+            changes = decided.outcome is decision.Outcome.CHANGE
+            steps = self.changer.plan(current, decided, self.digest) if changes else ()
         except errors.Failure as failure:
             # The rest of the report is still worth showing.
             held, steps = (), ()
-            decided = dataclasses.replace(
-                decided, reasons=(*decided.reasons, f"The device holders are unknown: {failure}")
-            )
+            reasons = (*decided.reasons, f"The device holders are unknown: {failure}")
+            decided = dataclasses.replace(decided, reasons=reasons)
         return report.Report(
             settings=self.settings,
             current=current,
@@ -95,11 +93,9 @@ def _unserved(context: sources.Context) -> Iterator[str]:
     for folder in sorted(context.host.path("/lib/modules").glob("*/kernel")):
         kernel = folder.parent.name
         ours = settings.state == "Present" and decision.other_pool(settings, kernel, loop.matches) is None
-        if (
-            ours
-            and kernel != context.kernel
-            and (lacking := _source(dataclasses.replace(context, kernel=kernel)).lacks())
-        ):
+        if not ours or kernel == context.kernel:
+            continue
+        if lacking := _source(dataclasses.replace(context, kernel=kernel)).lacks():
             yield f"Kernel {kernel} is installed, too, and {lacking}: see to it before the node boots it."
 
 

@@ -46,16 +46,14 @@ class Decision:
     @property
     def reload(self) -> bool:
         """True when modules have to be unloaded."""
-        return self.replace or any(
-            fault.sort in (verification.Sort.FILES, verification.Sort.LOAD) for fault in self.faults
-        )
+        reloading = (verification.Sort.FILES, verification.Sort.LOAD)
+        return self.replace or any(fault.sort in reloading for fault in self.faults)
 
     @property
     def disturbs(self) -> bool:
         """True when no device may be in use during the change."""
-        return not self.impossible and (
-            self.reload or any(fault.sort is verification.Sort.VFS for fault in self.faults)
-        )
+        renumbers = any(fault.sort is verification.Sort.VFS for fault in self.faults)
+        return not self.impossible and (self.reload or renumbers)
 
 
 def decide(
@@ -127,9 +125,8 @@ def _present(settings: config.Config, current: host_state.HostState, digest: str
     faults = verification.faults(settings, current, known.installed)
     if faults:
         replace = any(fault.sort is verification.Sort.FILES for fault in faults)
-        return Decision(
-            outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults, replace=replace
-        )
+        reasons = tuple(fault.text for fault in faults)
+        return Decision(outcome=Outcome.CHANGE, reasons=reasons, faults=faults, replace=replace)
     return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
 
 
@@ -193,10 +190,8 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
     if known.installed is not None:
         return _change(f"The driver {known.installed.version}, which we installed, is to go.")
     if current.entries() and settings.install_policy == "IfNotPresent":
-        return Decision(
-            outcome=Outcome.FOREIGN,
-            reasons=("A driver that others installed is at work; we remove only what we installed.",),
-        )
+        said = "A driver that others installed is at work; we remove only what we installed."
+        return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
     # The kernel's own modules may be loaded at any boot without a device entry; a host without KAE looks the same.
     own = re.compile(rf"/lib/modules/{re.escape(current.kernel)}/kernel/")
     strangers = [name for name in current.loaded if name in current.files and not own.match(current.files[name].path)]

@@ -119,10 +119,7 @@ def find(
     """Return the holders of a device of these resources, or of one of these entries.
 
     `kubelet` is its root folder on the host. Outside of a pod, without its socket, only processes are read, which a
-    note says.
-
-    Raises:
-        errors.Failure: The kubelet does not answer, or a pod does not see its socket, so the holders are unknown.
+    note says. Raises `Failure` if the kubelet does not answer, or if a pod does not see its socket.
     """
     pods, notes = _pods(host, resources, kubelet)
     names = _pod_names(host)
@@ -210,9 +207,7 @@ def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Proce
 
     Maps cost more to read than descriptors, so only an unexplained use of uacce makes them read: each open or mapped
     node counts there, also after its descriptor was closed (cdev_get and fops_get of the kernel's fs/char_dev.c).
-
-    Raises:
-        errors.Failure: The maps cannot be read in time.
+    Raises `Failure` if the maps cannot be read in time.
     """
     names = {entry.numbers: entry.name for entry in entries}
     found = tuple(_processes(host, names, _opened)) if names else ()

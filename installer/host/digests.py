@@ -1,4 +1,4 @@
-"""Digests of files and folders."""
+"""Digests and sizes of files and folders."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,6 +8,11 @@ from pathlib import Path
 def files(folder: Path) -> Iterator[Path]:
     """Return every file and link below a folder, sorted; none if there is no folder."""
     return (path for path in sorted(folder.rglob("*")) if path.is_symlink() or path.is_file())
+
+
+def size(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(path.lstat().st_size for path in files(folder))
 
 
 def of_file(path: Path) -> str:

@@ -13,10 +13,9 @@ _MARGIN_BYTES = 16 << 20
 
 
 def check(host: chroot.Host, driver: Path | None) -> None:
-    """Check that the files of a driver's folder in the store can be installed; with None, that files can be removed.
+    """Raise `Failure` if the files of a driver's folder do not fit on the disks, or if a folder is read-only.
 
-    Raises:
-        errors.Failure: A folder is read-only, or its disk is too full.
+    With None it checks that files can be removed.
     """
     needed: dict[int, int] = {}
     for folder, size in _folders(host, driver):
@@ -34,7 +33,7 @@ def check(host: chroot.Host, driver: Path | None) -> None:
 
 def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]]:
     """Return the folders that change, and the bytes that are added to each."""
-    added = {name: _size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
+    added = {name: digests.size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
     modules = paths.modules(host_state.kernel(host))
     # The kernel's own modules need no file, and may lie on a read-only /usr.
     if added["modules"] or added["packages"] or any(digests.files(host.path(modules))):
@@ -43,10 +42,6 @@ def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]
         yield paths.LIBRARIES, added["libraries"]
     yield "/etc/modprobe.d", 0
     yield paths.RULE, 0
-
-
-def _size(folder: Path) -> int:
-    return sum(path.lstat().st_size for path in digests.files(folder))
 
 
 def _nearest(path: Path) -> Path:

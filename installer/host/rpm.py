@@ -63,10 +63,8 @@ def download(
     """Download packages and their missing dependencies into a folder of the host; return the files' paths.
 
     Nothing is installed. Only `repositories` are used, or the node's own if there are none. A named package is
-    downloaded even if it is installed. Each file is called name-version-release.architecture.rpm.
-
-    Raises:
-        errors.Failure: `package_errors.PackageFailure`, in dnf's words.
+    downloaded even if it is installed. Each file is called name-version-release.architecture.rpm. A failure is a
+    `PackageFailure`, in dnf's words.
     """
     scratch = f"{folder}/.dnf"
     options = (*_OPTIONS, "--downloadonly", f"--downloaddir={folder}", *_sources(host, repositories, scratch))
@@ -110,10 +108,8 @@ def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
 def installed(host: chroot.Host, names: Sequence[str]) -> dict[str, str]:
     """Return the installed ones of these packages: name, and name-version-release.architecture.
 
-    `names` may contain versions. Of several installed versions of a package, the last one counts.
-
-    Raises:
-        errors.Failure: There is no rpm, or its database cannot be read.
+    `names` may contain versions. Of several installed versions of a package, the last one counts. Raises `Failure` if
+    there is no rpm, or if its database cannot be read.
     """
     return dict(_instances(host, names))
 
@@ -153,10 +149,8 @@ def files_of(host: chroot.Host, path: str) -> tuple[str, ...]:
 def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
     """Install these package files in one transaction, in place of any other version.
 
-    Needs no network. A transaction that began is not interrupted; after a kill, a second run completes it.
-
-    Raises:
-        errors.Failure: A package was not installed; `package_errors.PackageFailure` says why.
+    Needs no network. A transaction that began is not interrupted; after a kill, a second run completes it. A
+    `PackageFailure` says why a package was not installed.
     """
     wanted = described(host, paths)
     try:

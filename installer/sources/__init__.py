@@ -30,11 +30,7 @@ class Context:
 
 
 def repositories(context: Context, stated: config.Build | config.Packages | None) -> rpm.Repositories:
-    """Return the repositories of a source, with the user of its Secret, which the pod mounts as files.
-
-    Raises:
-        errors.Failure: The Secret lacks a key, or a value is empty or has several lines.
-    """
+    """Return the repositories of a source, with the user of its Secret; raise `Failure` if a key of it is unusable."""
     if stated is None or stated.credentials_secret is None:
         return rpm.Repositories(stated.repositories if stated is not None else ())
     user = {}
