@@ -151,7 +151,7 @@ def test_a_disk_that_is_too_small_for_the_modules_is_refused_before_anybody_is_e
 def test_a_disk_that_gets_full_while_files_are_put_in_place_brings_the_old_driver_back(
     step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    where = paths.LIBRARIES if step == "place-libraries" else MODULES
+    where = "/opt" if step == "place-libraries" else MODULES  # The trees are beside the link.
     with disk(machine, where, 40) as folder:
         job = crew.job(newer)
         job.at(step, lambda: fill(folder), event="begun")
