@@ -9,7 +9,7 @@ import functools
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from compiler.kube import lease_objects
@@ -57,34 +57,26 @@ class _Held:
     """The mark of a swap as it was last written."""
 
 
+@dataclass
 class Claim:
     """One host's claim to a Lease, held or not; a thread renews it from `take` to `give_back`.
 
     Threads may share it. Methods raise `cluster.Unreachable` or `cluster.Refused`.
     """
 
-    def __init__(
-        self,
-        api: cluster.Cluster,
-        settings: config.Leases,
-        node: str,
-        clock: Callable[[], float] = clocks.since_boot_s,
-        renew_s: float = RENEW_S,
-    ) -> None:
-        self.others: tuple[str, ...] = ()
-        """A sentence for each Lease that the last `take` did not find free."""
-        self._api = api
-        self._namespace = settings.namespace
-        self._names = settings.names
-        self._node = node
-        self._clock = clock
-        self._renew_s = renew_s
-        self._held: _Held | None = None
-        self._doubtful = ""
-        self._watched: dict[str, _Watched] = {}
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._thread: threading.Thread | None = None
+    _api: cluster.Cluster
+    _settings: config.Leases
+    _node: str
+    clock: Callable[[], float] = clocks.since_boot_s
+    renew_s: float = RENEW_S
+    others: tuple[str, ...] = ()
+    """A sentence for each Lease that the last `take` did not find free."""
+    _held: _Held | None = None
+    _doubtful: str = ""
+    _watched: dict[str, _Watched] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
 
     @property
     def name(self) -> str | None:
@@ -96,14 +88,14 @@ class Claim:
     def held_s(self) -> float | None:
         """The seconds since this process took or resumed the Lease; None without one."""
         held = self._held
-        return self._clock() - held.since_s if held is not None else None
+        return self.clock() - held.since_s if held is not None else None
 
     def is_safe(self) -> bool:
         """Return whether no other host can hold the Lease: it was renewed lately and is not to be given back."""
         held = self._held
         if held is None or held.renewed_s is None or held.leaving:
             return False
-        return self._clock() - held.renewed_s < DURATION_S - MARGIN_S
+        return self.clock() - held.renewed_s < DURATION_S - MARGIN_S
 
     def take(self) -> bool:
         """Take the first free Lease, an own one before all others, and keep it renewed; return False when none is free.
@@ -113,7 +105,7 @@ class Claim:
         """
         with self._lock:
             self.others = ()
-            if self._held is not None and self._held.name not in self._names:
+            if self._held is not None and self._held.name not in self._settings.names:
                 self._renew()  # It gives back the Lease of the policy that this host had before.
             if self._held is not None:
                 self._held = replace(self._held, leaving=False)
@@ -131,7 +123,7 @@ class Claim:
         config does not name, as that of a former policy, is given back.
         """
         with self._lock:
-            self._held = _Held(name=name, since_s=self._clock(), leaving=name not in self._names)
+            self._held = _Held(name=name, since_s=self.clock(), leaving=name not in self._settings.names)
             self._attempt(self._renew)
             if self._held is not None:
                 self._start()
@@ -167,9 +159,9 @@ class Claim:
     def _take_one(self) -> None:
         present: dict[str, lease_objects.Lease | None] = {}
         refusals = []
-        for name in self._names:
+        for name in self._settings.names:
             try:
-                present[name] = self._api.lease(self._namespace, name)
+                present[name] = self._api.lease(self._settings.namespace, name)
             except cluster.Refused as refusal:
                 # The config may name a Lease before the Role does.
                 refusals.append(refusal)
@@ -186,7 +178,7 @@ class Claim:
                     self._attempt(functools.partial(self._free, present[name]))
 
     def _take_named(self, name: str, lease: lease_objects.Lease | None) -> bool:
-        began_s = self._clock()
+        began_s = self.clock()
         try:
             written = self._write(name, lease)
         except cluster.Conflict:
@@ -205,9 +197,9 @@ class Claim:
         held = self._held
         if held is None:
             return
-        began_s = self._clock()
+        began_s = self.clock()
         try:
-            lease = self._api.lease(self._namespace, held.name)
+            lease = self._api.lease(self._settings.namespace, held.name)
             if lease is not None and lease.holder != self._node:
                 self._held = None
                 LOG.warning("The Lease is lost.", extra={"lease": held.name, "holder": lease.holder})
@@ -219,7 +211,7 @@ class Claim:
                 written = self._write(held.name, lease, swap or held.swap)
                 self._held = replace(held, renewed_s=began_s, swap=written.swap)
         except cluster.Forbidden:
-            if held.name in self._names:
+            if held.name in self._settings.names:
                 # Nothing more begins under it. As it may carry the mark of a swap, it is given back when that works.
                 self._held = replace(held, renewed_s=None)
                 raise
@@ -228,7 +220,7 @@ class Claim:
 
     def _free(self, lease: lease_objects.Lease | None) -> None:
         if lease is not None:
-            self._api.write_lease(self._namespace, replace(lease, holder="", acquired="", swap=""))
+            self._api.write_lease(self._settings.namespace, replace(lease, holder="", acquired="", swap=""))
 
     def _write(self, name: str, lease: lease_objects.Lease | None, swap: str = "") -> lease_objects.Lease:
         now = _now()
@@ -237,7 +229,7 @@ class Claim:
             transitions = lease.transitions + bool(lease.version)
             lease = replace(lease, holder=self._node, acquired=now, transitions=transitions, swap="")
         lease = replace(lease, renewed=now, duration_s=DURATION_S, swap=swap or lease.swap)
-        return self._api.write_lease(self._namespace, lease)
+        return self._api.write_lease(self._settings.namespace, lease)
 
     def _is_free(self, name: str, lease: lease_objects.Lease | None) -> bool:
         if lease is None or not lease.holder:
@@ -246,7 +238,7 @@ class Claim:
             said = f"The Lease {name} is held by {lease.holder}, which began a swap at {lease.swap}"
             self.others = (*self.others, f"{said}: it stays taken until that host is done, or a person deletes it.")
             return False
-        now_s = self._clock()
+        now_s = self.clock()
         watched = self._watched.get(name)
         if watched is None or watched.lease != lease or now_s - watched.last_s > WATCH_S:
             watched = _Watched(lease=lease, first_s=now_s, last_s=now_s)
@@ -267,7 +259,7 @@ class Claim:
         """Renew until no Lease is held, or until `close`: the thread's function."""
         failed = False
         while True:
-            self._wake.wait(self._renew_s / 6 if failed else self._renew_s)
+            self._wake.wait(self.renew_s / 6 if failed else self.renew_s)
             with self._lock:
                 if self._thread is not threading.current_thread():
                     return

@@ -22,12 +22,9 @@ def rivals(host: chroot.Host, kernel: str, names: Collection[str], home: str) ->
     order = [word for line in lines if line[0] == "search" for word in line[1:]] or ["updates", _BUILT_IN]
     forced = {(line[1].replace("-", "_"), line[3]) for line in lines if line[0] == "override" and len(line) == 4}
     best = _rank(home, order)
-    tops = {
-        "updates",
-        *order,
-        *(folder for _, folder in forced),
-        *(["kernel"] if _rank("kernel", order) <= best else []),
-    }
+    tops = {"updates", *order, *(folder for _, folder in forced)}
+    if _rank("kernel", order) <= best:
+        tops.add("kernel")
     found = {}
     base = host.resolved("/lib/modules") / kernel
     for path in sorted(path for top in tops for path in (base / top).rglob("*.ko*")):

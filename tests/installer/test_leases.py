@@ -257,9 +257,9 @@ def test_a_renewal_counts_from_its_beginning(server: apiserver.ApiServer, hosts:
     # Somebody has touched it, so the first write meets a conflict, and the clock goes on meanwhile.
     server.put_lease(FIRST, holderIdentity="node-1")
     ticking = iter(range(0, 1000, 10))
-    right._clock = lambda: clock.now_s + next(ticking)
+    right.clock = lambda: clock.now_s + next(ticking)
     right.renew()
-    right._clock = clock
+    right.clock = clock
     clock.turn(leases.DURATION_S - leases.MARGIN_S - 1)
 
     assert right.is_safe()
