@@ -139,6 +139,7 @@ class Loop:
             return 0
         except transaction.Crashed as crashed:
             self._published.changes["failed"] += 1
+            self._last = None
             LOG.error("%s", crashed)
             return self._publish("Failed", str(crashed), _LOOK_S)
         except errors.Failure as failure:
@@ -154,11 +155,17 @@ class Loop:
     def _retried(self, current: host_state.HostState) -> host_state.HostState:
         """Return the state of the host without what keeps the installer from a try."""
         known, change = current.record, current.record.change
-        self._last = self._last or known.attempt
-        if self._last is not None:
-            self._last = msgspec.structs.replace(self._last, until_s=0)
+        last = self._last or known.attempt
+        if last is not None:
+            known = msgspec.structs.replace(known, attempt=msgspec.structs.replace(last, until_s=0))
         if change is not None:
             known = msgspec.structs.replace(known, change=msgspec.structs.replace(change, back=""))
+        try:
+            record.write(self._host, known)  # After a kill or a crash the pause must not hide a change that was begun.
+            self._last = None
+        except errors.Failure as failure:
+            self._last = known.attempt
+            LOG.warning("%s", failure)
         return replace(current, record=known)
 
     def _wait(self, current: host_state.HostState, reason: str) -> float:
@@ -179,6 +186,14 @@ class Loop:
         left_s = last.left_s(self._asked, current.boot) if last is not None else 0
         if last is None or left_s <= 0:
             return None
+        change = current.record.change
+        if change is not None and last.outlasts_boot:
+            # This driver crashed the host before a change to another one began and did not end: the host goes back.
+            change = msgspec.structs.replace(change, asked=self._asked, boot="")
+            record.update(self._host, change=change, attempt=msgspec.structs.replace(last, until_s=0))
+            return 0
+        if change is None and current.changing:
+            self._changer.preparation.leave(keeps_turn=True)
         if last.state not in ("Failed", "Stuck"):
             self._yield_turn()
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))

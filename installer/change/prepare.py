@@ -219,4 +219,8 @@ class Preparation:
                 raise Queued(f"The Lease cannot be written, so the change does not begin: {failure}") from failure
             self._check_lease()
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
-        record.update(self._host, change=msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages))))
+        change = msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages)))
+        last = attempt.current.record.attempt
+        if last is not None and (last.digest == attempt.asked or not last.outlasts_boot):
+            last = msgspec.structs.replace(last, until_s=0)  # From here on a pause would hide the change.
+        record.update(self._host, change=change, attempt=last)

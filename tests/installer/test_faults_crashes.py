@@ -309,3 +309,96 @@ def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
     attempt = json.loads(machine.host.path(paths.RECORD).read_text())["attempt"]
 
     assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
+
+
+def killed(job: incidents.Job, step: str) -> None:
+    """Kill the installer after a step; the host stays up."""
+
+    def end() -> None:
+        raise PowerCut
+
+    job.at(step, end)
+    with pytest.raises(PowerCut):
+        job.settle()
+
+
+def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    job = crew.job(newer)
+    job.settle()
+    machine.host.write(paths.RETRY, "")
+    with pytest.raises(kernel.Panic):
+        job.settle()
+    machine.reboot()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine), blocked(machine)) == ("Failed", BACK, True, False)
+
+
+def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once_it_was_left_alone(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job(newer).settle()
+    machine.reboot()
+    job = crew.job(newer)
+    job.settle()
+    machine.let_panic("2.0.2")
+    machine.host.write(paths.RETRY, "")
+
+    assert job.settle().reason == BACK
+
+    taken = len(job.shown.taken)
+    assert (job.settle().reason, len(job.shown.taken), incidents.works(machine)) == (BACK, taken, True)
+
+
+@pytest.mark.parametrize("step", ["announce-change", "unload-modules", "place-modules"])
+def test_a_change_that_retry_began_goes_on_after_a_kill(
+    step: str, machine: machines.Machine, newer: Path, crew: incidents.Crew, boot: settings.Boot
+) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    job = crew.job(newer)
+    assert job.settle().state == "Failed"
+    machine.host.write(paths.RETRY, "")
+    killed(job, step)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+@pytest.mark.parametrize("reboots", [True, False])
+def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_another_one(
+    reboots: bool, machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    machine.add_image(tmp_path / "newest", "2.0.3")
+    panicked(machine, crew, newer)
+    crew.job(newer).settle()
+    killed(crew.job(tmp_path / "newest", "2.0.3"), "unload-modules")
+    if reboots:
+        machine.reboot()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine), blocked(machine)) == ("Failed", BACK, True, False)
+    machine.reboot()
+    assert (crew.job(newer).settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_pause_opens_the_devices_that_the_change_to_another_driver_had_closed(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    machine.add_image(tmp_path / "newest", "2.0.3")
+    panicked(machine, crew, newer)
+    crew.job(newer).settle()
+    killed(crew.job(tmp_path / "newest", "2.0.3"), "announce-change")
+    assert set(machine.nodes().values()) == {0}
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.reason, incidents.works(machine)) == (BACK, True)
