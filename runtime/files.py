@@ -16,7 +16,7 @@ class Lock:
     def __init__(self, path: Path) -> None:
         """Create the file and its folder; raises `OSError` when the disk refuses."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
     def acquire(self) -> bool:
         """Try to take the lock, without waiting; return whether this process holds it."""

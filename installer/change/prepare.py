@@ -75,12 +75,7 @@ class Preparation:
 
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
-        closed = announcement.closed(self._host)
-        modes = {
-            function.address: announcement.mode_of(function.entry, closed)
-            for function in current.functions
-            if function.entry is not None
-        }
+        modes = {function.address: function.entry.mode for function in current.functions if function.entry}
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
@@ -103,13 +98,13 @@ class Preparation:
         others = (
             current.record.installed is None and current.record.change is None and (current.loaded or current.options)
         )
-        announce = functools.partial(announcement.announce, self._host, reason, current.functions)
-        closes = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices; closes their nodes."
-        begins = "Records the state of the host; from here on a failure restores it."
+        announce = functools.partial(announcement.announce, self._host, reason)
+        announces = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices."
+        begins = "Records the state of the host, and closes the device nodes; from here on a failure restores both."
         return (
             *(self._keeping(attempt) if others else ()),
             *(self._queueing() if attempt.held else ()),
-            change_steps.Step("announce-change", closes, announce),
+            change_steps.Step("announce-change", announces, announce),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
             change_steps.Step("begin-change", begins, lambda: self._begin(attempt)),
         )
@@ -224,3 +219,5 @@ class Preparation:
         if last is not None and (last.digest == attempt.asked or not last.outlasts_boot):
             last = msgspec.structs.replace(last, until_s=0)  # From here on a pause would hide the change.
         record.update(self._host, change=change, attempt=last)
+        # Only now: the record has their modes, and no container that was being created can copy a mode of 0.
+        announcement.close(self._host, attempt.current.functions, attempt.before.modes)

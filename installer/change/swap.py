@@ -153,9 +153,7 @@ class Swap:
     def _unload(self) -> None:
         # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
         # device has the number by then.
-        links = self._host.path(paths.LINKS)
-        for link in sorted(links.iterdir()) if links.is_dir() else ():
-            self._host.remove(f"{paths.LINKS}/{link.name}")
+        self._host.empty(paths.LINKS)
         self._unload_modules()
         change = record.read(self._host).change
         if change is not None and not change.touched:

@@ -88,8 +88,11 @@ class Host:
         return any(os.access(self.resolved(f"{folder}/{program}"), os.X_OK) for folder in folders)
 
     def write(self, absolute: str, text: str, *, mode: int = 0o644) -> None:
-        """Write a file atomically, also if the power fails."""
-        with self._fresh(absolute) as fresh, fresh.open("w", encoding="utf-8") as file:
+        """Write a file atomically, also if the power fails.
+
+        Its folder may be another program's: O_EXCL (open(2)) follows no link that was made in the last moment.
+        """
+        with self._fresh(absolute) as fresh, fresh.open("x", encoding="utf-8") as file:
             os.fchmod(file.fileno(), mode)
             file.write(text)
 
@@ -101,7 +104,7 @@ class Host:
             if source.is_symlink():
                 fresh.symlink_to(source.readlink())
                 return
-            with source.open("rb") as old, fresh.open("wb") as new:
+            with source.open("rb") as old, fresh.open("xb") as new:
                 shutil.copyfileobj(old, new, 1 << 20)
                 os.fchmod(new.fileno(), mode)
 
@@ -168,6 +171,19 @@ class Host:
         """Remove a folder and its content, if it exists."""
         with changing(absolute), contextlib.suppress(FileNotFoundError):
             shutil.rmtree(self.path(absolute))
+
+    def empty(self, absolute: str) -> None:
+        """Remove the files in a folder, if it exists, and a link in its place, which is not followed."""
+        path = self.path(absolute)
+        with changing(absolute), contextlib.suppress(FileNotFoundError):
+            if path.is_symlink():
+                path.unlink()
+            folder = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                for name in os.listdir(folder):  # noqa: PTH208 - a descriptor has no path
+                    os.unlink(name, dir_fd=folder)
+            finally:
+                os.close(folder)
 
     def remove(self, absolute: str) -> None:
         """Remove a file, if it exists."""

@@ -73,3 +73,18 @@ def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confine
     parts.close()
 
     assert ("The SMMU is off, and every process may open" in said) == (mode == "0666" and not smmu)
+
+
+def test_nodes_stay_open_until_no_pod_can_be_given_one_and_are_closed_before_the_change_begins(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    # A runtime copies the mode of the host's node into a container, which would keep a mode of 0.
+    seen: list[tuple[str, set[int]]] = []
+    job = crew.job(newer)
+    for step in ("announce-change", "drain-devices", "begin-change"):
+        job.at(step, lambda step=step: seen.append((step, set(machine.nodes().values()))))  # type: ignore[misc]
+
+    shown = job.settle()
+
+    assert seen == [("announce-change", {0o666}), ("drain-devices", {0o666}), ("begin-change", {0})]
+    assert (shown.state, permissions(machine)[0]) == ("Ready", {0o666})

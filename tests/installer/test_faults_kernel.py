@@ -140,14 +140,14 @@ def test_a_user_that_no_process_shows_is_waited_for(
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
 
 
-def test_device_nodes_are_closed_from_the_announcement_on_and_open_again_when_the_driver_stays(
+def test_device_nodes_that_were_closed_have_their_own_modes_again_when_the_driver_stays(
     machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     (machine.root / "dev" / NODE).chmod(0o640)
-    machine.hold(4711, "hisi_zip-5")
     before, during = machine.nodes(), list[dict[str, int]]()
     job = crew.job(newer)
-    job.at("drain-devices", lambda: during.append(machine.nodes()), event="begun")
+    job.at("begin-change", lambda: during.append(machine.nodes()))
+    job.at("begin-change", lambda: machine.hold(4711, "hisi_zip-5"))
 
     shown = job.settle()
 
@@ -155,20 +155,18 @@ def test_device_nodes_are_closed_from_the_announcement_on_and_open_again_when_th
     assert (shown.state, machine.nodes()) == ("Blocked", before)
 
 
-def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_nothing_is_to_be_done(
-    machine: machines.Machine, newer: Path, image: Path, users: incidents.Users, crew: incidents.Crew
+def test_device_nodes_that_a_killed_installer_left_closed_are_open_again_when_the_policy_goes_back(
+    machine: machines.Machine, newer: Path, image: Path, crew: incidents.Crew
 ) -> None:
-    machine.hold(4711, "hisi_zip-5")
     job = crew.job(newer)
 
     def die() -> None:
         raise KeyboardInterrupt
 
-    job.at("drain-devices", die, event="begun")
+    job.at("begin-change", die)
     with pytest.raises(KeyboardInterrupt):
         job.loop.cycle()
     closed = set(machine.nodes().values())
-    machine.release(4711)
 
     shown = crew.job(image, "2.0.1").settle()
 

@@ -1,0 +1,85 @@
+"""What the device plugin, which runs without privileges, may write into /run/kae gives it no power over the host."""
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from installer import paths
+from runtime import errors, files
+from tests.installer import incidents, machines
+
+
+@pytest.fixture
+def machine(installed: machines.Machine, tmp_path: Path) -> machines.Machine:
+    """A host that has the driver 2.0.1 by us."""
+    return installed.copied(tmp_path / "host")
+
+
+def test_no_file_gets_a_mode_that_the_announcement_names(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    shadow = machine.host.path("/etc/shadow")
+    shadow.write_text("root:secret")
+    shadow.chmod(0)
+    modes = {"../etc/shadow": 0o4666}
+    machine.host.write(paths.CHANGING, json.dumps({"reason": "x", "since": "y", "modes": modes}))
+
+    shown = crew.job(image, "2.0.1").settle()
+
+    assert (shown.state, shadow.stat().st_mode & 0o7777) == ("Ready", 0)
+    assert not machine.host.path(paths.CHANGING).exists()
+
+
+def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    other = machine.host.path("/etc/other")
+    other.mkdir()
+    (other / "passwd").write_text("x")
+    links = machine.host.path(paths.LINKS)
+    links.parent.mkdir(parents=True, exist_ok=True)
+    links.symlink_to("../../etc/other")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, [path.name for path in other.iterdir()]) == ("Ready", ["passwd"])
+    assert not links.is_symlink()
+
+
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_link_planted_at_the_last_moment_is_not_written_through(
+    copied: bool, machine: machines.Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    victim = machine.host.path("/etc/victim")
+    victim.write_text("whole")
+    replaced = files.replaced
+
+    @contextlib.contextmanager
+    def planted(path: Path) -> Iterator[Path]:
+        with replaced(path) as fresh:
+            fresh.symlink_to(victim)
+            yield fresh
+
+    monkeypatch.setattr(files, "replaced", planted)
+
+    with pytest.raises(errors.Failure, match="File exists"):
+        if copied:
+            machine.host.copy(Path(__file__), paths.CHANGING)
+        else:
+            machine.host.write(paths.CHANGING, "{}")
+
+    assert victim.read_text() == "whole"
+
+
+def test_a_link_in_place_of_the_lock_creates_no_file(machine: machines.Machine) -> None:
+    path = machine.host.path(paths.LOCK)
+    path.unlink(missing_ok=True)
+    path.symlink_to("../../etc/created")
+
+    with pytest.raises(OSError, match="symbolic links"):
+        files.Lock(path)
+
+    assert not machine.host.path("/etc/created").exists()
