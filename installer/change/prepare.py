@@ -216,7 +216,7 @@ class Preparation:
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
         change = msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages)))
         last = attempt.current.record.attempt
-        if last is not None and (last.digest == attempt.asked or not last.outlasts_boot):
+        if last is not None and (record.same_load(last.digest, attempt.asked) or not last.outlasts_boot):
             last = msgspec.structs.replace(last, until_s=0)  # From here on a pause would hide the change.
         record.update(self._host, change=change, attempt=last)
         # Only now: the record has their modes, and no container that was being created can copy a mode of 0.

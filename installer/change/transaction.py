@@ -307,7 +307,8 @@ class Changer:
         if not isinstance(error, Crashed):
             return errors.Failure(said)
         return Crashed(
-            f"{said} It is not tried again until the policy changes or 'python -m installer retry' is called."
+            f"{said} It is not tried again until the policy changes the driver or its parameters, or 'python -m"
+            " installer retry' is called."
         )
 
 

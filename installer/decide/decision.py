@@ -8,7 +8,7 @@ from enum import Enum
 
 from installer import config, paths
 from installer.decide import desired, obstacles, verification
-from installer.host import host_state
+from installer.host import host_state, record
 
 
 class Outcome(Enum):
@@ -66,7 +66,7 @@ def decide(
         return decided
     change = current.record.change
     # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
-    if change is not None and change.asked == asked and change.boot != current.boot:
+    if change is not None and record.same_load(change.asked, asked) and change.boot != current.boot:
         return _after_crash(settings, decided, back_too=change.back not in ("", current.boot))
     lacking = verification.impossible(settings, current) if settings.state == "Present" else ()
     # A change that was begun has to end, whatever is in its way.

@@ -15,8 +15,10 @@ def digest(settings: config.Config, kernel: str, fingerprint: str) -> str:
 
 
 def asked(settings: config.Config, wanted: str) -> str:
-    """Return a digest of the whole config and of the driver's digest, so that any new config is tried at once."""
-    return hashlib.sha256(f"{settings!r} {wanted}".encode()).hexdigest()
+    """Return two digests, of what the kernel is to load and of the whole config; see `record.same_load`."""
+    parts = [settings.state, wanted, settings.modules, options(settings), sorted(settings.sriov.items())]
+    texts = (json.dumps(parts), f"{settings!r} {wanted}")
+    return "-".join(hashlib.sha256(text.encode()).hexdigest() for text in texts)
 
 
 def modules(settings: config.Config, functions: Sequence[pci.Function]) -> tuple[str, ...]:

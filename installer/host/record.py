@@ -47,7 +47,7 @@ class FailedTry(_Kept, frozen=True, kw_only=True):
     """The last try that failed."""
 
     digest: str
-    """The digest of the config that was tried; another config is tried at once."""
+    """The digests of the config that was tried; another one is tried at once, but for `outlasts_boot`."""
     state: str
     """Failed, Blocked, Stuck, or Queued after an eviction in vain."""
     reason: str
@@ -57,13 +57,13 @@ class FailedTry(_Kept, frozen=True, kw_only=True):
     until_s: float
     """The earliest time of the next try, in seconds since that boot (CLOCK_BOOTTIME)."""
     outlasts_boot: bool = False
-    """True after a crash of the host: a later boot does not end the pause either."""
+    """True after a crash of the host: no later boot ends the pause, nor a config that loads the same."""
     disturbed: int = 0
     """The number of these failures that took device users their devices."""
 
     def left_s(self, asked: str, boot: str) -> float:
         """Return the seconds until the next try, infinite if only people end the pause; `asked` is today's digest."""
-        if self.digest != asked or not (self.outlasts_boot or self.boot == boot):
+        if not (same_load(self.digest, asked) if self.outlasts_boot else (self.digest, self.boot) == (asked, boot)):
             return 0
         return math.inf if self.until_s == NEVER_S else max(0, self.until_s - clocks.since_boot_s())
 
@@ -119,6 +119,11 @@ class Record(_Kept, frozen=True, kw_only=True):
     lease: str | None = None
     """The Lease that this host may still hold."""
     attempt: FailedTry | None = None
+
+
+def same_load(one: str, other: str) -> bool:
+    """Return whether two configs, of which these are the digests, ask the kernel for the same driver and parameters."""
+    return one.partition("-")[0] == other.partition("-")[0]
 
 
 def read(host: chroot.Host) -> Record:

@@ -5,18 +5,19 @@ Ends of the power are the same to the installer: it finds a change that began in
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from installer import paths
+from installer import config, paths
 from installer.host import record
 from tests.installer import crashes, incidents, machines, modulefiles, settings
 from tests.installer.fakes import kernel
 
 DOWN = "The host went down during the change to the driver 2.0.2."
 BACK = (
-    f"{DOWN} The host is back in its previous state. It is not tried again until the policy changes or 'python -m"
-    " installer retry' is called."
+    f"{DOWN} The host is back in its previous state. It is not tried again until the policy changes the driver or its"
+    " parameters, or 'python -m installer retry' is called."
 )
 
 
@@ -402,3 +403,36 @@ def test_a_pause_opens_the_devices_that_the_change_to_another_driver_had_closed(
     shown = crew.job(newer).settle()
 
     assert (shown.reason, incidents.works(machine)) == (BACK, True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"drain": config.Drain(timeout_seconds=77)},
+        {"enabled_cleanup": True},
+        {"leases": config.Leases(namespace="kae-operator", names=(settings.MINE, settings.OTHERS))},
+    ],
+)
+@pytest.mark.parametrize("is_back", [True, False])
+def test_a_crash_is_not_forgotten_with_a_change_of_what_the_kernel_never_sees(
+    is_back: bool, changes: dict[str, Any], machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    if is_back:
+        crew.job(newer).settle()
+
+    shown = crew.job(newer, **changes).settle()
+
+    assert (shown.state, shown.reason, incidents.works(machine)) == ("Failed", BACK, True)
+
+
+def test_after_a_crash_other_parameters_are_tried_at_once(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    crew.job(newer).settle()
+    machine.mend()
+
+    shown = crew.job(newer, module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512)).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
