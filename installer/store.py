@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -76,6 +76,26 @@ class Store:
             self._host.copy(self._host.path(path), f"{_STAGING}/modules/{name}")
         return self._close(driver)
 
+    def has(self, driver: record.Driver) -> bool:
+        """Return whether the store has all files of a driver as they were recorded."""
+        folder = self.folder(driver)
+        return all(_is_file(folder / name, digest) for name, _, digest in _files(driver))
+
+    def mend(self, driver: record.Driver) -> None:
+        """Store the installed driver again, from its files in place; raise `Failure` if those have changed."""
+        files = list(_files(driver))
+        if not all(place and _is_file(self._host.path(place), digest) for _, place, digest in files):
+            raise errors.Failure(
+                f"'{paths.DRIVERS}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand in"
+                " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to"
+                " Absent, and then to Present."
+            )
+        self._prepare()
+        for name, place, _ in files:
+            source = self._host.path(place)
+            self._host.copy(source, f"{_STAGING}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
+        self._close(driver)
+
     def unsigned(self, driver: record.Driver) -> list[str]:
         """Return the stored modules that end without a signature (MODULE_SIG_STRING of linux/module_signature.h)."""
         folder = self.folder(driver) / "modules"
@@ -103,10 +123,7 @@ class Store:
     def _is_whole(self, driver: record.Driver) -> bool:
         if driver.wanted and not set(self._context.settings.modules).issubset(driver.wanted):
             return False  # A kind was enabled since.
-        folder = self.folder(driver)
-        return all((folder / "modules" / name).is_file() for name in driver.modules) and all(
-            os.path.lexists(folder / "libraries" / name) for name in driver.libraries
-        )
+        return self.has(driver)
 
     def _prepare(self) -> None:
         image = self._context.image
@@ -127,6 +144,7 @@ class Store:
         context, settings = self._context, self._context.settings
         staged = self._host.path(_STAGING)
         names = sorted(path.name for path in (staged / "modules").glob("*.ko"))
+        packages = sorted((staged / "packages").glob("*.rpm"))
         for name in names:
             self._check(f"{_STAGING}/modules/{name}")
         version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
@@ -141,8 +159,9 @@ class Store:
                 version=settings.driver_version,
                 kernel=context.kernel,
                 modules={name: f"{ours}/{name}" for name in names},
-                digests={name.removesuffix(".ko"): digests.of_file(staged / "modules" / name) for name in names},
-                packages=tuple(sorted(path.stem for path in (staged / "packages").glob("*.rpm"))),
+                digests={name.removesuffix(".ko"): digests.of_file(staged / "modules" / name) for name in names}
+                | {path.name: digests.of_file(path) for path in packages},
+                packages=tuple(path.stem for path in packages),
                 libraries=self._store_libraries(),
                 wanted=settings.modules,
                 options=desired.options(settings),
@@ -181,3 +200,19 @@ class Store:
             raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
         self._host.sync((self._host.path(paths.DRIVERS),))
         return driver
+
+
+def _files(driver: record.Driver) -> Iterator[tuple[str, str, str]]:
+    """Yield a driver's files: path in its folder, place on the host unless rpm knows it, and digest if recorded."""
+    for name, place in driver.modules.items():
+        yield f"modules/{name}", place, driver.digests.get(name.partition(".ko")[0].replace("-", "_"), "")
+    for name, digest in driver.libraries.items():
+        yield f"libraries/{name}", f"{paths.LIBRARIES}/{name}", digest
+    for package in driver.packages:
+        yield f"packages/{package}.rpm", "", driver.digests.get(f"{package}.rpm", "")
+
+
+def _is_file(path: Path, digest: str) -> bool:
+    with contextlib.suppress(OSError):
+        return digests.of_file(path) == digest or not digest
+    return False

@@ -102,7 +102,7 @@ class Preparation:
         announces = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices."
         begins = "Records the state of the host, and closes the device nodes; from here on a failure restores both."
         return (
-            *(self._keeping(attempt) if others else ()),
+            *(self._keeping(attempt) if others else self._mending(attempt)),
             *(self._queueing() if attempt.held else ()),
             change_steps.Step("announce-change", announces, announce),
             *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
@@ -154,6 +154,13 @@ class Preparation:
     def _keeping(self, attempt: Attempt) -> Iterable[change_steps.Step]:
         reason = "Copies the driver of others to the store for a rollback."
         yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
+
+    def _mending(self, attempt: Attempt) -> Iterable[change_steps.Step]:
+        before, known = attempt.before, attempt.current.record
+        kept = before.kept if known.change is None and before.served and attempt.target is not None else None
+        if kept is not None and kept.kernel == attempt.current.kernel and not self._drivers.has(kept):
+            reason = "Copies the installed driver to the store again, where it is damaged or gone, for a rollback."
+            yield change_steps.Step("keep-driver", reason, lambda: self._drivers.mend(kept))
 
     def _queueing(self) -> Iterable[change_steps.Step]:
         names = ", ".join(self._settings.leases.names)

@@ -248,7 +248,8 @@ class Changer:
         if target is not None and target.packages:
             # The files that rpm has placed are known only now.
             files = kmod.chosen(self._host, current.kernel, desired.modules(self._settings, current.functions))
-            target = msgspec.structs.replace(target, digests={name: file.digest for name, file in files.items()})
+            placed = {name: file.digest for name, file in files.items()}
+            target = msgspec.structs.replace(target, digests=target.digests | placed)
         record.install(self._host, target, asked=attempt.asked, boot=current.boot)
 
     def _end(self, attempt: prepare.Attempt) -> None:

@@ -32,7 +32,7 @@ class Driver(_Kept, frozen=True, kw_only=True):
     modules: dict[str, str] = msgspec.field(default_factory=dict)
     """The files of its folder modules/, and their paths on the host."""
     digests: dict[str, str] = msgspec.field(default_factory=dict)
-    """The SHA-256 of its module files, by module; empty in the records of earlier releases."""
+    """The SHA-256 of its module files, by module, and of its packages, by file; earlier releases record less."""
     packages: tuple[str, ...] = ()
     """Its packages, as name-version-release.architecture."""
     libraries: dict[str, str] = msgspec.field(default_factory=dict)

@@ -1,6 +1,7 @@
 """Files of the installer on the host that are damaged, missing, or not writable."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -147,3 +148,88 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
 
     assert (shown.state, settings.versions(machine), len(machine.entries())) == ("Failed", {"2.0.1"}, 6)
     assert shown.reason.endswith("The host is back in its previous state.")
+
+
+def stored(machine: machines.Machine, version: str) -> Path:
+    """The folder of a driver in the store."""
+    (folder,) = machine.host.path(paths.DRIVERS).glob(f"prebuilt-{version}-*")
+    return folder
+
+
+def flip(path: Path) -> None:
+    """Change the last bit of a file, as a bad disk does."""
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+
+def fail_to_load(machine: machines.Machine) -> None:
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+
+
+@pytest.mark.parametrize("name", ["modules/hisi_zip.ko", "libraries/lib/libwd.so.2"])
+def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evicted(
+    name: str,
+    machine: machines.Machine,
+    image: Path,
+    newer: Path,
+    users: incidents.Users,
+    crew: incidents.Crew,
+) -> None:
+    crew.job(newer).settle()
+    flip(stored(machine, "2.0.1") / name)
+    users.come(incidents.POD)
+    job = crew.job(image, "2.0.1")
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
+    assert 0 <= job.shown.taken.index("copy-modules") < job.shown.taken.index("drain-devices")
+
+
+@pytest.mark.parametrize("damage", ["all gone", "module", "library"])
+def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is_evicted(
+    damage: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    if damage == "all gone":
+        shutil.rmtree(machine.host.path(paths.DRIVERS))
+    else:
+        names = {"module": "modules/hisi_zip.ko", "library": "libraries/lib/libwd.so.2"}
+        flip(stored(machine, "2.0.1") / names[damage])
+    users.come(incidents.POD)
+    fail_to_load(machine)
+    job = crew.job(newer)
+
+    job.settle()
+
+    assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
+    assert job.shown.reason.endswith("The host is back in its previous state.")
+    assert job.shown.taken.index("keep-driver") < job.shown.taken.index("take-lease")
+
+
+def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    folder = stored(machine, "2.0.1")
+    shutil.rmtree(folder)
+    flip(machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko"))
+    users.come(incidents.POD)
+
+    shown = crew.job(newer).settle()
+
+    assert shown.reason == (
+        f"'{paths.DRIVERS}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in for"
+        " it, so a failure could not bring the driver back: put this folder back, or set driver.state to Absent, and"
+        " then to Present."
+    )
+    assert (shown.state, users.evicted, settings.versions(machine)) == ("Failed", [], {"2.0.1"})
+
+
+def test_a_lost_way_back_keeps_no_driver_from_its_removal(
+    machine: machines.Machine, image: Path, crew: incidents.Crew
+) -> None:
+    shutil.rmtree(stored(machine, "2.0.1"))
+    flip(machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko"))
+
+    removed = crew.job(image, "2.0.1", state="Absent").settle()
+
+    assert (removed.state, machine.loaded()) == ("Ready", {})

@@ -124,10 +124,11 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
 ) -> None:
     installed = record.read(machine.host).installed
     assert installed is not None
-    shutil.rmtree(machine.root / f"var/lib/kae/drivers/{installed.id}")
     refuse(machine, "hisi_zip")
+    job = crew.job(newer)
+    job.at("begin-change", lambda: shutil.rmtree(machine.root / f"var/lib/kae/drivers/{installed.id}"))
 
-    shown = crew.job(newer).settle()
+    shown = job.settle()
 
     said = shown.reason.partition(NOT_BACK)[2]
     copy = machine.root / f"var/lib/kae/drivers/{installed.id}/modules/hisi_hpre.ko"
