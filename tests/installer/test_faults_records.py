@@ -168,13 +168,10 @@ def fail_to_load(machine: machines.Machine) -> None:
 
 @pytest.mark.parametrize("name", ["modules/hisi_zip.ko", "libraries/lib/libwd.so.2"])
 def test_a_stored_driver_with_a_flipped_bit_is_staged_anew_before_anybody_is_evicted(
-    name: str,
-    machine: machines.Machine,
-    image: Path,
-    newer: Path,
-    users: incidents.Users,
-    crew: incidents.Crew,
+    name: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:
+    image = newer.with_name("older")
+    machine.add_image(image, "2.0.1")
     crew.job(newer).settle()
     flip(stored(machine, "2.0.1") / name)
     users.come(incidents.POD)
