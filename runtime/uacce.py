@@ -4,8 +4,9 @@ It prints for each device node an errno, 0 for a queue that started. It is a pro
 the project, because a driver may let it wait for ever.
 
 UACCE_CMD_START_Q: include/uapi/misc/uacce/uacce.h of the Linux kernel; UACCE_CMD_QM_SET_QP_CTX: hisi_qm.h beside it,
-which KAE's user library sends first, where a queue's type is not the default. The queue is left to close(2): with KAE's
-driver UACCE_CMD_PUT_Q and close together release a queue twice.
+which KAE's user library sends first, where a queue's type is not the default. With all queues in use open answers
+EBUSY (qm_create_qp_nolock of hisi_qm's qm.c); where an ioctl does, the mailbox is dead (qm_mb_nolock). The queue is
+left to close(2): with KAE's driver UACCE_CMD_PUT_Q and close together release a queue twice.
 """
 
 import errno
@@ -33,7 +34,7 @@ def outcome(node: str) -> int:
             try:
                 fcntl.ioctl(descriptor, request, argument or 0)
             except OSError as error:
-                if number := _counted(error, (errno.EBUSY, *_UNKNOWN)):
+                if number := _counted(error, _UNKNOWN):
                     return number
     finally:
         os.close(descriptor)

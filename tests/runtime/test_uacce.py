@@ -32,13 +32,26 @@ def test_a_queue_is_given_a_context_and_started(monkeypatch: pytest.MonkeyPatch)
     assert driver.asked == [(0xC004480A, bytes(4)), (0x5700, 0)]
 
 
-@pytest.mark.parametrize("number", [errno.EBUSY, errno.ENOTTY, errno.EINVAL])
-def test_a_driver_without_such_ioctls_or_without_a_free_queue_refuses_nothing(
-    number: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("number", [errno.ENOTTY, errno.EINVAL])
+def test_a_driver_without_such_ioctls_refuses_nothing(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     Driver(monkeypatch, context=number, start=number)
 
     assert uacce.outcome("/dev/null") == 0
+
+
+def test_a_device_without_a_free_queue_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def busy(*_: object) -> int:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "open", busy)
+
+    assert uacce.outcome("/dev/null") == 0
+
+
+def test_a_mailbox_that_is_busy_for_ever_refuses_the_start_of_a_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    Driver(monkeypatch, start=errno.EBUSY)
+
+    assert uacce.outcome("/dev/null") == errno.EBUSY
 
 
 @pytest.mark.parametrize("answers", [{"context": errno.EIO}, {"start": errno.EIO}])
