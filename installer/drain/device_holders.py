@@ -251,19 +251,27 @@ def _opened(process: str, known: Collection[str]) -> Iterator[str]:
     for descriptor in _names(f"{process}/fd"):
         path = f"{process}/fd/{descriptor}"
         with contextlib.suppress(OSError):
-            target = os.readlink(path)  # noqa: PTH115 - a large host has a hundred thousand of them
-            # Only possible devices are read: stat of a file on a dead server would hang.
-            if "/dev/" in target or target.rpartition("/")[2] in known:
+            # A large host has a hundred thousand of them.
+            if _may_be_node(os.readlink(path), known):  # noqa: PTH115 - as said
                 yield path
 
 
-def _mapped(process: str, _: Collection[str]) -> Iterator[str]:
+def _mapped(process: str, known: Collection[str]) -> Iterator[str]:
     """Yield the mappings of a process that may be of a device; their names have no leading zeros (proc(5))."""
     with contextlib.suppress(OSError), open(f"{process}/maps", "rb") as lines:  # noqa: PTH123 - as above
         for line in lines:
-            if b"/dev/" in line:
-                begin, end = line.split(b" ", 1)[0].split(b"-")
+            field = line.decode(errors="replace").rstrip("\n").split(maxsplit=5)
+            if len(field) > 5 and _may_be_node(field[5], known):
+                begin, end = field[0].split("-")
                 yield f"{process}/map_files/{int(begin, 16):x}-{int(end, 16):x}"
+
+
+def _may_be_node(path: str, known: Collection[str]) -> bool:
+    """Return whether a path may be a node's, as stat of any file, such as one on a dead server, might hang.
+
+    A container's node has its path there (d_path of the kernel's fs/d_path.c), a chroot's the path of the host.
+    """
+    return path.startswith("/dev/") or path.rpartition("/")[2] in known
 
 
 def _numbers(path: str) -> str:

@@ -33,6 +33,9 @@ ENTRY = pci.Entry(name="hisi_hpre-2", numbers="1:7", mode=0o666)
 OTHER = pci.Entry(name="hisi_zip-4", numbers="239:4", mode=0o666)
 
 
+READERS = (device_holders._opened, device_holders._mapped)
+
+
 @pytest.fixture
 def host(tmp_path: Path) -> chroot.Host:
     (tmp_path / "proc").mkdir()
@@ -256,6 +259,30 @@ def test_processes_are_told_by_the_numbers_of_what_they_opened(host: chroot.Host
         "process 10 (openssl)",
         "process 13 (chrooted)",
     ]
+
+
+def test_files_on_other_file_systems_are_never_read_as_their_server_may_be_dead(
+    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for pid, target in enumerate(("/mnt/nfs/dev/hpre.c", "/dev/full", "/srv/chroot/dev/hisi_hpre-2"), 10):
+        (process(host, pid) / "3").symlink_to(target)
+    mapping = process(host, 13).parent
+    (mapping / "map_files").mkdir()
+    (mapping / "map_files/f000-12000").symlink_to("/mnt/nfs/dev/hpre.c")
+    (mapping / "maps").write_text("f000-12000 r--p 00000000 00:35 312     /mnt/nfs/dev/hpre.c\n")
+    read: list[str] = []
+    numbers = device_holders._numbers
+
+    def watched(path: str) -> str:
+        read.append(str(Path(path).readlink()))
+        return numbers(path)
+
+    monkeypatch.setattr(device_holders, "_numbers", watched)
+
+    found = [tuple(device_holders._processes(host, {"1:7": ENTRY.name}, nodes)) for nodes in READERS]
+
+    assert [[holder.pid for holder in holders] for holders in found] == [[11], []]
+    assert read == ["/dev/full", "/srv/chroot/dev/hisi_hpre-2"]
 
 
 def test_without_entries_no_process_is_looked_at(host: chroot.Host) -> None:
