@@ -60,7 +60,7 @@ class Store:
             id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
             digest="",
             source="kept",
-            version=next((module.version for module in current.loaded.values() if module.version), "unknown"),
+            version=next(filter(None, (module.version for module in current.loaded.values())), "an unknown version"),
             kernel=current.kernel,
             modules=modules,
             options=dict(current.options),

@@ -35,9 +35,10 @@ def _modules_above(settings: config.Config, current: host_state.HostState) -> It
 def _kernel_users(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
     """Return the modules that the kernel itself uses, for its cryptography or compression (crypto_mod_get).
 
-    Each open device counts in uacce twice (cdev_get, fops_get), and with KAE's uacce in the device's module, too, if
-    it has memory for DMA (uacce_alloc_dma_buffers); the kernel's own uacce, which has no version, does without. A drain
-    ends these users.
+    Each open device counts in uacce twice (cdev_get, fops_get of fs/char_dev.c), and once in its own module if it has
+    memory for DMA (uacce_alloc_dma_buffers of uacce.c in KAE and in openEuler's kernel; Linux does without). A drain
+    ends these users. As no module tells which uacce it is, open devices may hide a use by the kernel, which then fails
+    rmmod: the change is undone.
     """
     if pci.guests(current.functions):
         return  # A virtual function in a guest counts, too, and the drain names it.
@@ -45,10 +46,9 @@ def _kernel_users(settings: config.Config, current: host_state.HostState) -> Ite
         module.name: module.users - len(module.holders)
         for module in (*current.loaded.values(), *current.above.values())
     }
-    uacce = current.loaded.get(settings.modules[0])
     opened = users.pop(settings.modules[0], 0) // 2
     ours = {name: count for name, count in users.items() if count > 0}
-    if sum(ours.values()) > (opened if uacce is not None and uacce.version else 0):
+    if sum(ours.values()) > opened:
         which = " and ".join(f"{name} (reference count {count})" for name, count in ours.items())
         yield (
             f"The kernel itself uses {which}, as dm-crypt, IPsec and kTLS do: end that use (/proc/crypto and"

@@ -61,7 +61,8 @@ class DeviceUsers:
             check=check,
         ).run()
         if ended is not None:
-            who = listed([holder.text for holder in ended.holders]) or "an unknown holder"
+            first = sorted(ended.holders, key=lambda holder: isinstance(holder, device_holders.Pod))  # Who blocks.
+            who = listed([holder.text for holder in first]) or "an unknown holder"
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
 

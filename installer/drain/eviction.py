@@ -1,6 +1,7 @@
 """The drain: it evicts the pods that hold a device, and waits for all holders up to a deadline.
 
-Disruption budgets decide which pods are evicted, and when; the drain never deletes or kills anything.
+While somebody else holds one, such as a process of the host, no pod is evicted, as it might be in vain. Disruption
+budgets decide which pods are evicted, and when; the drain never deletes or kills anything.
 """
 
 import logging
@@ -75,7 +76,7 @@ class Drain:
                 return None
             if self.clock() >= end_s:
                 return replace(self._held, notes=self._notes())
-            if self.enabled:
+            if self.enabled and not self._others():
                 self._evict(end_s)
             pause(max(0.0, min(POLL_S, end_s - self.clock())))
 
@@ -87,6 +88,10 @@ class Drain:
             self._held = replace(self._held, notes=(str(failure),))
             return False
         return not self._held.holders
+
+    def _others(self) -> bool:
+        """Return whether a holder is of no pod; a process whose pod has no known name is of one."""
+        return not all(isinstance(one, device_holders.Pod) or getattr(one, "pod_uid", "") for one in self._held.holders)
 
     def _evict(self, end_s: float) -> None:
         """Request the evictions that are due."""
@@ -118,9 +123,11 @@ class Drain:
         self._next_s[known] = self.clock() + _PAUSES_S[answer.outcome]
 
     def _notes(self) -> tuple[str, ...]:
-        waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
-        api = (self._api_note,) if self._api_note else ()
         pods = [pod for pod in self._held.holders if isinstance(pod, device_holders.Pod)]
+        waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
+        if self.enabled and pods and self._others():
+            waits = ("No pod is evicted while a holder is no pod: end that one first.",)
+        api = (self._api_note,) if self._api_note else ()
         answers = [(pod, self._answers.get((pod.key, pod.uid))) for pod in pods]
         return (
             *waits,

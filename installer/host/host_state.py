@@ -70,12 +70,11 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
     running, known = kernel(host), record.read(host)
     files = kmod.chosen(host, running, settings.all_modules)
     rivals = _rivals(host, settings, running, known)
-    secure_boot = _secure_boot(host)
     return HostState(
         kernel=running,
         boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
         system=_system(host),
-        secure_boot=secure_boot,
+        secure_boot=_secure_boot(host),
         functions=pci.functions(host, settings.vendor, settings.kinds),
         loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
         files=MappingProxyType(files),
@@ -85,7 +84,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rivals=MappingProxyType(rivals),
         owners=MappingProxyType(_owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})),
         rpm_user=rpm.locked_by(host),
-        signed_only=_signed_only(host, secure_boot=secure_boot),
+        signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
         rule=text(host, paths.RULE) == rule(settings.device_nodes),
         record=known,
@@ -156,14 +155,12 @@ def _owners(host: chroot.Host, settings: config.Config, known: record.Record, fi
     return {path: nvra for path, nvra in owners.items() if not re.match(r"kernel(-|$)", rpm.name_of(nvra))}
 
 
-def _signed_only(host: chroot.Host, *, secure_boot: bool) -> str:
-    """Return why the kernel refuses unsigned modules (module_sig_check of kernel/module/signing.c)."""
+def _signed_only(host: chroot.Host) -> str:
+    """Return why the kernel refuses unsigned modules (kernel/module/signing.c); secure boot alone refuses none."""
     if readings.text(host.path("/sys/module/module/parameters/sig_enforce")) == "Y":
         return "module.sig_enforce is set"
     lockdown = readings.text(host.path("/sys/kernel/security/lockdown"))
-    if lockdown is None:
-        return "secure boot is on" if secure_boot else ""
-    return "" if "[none]" in lockdown else "the kernel is locked down"
+    return "" if lockdown is None or "[none]" in lockdown else "the kernel is locked down"
 
 
 def text(host: chroot.Host, absolute: str) -> str | None:

@@ -22,7 +22,10 @@ def driver(current: host_state.HostState) -> str:
     if not current.loaded:
         return "none is loaded"
     versions = sorted({module.version for module in current.loaded.values() if module.version})
-    found = f"{', '.join(versions)}, installed by others" if versions else "the kernel's own"
+    own = f"/lib/modules/{current.kernel}/kernel/"
+    foreign = any(not file.path.startswith(own) for name, file in current.files.items() if name in current.loaded)
+    which = ", ".join(versions) or "one without a version"
+    found = f"{which}, installed by others" if versions or foreign else "the kernel's own"
     return f"{found}, at work" if current.entries() else f"{found}, loaded, but no device works with it"
 
 

@@ -168,7 +168,7 @@ def _modules(made: Report) -> str:
 
 
 def _identity(module: kmod.Module | kmod.File | None) -> str:
-    """Return the version of a module; the kernel's own have none, only a srcversion."""
+    """Return the version of a module, or its srcversion: neither the kernel's own nor KAE 2.0.2's have a version."""
     if module is None:
         return _NOTHING
     return module.version or (f"srcversion {module.build[:7]}" if module.build else "unknown")

@@ -241,11 +241,31 @@ def test_processes_of_the_host_are_only_waited_for() -> None:
     assert node.asked == []
 
 
-def test_a_process_of_the_host_that_stays_is_named_at_the_deadline() -> None:
-    node = Node(STRANGER, NGINX)
+@pytest.mark.parametrize("holder", [STRANGER, device_holders.Unnamed("a user that is not seen in /proc")])
+def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: device_holders.Process | device_holders.Unnamed) -> None:
+    node = Node(NGINX)
+    node.held["9"] = holder
 
-    assert node.drain(30) == device_holders.Holders(holders=(STRANGER,), notes=())
-    assert node.asked == [(0, NGINX)]
+    ended = node.drain(30)
+
+    assert node.asked == []
+    assert ended == device_holders.Holders(
+        holders=(holder, pod(NGINX)), notes=("No pod is evicted while a holder is no pod: end that one first.",)
+    )
+
+
+def test_pods_are_evicted_as_soon_as_no_other_holder_is_left() -> None:
+    node = Node(STRANGER, NGINX)
+    node.leaves["4711"] = 20
+
+    assert (node.drain(), node.asked) == (None, [(20, NGINX)])
+
+
+def test_a_process_of_a_pod_without_a_known_name_keeps_nobody_from_being_evicted() -> None:
+    node = Node(replace(STRANGER, pod_uid="0a1b2c3d-1111-2222-3333-444455556666"), NGINX)
+    node.leaves["4711"] = 20
+
+    assert (node.drain(), node.asked) == (None, [(0, NGINX)])
 
 
 def test_without_api_server_the_drain_waits_and_says_so() -> None:

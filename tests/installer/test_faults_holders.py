@@ -129,6 +129,24 @@ def test_with_draining_off_users_are_waited_for_and_never_told_to_go(
     assert "No pod is evicted, as the policy's drain is not enabled." in shown.reason
 
 
+@pytest.mark.parametrize("how", ["process", "unseen"])
+def test_no_pod_is_evicted_in_vain_while_the_host_itself_holds_a_device(
+    how: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(*(f"shop/checkout-{number}" for number in range(9)))
+    if how == "process":
+        machine.hold(4711, "hisi_hpre-0", comm="nginx")
+    else:
+        machine.open_unseen("hisi_hpre-0")
+
+    shown = crew.job(newer).settle()
+
+    who = "process 4711 (nginx)" if how == "process" else "a user that is not seen in /proc"
+    assert (shown.state, users.evicted, incidents.works(machine)) == ("Blocked", [], True)
+    assert shown.reason.startswith(f"After 1 s a device is still held by {who}")
+    assert "No pod is evicted while a holder is no pod: end that one first." in shown.reason
+
+
 def test_128_pods_that_share_a_device_are_all_told_to_go_once(
     machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:

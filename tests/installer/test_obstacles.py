@@ -135,15 +135,16 @@ def test_open_devices_are_no_use_by_the_kernel(held: int, machine: machines.Mach
     assert found(machine, newer)[0].startswith(KERNEL_USES)
 
 
-def test_the_kernels_own_modules_do_not_count_open_devices_so_each_use_is_the_kernels(
-    tmp_path: Path, image: Path
-) -> None:
+def test_open_devices_of_the_kernels_own_modules_are_no_use_by_the_kernel_either(tmp_path: Path, image: Path) -> None:
     machine = machines.Machine(tmp_path / "own")
     machine.set_options(uacce_mode=1)
     machine.load()
     machine.hold(4711, "hisi_hpre-0")
+    machine.pin("hisi_hpre")  # openEuler's own uacce counts memory for DMA as well.
     assert found(machine, image, install_policy="Always") == ()
 
+    machine.release(4711)
+    machine.pin("hisi_hpre", 0)
     machine.pin("hisi_sec2")
 
     assert found(machine, image, install_policy="Always")[0].startswith(f"{KERNEL_USES}hisi_sec2 (reference count 1)")
@@ -400,7 +401,7 @@ SECURE = (EFI, b"\x06\0\0\0\x01")
         (((ENFORCED, b"Y\n"),), "module.sig_enforce is set"),
         (((LOCKDOWN, b"none [integrity] confidentiality\n"),), "the kernel is locked down"),
         (((LOCKDOWN, b"none integrity [confidentiality]\n"),), "the kernel is locked down"),
-        ((SECURE,), "secure boot is on"),
+        ((SECURE, (ENFORCED, b"N\n")), ""),
         ((SECURE, (LOCKDOWN, b"[none] integrity confidentiality\n"), (ENFORCED, b"N\n")), ""),
         ((), ""),
     ],

@@ -98,7 +98,7 @@ class Kernel:
             "alias": info.get("alias", []),
             "in_tree": "intree" in info,
             "version": info.get("version", [""])[0],
-            "srcversion": info["srcversion"][0],
+            "srcversion": info.get("srcversion", [""])[0],
             "parameters": self._parameters(info, options),
         }
         start = self.host.value("fake/starts.json", {}).get(module["name"])
@@ -221,10 +221,8 @@ class Kernel:
 
     def _appear(self, module: "dict[str, Any]") -> None:
         name = module["name"]
-        texts = {"initstate": "live\n", "srcversion": f"{module['srcversion']}\n", "refcnt": "0\n"}
-        texts["taint"] = "\n" if module["in_tree"] else "OE\n"
-        if module["version"]:
-            texts["version"] = f"{module['version']}\n"
+        texts = {"initstate": "live\n", "refcnt": "0\n", "taint": "\n" if module["in_tree"] else "OE\n"}
+        texts |= {key: f"{module[key]}\n" for key in ("version", "srcversion") if module[key]}
         texts |= {f"parameters/{key}": f"{value}\n" for key, value in module["parameters"].items()}
         self.host.add_folder(f"sys/module/{name}", texts, {})
         os.makedirs(self.host.at(f"sys/module/{name}/holders"))  # noqa: PTH103 - pathlib is slow to import
