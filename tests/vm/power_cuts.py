@@ -7,7 +7,9 @@ goes on with moments drawn from the seed.
 import argparse
 import contextlib
 import itertools
+import json
 import random
+import re
 import sys
 import tempfile
 import time
@@ -92,6 +94,7 @@ def cut(running: host.Host, chosen: Cut) -> Outcome:
     guest = running.guest
     before, other = PAIR if running.loaded()["uacce"] == PAIR[0] else PAIR[::-1]
     asked = SPOILED if chosen.spoiled else other
+    _empty_store(running)
     running.ask_for(asked)
     said_before = len(guest.console.read_bytes())
     running.begin(asked, log="/dev/ttyS0")
@@ -112,6 +115,12 @@ def cut(running: host.Host, chosen: Cut) -> Outcome:
         by_udev=running.coldplug(),
         leftovers=tuple(leftovers),
     )
+
+
+def _empty_store(running: host.Host) -> None:
+    """Remove all drivers but the installed one from the store, so that the change has the steps that stage its own."""
+    kept = json.loads(running.guest.run("cat /var/lib/kae/driver.json"))["installed"]["id"]
+    running.guest.run(f"find /var/lib/kae/drivers -mindepth 1 -maxdepth 1 -not -name {kept} -exec rm -r {{}} +")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +231,7 @@ def _wait_for(console: Path, start: int, chosen: Cut) -> None:
         log.seek(start)
         said = b""
         while said.count(wanted) < lines:
-            if time.monotonic() > end_s:
+            if time.monotonic() > end_s or re.search(rb'"state": "(?!Changing)', said):
                 raise machine.Failed(f"The step {chosen.step} did not come: {said[-2000:].decode(errors='replace')}")
             said += log.read()
             time.sleep(0.005)
