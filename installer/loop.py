@@ -154,7 +154,9 @@ class Loop:
 
     def _retried(self, current: host_state.HostState) -> host_state.HostState:
         """Return the state of the host without what keeps the installer from a try."""
-        known, change = current.record, current.record.change
+        known = current.record
+        # A change whose record is lost was begun all the same: a crash of this try has to be known as one.
+        change = record.Change() if current.unproved else known.change
         last = self._last or known.attempt
         if last is not None:
             known = msgspec.structs.replace(known, attempt=msgspec.structs.replace(last, until_s=0))
@@ -166,7 +168,7 @@ class Loop:
         except errors.Failure as failure:
             self._last = known.attempt
             LOG.warning("%s", failure)
-        return replace(current, record=known)
+        return replace(current, record=known, unproved=False)
 
     def _wait(self, current: host_state.HostState, reason: str) -> float:
         now_s = time.monotonic()

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+import msgspec
+
 from installer import config, paths
 from installer.change import announcement, swap
 from installer.decide import change_steps, verification
@@ -91,8 +93,15 @@ class Rollback:
 
     def _record(self, before: record.Change, attempt: record.FailedTry | None) -> None:
         kept = before.kept
-        fields = {} if attempt is None else {"attempt": attempt}
-        record.update(self._host, installed=kept if kept and kept.source != "kept" else None, change=None, **fields)
+        known = record.read(self._host)
+        restored = msgspec.structs.replace(
+            known,
+            installed=kept if kept and kept.source != "kept" else None,
+            change=None,
+            attempt=attempt or known.attempt,
+            boot=known.boot or before.boot or before.back,
+        )
+        record.write(self._host, restored)
 
 
 def _tolerated(act: Callable[[], object]) -> Callable[[], None]:

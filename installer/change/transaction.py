@@ -97,7 +97,7 @@ class Changer:
 
     def allow(self, current: host_state.HostState) -> bool:
         """Load the driver as a boot would, if a stop after its record left it blocked; return whether it was."""
-        if current.record.change is not None or not self._host.path(paths.BLOCKED).exists():
+        if current.record.change is not None or current.unproved or not self._host.path(paths.BLOCKED).exists():
             return False
         self._host.remove(paths.BLOCKED)
         for name in desired.modules(self._settings, current.functions):

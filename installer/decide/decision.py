@@ -10,6 +10,12 @@ from installer import config, paths
 from installer.decide import desired, obstacles, verification
 from installer.host import host_state, record
 
+_LOST = (
+    "A change of the driver did not end, and its record is lost, so no boot loads the driver"
+    f" ('{paths.BLOCKED}'): find out whether it crashed the host, then call 'python -m installer retry', which puts the"
+    " driver of the policy in its place."
+)
+
 
 class Outcome(Enum):
     """The outcome of a decision."""
@@ -62,6 +68,8 @@ def decide(
     """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
     asked = desired.asked(settings, digest)
     decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=asked)
+    if current.unproved and decided.outcome is not Outcome.WAIT:
+        return Decision(outcome=Outcome.CHANGE, reasons=(_LOST,), asked=asked, impossible=(_LOST,), blocked=True)
     if decided.outcome is not Outcome.CHANGE:
         return decided
     change = current.record.change

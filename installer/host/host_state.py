@@ -59,6 +59,8 @@ class HostState:
     record: record.Record
     changing: bool
     """True while the change is announced (driver-changing)."""
+    unproved: bool = False
+    """True when a change blocked the driver, and the record knows neither that change nor its end."""
 
     def entries(self) -> tuple[pci.Function, ...]:
         """Return the functions that user space can use."""
@@ -89,6 +91,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rule=text(host, paths.RULE) == rule(settings.device_nodes),
         record=known,
         changing=host.path(paths.CHANGING).exists(),
+        unproved=host.path(paths.BLOCKED).exists() and not (known.change or known.installed or known.boot),
     )
 
 

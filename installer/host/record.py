@@ -113,7 +113,10 @@ class Record(_Kept, frozen=True, kw_only=True):
     asked: str = ""
     """The digest of the config and of the driver at the installation."""
     boot: str = ""
-    """The boot of the installation. While `asked` and `boot` are the same, no pod is evicted for a fault."""
+    """The boot of the installation, or else of the first rollback: it proves that a change ended.
+
+    While `asked` and `boot` are the same, no pod is evicted for a fault.
+    """
     change: Change | None = None
     """Set from before the unload until the new or the previous driver is verified."""
     lease: str | None = None

@@ -391,14 +391,14 @@ def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_anothe
     assert (crew.job(newer).settle().reason, incidents.works(machine)) == (BACK, True)
 
 
-def test_a_pause_opens_the_devices_that_the_change_to_another_driver_had_closed(
+def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(
     machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
 ) -> None:
     machine.add_image(tmp_path / "newest", "2.0.3")
     panicked(machine, crew, newer)
     crew.job(newer).settle()
     killed(crew.job(tmp_path / "newest", "2.0.3"), "announce-change")
-    assert set(machine.nodes().values()) == {0}
+    assert machine.host.path(paths.CHANGING).exists()
 
     shown = crew.job(newer).settle()
 
@@ -436,3 +436,71 @@ def test_after_a_crash_other_parameters_are_tried_at_once(
     shown = crew.job(newer, module_parameters=settings.parameters(uacce_mode=2, pf_q_num=512)).settle()
 
     assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+
+
+LOST = (
+    "A change of the driver did not end, and its record is lost, so no boot loads the driver"
+    " ('/etc/modprobe.d/kae-unproved.conf'): find out whether it crashed the host, then call 'python -m installer"
+    " retry', which puts the driver of the policy in its place."
+)
+
+
+@pytest.mark.parametrize("state", ["Present", "Absent"])
+def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_says_so(
+    state: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.host.path(paths.RECORD).unlink()
+
+    for _ in range(2):
+        job = crew.job(newer, state=state)
+        shown = job.settle()
+
+        assert (shown.state, shown.reason, shown.ready, job.shown.taken) == ("Blocked", LOST, False, [])
+        assert (blocked(machine), machine.loaded()) == (True, {})
+        assert job.parts.report().decided.reasons == (LOST,)
+        machine.reboot()
+
+
+def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_noted_again(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.host.path(paths.RECORD).unlink()
+    job = crew.job(newer)
+    job.settle()
+    machine.host.write(paths.RETRY, "")
+    with pytest.raises(kernel.Panic):
+        job.settle()
+    machine.reboot()
+
+    assert (crew.job(newer).settle().reason, blocked(machine)) == (BACK, False)
+    machine.reboot()
+    assert "2.0.2" not in settings.versions(machine)
+
+
+def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.host.path(paths.RECORD).unlink()
+    machine.mend()
+    machine.host.write(paths.RETRY, "")
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2"), blocked(machine)) == ("Ready", True, False)
+
+
+def test_a_first_driver_that_fails_is_let_go_also_after_a_kill_at_the_end_of_the_way_back(
+    bare: machines.Machine, tmp_path: Path
+) -> None:
+    bare.add_image(tmp_path / "first", "2.0.2")
+    bare.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    with incidents.Crew(bare) as crew:
+        killed(crew.job(tmp_path / "first"), "record-old-driver")
+        assert blocked(bare)
+
+        shown = crew.job(tmp_path / "first").settle()
+
+        assert (shown.state, blocked(bare)) == ("Ready", False)
