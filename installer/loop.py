@@ -71,6 +71,7 @@ class Loop:
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # `stop` may interrupt a look, or the wait for another installer.
         with contextlib.suppress(process.Cancelled), lock(self._host):
+            self._changer.discard()
             while not self._host.stop.is_set():
                 self._host.stop.wait(self.cycle())
         directory.set_unready("The installer has ended.")

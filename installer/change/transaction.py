@@ -108,6 +108,13 @@ class Changer:
                 LOG.warning("%s", failure)
         return True
 
+    def discard(self) -> None:
+        """Remove what a killed installer left of a staging, which may hold a repository's password."""
+        try:
+            self._drivers.discard()
+        except errors.Failure as failure:
+            LOG.warning("%s", failure)
+
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:

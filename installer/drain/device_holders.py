@@ -212,12 +212,13 @@ def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Proce
     names = {entry.numbers: entry.name for entry in entries}
     found = tuple(_processes(host, names, _opened)) if names else ()
     uacce = host.path("/sys/module/uacce")
-    uses = (readings.integer(uacce / "refcnt") or 0) - len(readings.names(uacce / "holders"))
-    if found or uses <= 0 or not names:
+    counted = readings.integer(uacce / "refcnt")  # None where uacce is built into the kernel, which counts nothing.
+    uses = (counted or 0) - len(readings.names(uacce / "holders"))
+    if found or not names or (counted is not None and uses <= 0):
         return found
     # Such as a descriptor on its way through a socket.
     unseen = f"a user that is not seen in /proc (the module uacce is in use {uses} times more than by modules)"
-    return _mapping(host, names) or (Unnamed(unseen),)
+    return _mapping(host, names) or ((Unnamed(unseen),) if counted is not None else ())
 
 
 def _mapping(host: chroot.Host, names: Mapping[str, str]) -> Sequence[Process]:

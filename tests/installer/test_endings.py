@@ -1,5 +1,6 @@
 """Being ended, and not being alone on a host."""
 
+import contextlib
 import logging
 import threading
 import time
@@ -170,3 +171,19 @@ def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) ->
         loop.lock(machine.host),
     ):
         raise AssertionError("it was made")
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_what_a_kill_left_of_a_download_with_its_password_goes_at_the_next_start_unless_another_installer_is_at_work(
+    beside: bool, machine: machines.Machine, image: Path, tmp_path: Path
+) -> None:
+    repository = "/.dnf/repositories/kae.repo"
+    left = [f"{paths.DRIVERS}/.new{repository}", f"{paths.BUILD}/packages{repository}"]
+    for path in left:
+        machine.host.write(path, "password=secret\n", mode=0o600)
+    machine.host.stop.set()
+
+    with loop.lock(behind.Host(machine.root)) if beside else contextlib.nullcontext():
+        settings.installer(machine, image).loop.run(state.ProgramDir(tmp_path))
+
+    assert [machine.host.path(path).exists() for path in left] == [beside, beside]

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from installer import loop, paths
-from installer.drain import device_users, leases
-from installer.host import chroot, record
+from installer.drain import device_holders, device_users, leases
+from installer.host import chroot, pci, record
 from runtime import errors
 from tests.installer import incidents, machines, settings
 
@@ -124,6 +124,21 @@ def test_a_process_that_mapped_a_device_and_closed_its_descriptor_is_waited_for(
 
     assert shown.reason == ("After 1 s a device is still held by process 4711 (openssl). The driver stays as it was.")
     assert (shown.state, incidents.works(machine)) == ("Blocked", True)
+
+
+def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_kernel_which_counts_no_users(
+    machine: machines.Machine,
+) -> None:
+    known = settings.config()
+    functions = pci.functions(machine.host, known.vendor, known.kinds)
+    entries = [function.entry for function in functions if function.entry is not None]
+    machine.host.path("/sys/module/uacce/refcnt").unlink()
+    assert list(device_holders.processes(machine.host, entries)) == []
+
+    machine.map(4711, NODE)
+
+    machine.host.path("/sys/module/uacce/refcnt").unlink(missing_ok=True)
+    assert [user.text for user in device_holders.processes(machine.host, entries)] == ["process 4711 (openssl)"]
 
 
 def test_a_user_that_no_process_shows_is_waited_for(
