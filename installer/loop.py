@@ -119,7 +119,7 @@ class Loop:
     def _change(self, current: host_state.HostState, decided: decision.Decision) -> float:
         pause_s = self._pause(current)
         if pause_s is not None or decided.blocked:
-            return self._stand_back(decided) if pause_s is None else pause_s
+            return self._stand_back(current, decided) if pause_s is None else pause_s
         if decided.disturbs and self._mended_s is not None and time.monotonic() - self._mended_s < _AGAIN_S:
             reason = f"It was repaired a moment ago, and is broken again: {decided.reasons[0]}"
             return self._publish("Failed", reason, _LOOK_S)
@@ -146,8 +146,8 @@ class Loop:
         except errors.Failure as failure:
             self._published.changes["failed"] += 1
             name = "Stuck" if isinstance(failure, process.Unkillable) else "Failed"
-            disturbed = decided.disturbs and record.read(self._host).lease is not None
-            return self._failed(current, name, str(failure), disturbed=disturbed or self._changer.preparation.evicted)
+            disturbed = decided.disturbs and self._changer.preparation.disturbed
+            return self._failed(current, name, str(failure), disturbed=disturbed)
         self._published.changes["succeeded"] += 1
         self._last = None
         self._mended_s = time.monotonic()
@@ -201,8 +201,8 @@ class Loop:
             self._yield_turn()
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
 
-    def _stand_back(self, decided: decision.Decision) -> float:
-        self._changer.preparation.leave()  # No change can begin.
+    def _stand_back(self, current: host_state.HostState, decided: decision.Decision) -> float:
+        self._changer.preparation.leave(keeps_turn=current.record.halts)  # No change can begin.
         return self._publish("Blocked", " ".join(decided.impossible), _LOOK_S)
 
     def _begin(self, reason: str) -> None:

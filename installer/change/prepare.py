@@ -1,5 +1,6 @@
 """The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
+import contextlib
 import functools
 import logging
 import time
@@ -56,10 +57,13 @@ class Preparation:
     """The users of the devices."""
     _claim: leases.Claim
     _evictions: int = 0
+    _begun: bool = False
+    _knows: bool = False
+    """True when `free_unknown` is done."""
 
     def attempt(self, current: host_state.HostState, decided: decision.Decision) -> Attempt:
         """Return a new attempt with the state before it."""
-        self._evictions = self.devices.evictions
+        self._evictions, self._begun = self.devices.evictions, current.record.change is not None
         before = current.record.change or self._before(current)
         if decided.back:
             before = msgspec.structs.replace(before, back=current.boot)
@@ -114,6 +118,11 @@ class Preparation:
         """True when a pod was evicted since the last `attempt`."""
         return self.devices.evictions > self._evictions
 
+    @property
+    def disturbed(self) -> bool:
+        """True when a pod was evicted since the last `attempt`, or the change began under a Lease."""
+        return self.evicted or (self._begun and record.read(self._host).lease is not None)
+
     def leave(self, *, keeps_turn: bool = False) -> None:
         """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`.
 
@@ -134,6 +143,17 @@ class Preparation:
         noted = record.read(self._host).lease
         if (noted or self._claim.name) and self._claim.give_back() and noted:
             record.update(self._host, lease=None)
+
+    def free_unknown(self) -> None:
+        """Free the Leases in this host's name that it knows nothing of: once, as soon as the API server answers.
+
+        A host that was installed anew, or whose record was moved away, would halt the others by one with the mark of a
+        swap.
+        """
+        with contextlib.suppress(errors.Failure):
+            if not self._knows:
+                self._claim.free_all()
+                self._knows = True
 
     def _is_unasked(self, attempt: Attempt) -> bool:
         current = attempt.current
@@ -227,4 +247,5 @@ class Preparation:
             last = msgspec.structs.replace(last, until_s=0)  # From here on a pause would hide the change.
         record.update(self._host, change=change, attempt=last)
         # Only now: the record has their modes, and no container that was being created can copy a mode of 0.
+        self._begun = True
         announcement.close(self._host, attempt.current.functions, attempt.before.modes)

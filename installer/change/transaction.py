@@ -80,15 +80,15 @@ class Changer:
                 execute(self._steps(attempt, decided), progress)
         except process.Cancelled:
             # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
-            self.preparation.leave(keeps_turn=self.preparation.evicted)
+            self.preparation.leave(keeps_turn=self.preparation.evicted or current.record.halts)
             raise
-        except (prepare.Queued, device_users.Blocked):
-            self.preparation.leave()
+        except (prepare.Queued, device_users.Blocked) as error:
+            self.preparation.leave(keeps_turn=isinstance(error, prepare.Queued) and current.record.halts)
             raise
         except Exception as error:
             # Also a mistake of our own: half a change helps nobody.
             if attempt is None or record.read(self._host).change is None:
-                self.preparation.leave()
+                self.preparation.leave(keeps_turn=current.record.halts)
                 raise
             if isinstance(error, process.Unkillable):
                 raise
@@ -129,6 +129,7 @@ class Changer:
             settled = msgspec.structs.replace(settled, installed=named, asked=decided.asked, boot=current.boot)
         if settled != known:
             record.write(self._host, settled)
+        self.preparation.free_unknown()
 
     def _target(self, current: host_state.HostState, decided: decision.Decision, digest: str) -> record.Driver | None:
         if self._settings.state == "Absent":

@@ -149,6 +149,15 @@ class Claim:
                 self._wake.set()
             return self._held is None
 
+    def free_all(self) -> None:
+        """Free every Lease of the config that is in this host's name and that it does not hold."""
+        with self._lock:
+            for name in self._settings.names:
+                lease = self._api.lease(self._settings.namespace, name)
+                if lease is not None and lease.holder and lease.holder == self._node and name != self.name:
+                    self._free(lease)
+                    LOG.warning("A Lease of a former change of this host is given back.", extra={"lease": name})
+
     def close(self) -> None:
         """End the thread; a held Lease stays this host's for its duration, and a later process can resume it."""
         thread, self._thread = self._thread, None

@@ -123,6 +123,11 @@ class Record(_Kept, frozen=True, kw_only=True):
     """The Lease that this host may still hold."""
     attempt: FailedTry | None = None
 
+    @property
+    def halts(self) -> bool:
+        """True when this host's driver failed under a Lease, which it keeps, as others would load the same driver."""
+        return self.lease is not None and self.attempt is not None and self.attempt.state in ("Failed", "Stuck")
+
 
 def same_load(one: str, other: str) -> bool:
     """Return whether two configs, of which these are the digests, ask the kernel for the same driver and parameters."""

@@ -7,7 +7,7 @@ import pytest
 from installer import config, paths
 from installer.drain import eviction
 from installer.host import record
-from tests.installer import machines, podresources, settings
+from tests.installer import crashes, incidents, machines, podresources, settings
 from tests.kube import apiserver
 
 HPRE = "hisi_hpre-0"
@@ -156,3 +156,64 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change
 
     assert (made.shown.state, held) == ("Waiting", settings.MINE)
     assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
+
+
+@pytest.mark.parametrize("again", ["a file of others", "an obstacle", "no answer"])
+def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_drain(
+    again: str,
+    installed: machines.Machine,
+    tmp_path: Path,
+    server: apiserver.ApiServer,
+    boot: settings.Boot,
+) -> None:
+    machine = installed.copied(tmp_path / "failing")
+    machine.add_image(tmp_path / "newer", "2.0.2")
+    crashes.spoil(tmp_path / "newer", machine.kernel)
+    with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
+        users = incidents.Users(kubelet, server)
+        users.come(POD)
+        job = crew.job(tmp_path / "newer")
+        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
+
+        users.come(POD)
+        if again == "an obstacle":
+            machine.pin("hisi_sec2", 5)
+        elif again == "no answer":
+            server.down()
+        else:
+            machine.host.write(f"{paths.LIBRARIES}/strange", "")
+        for _ in range(4):
+            boot.now_s += 7300
+            job.settle()
+
+        noted = record.read(machine.host)
+        assert noted.lease == job.parts.claim.name == settings.MINE
+        assert noted.attempt is not None
+        assert (noted.attempt.disturbed, users.evicted) == (1, [POD])
+        if again != "no answer":
+            assert incidents.holder(server) == "kp920-1"
+
+
+def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    server.put_lease(settings.MINE, holderIdentity="kp920-1")
+    with incidents.Crew(machine, server) as crew:
+        crew.job(image, "2.0.1").settle()
+
+    assert incidents.holder(server) == ""
+
+
+def test_the_lease_of_another_host_stays_and_is_looked_at_once(
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    server.put_lease(settings.MINE, holderIdentity="kp920-2")
+    with incidents.Crew(machine, server) as crew:
+        job = crew.job(image, "2.0.1")
+        for _ in range(3):
+            job.loop.cycle()
+
+    assert (incidents.holder(server), job.shown.state) == ("kp920-2", "Ready")
+    assert [request.partition(" ")[0] for request in server.state.requests] == ["GET"]
