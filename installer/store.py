@@ -79,12 +79,12 @@ class Store:
     def has(self, driver: record.Driver) -> bool:
         """Return whether the store has all files of a driver as they were recorded."""
         folder = self.folder(driver)
-        return all(_is_file(folder / name, digest) for name, _, digest in _files(driver))
+        return all(digests.has(folder / name, digest) for name, _, digest in _files(driver))
 
     def mend(self, driver: record.Driver) -> None:
         """Store the installed driver again, from its files in place; raise `Failure` if those have changed."""
         files = list(_files(driver))
-        if not all(place and _is_file(self._host.path(place), digest) for _, place, digest in files):
+        if not all(place and digests.has(self._host.path(place), digest) for _, place, digest in files):
             raise errors.Failure(
                 f"'{paths.DRIVERS}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand in"
                 " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to"
@@ -210,9 +210,3 @@ def _files(driver: record.Driver) -> Iterator[tuple[str, str, str]]:
         yield f"libraries/{name}", f"{paths.LIBRARIES}/{name}", digest
     for package in driver.packages:
         yield f"packages/{package}.rpm", "", driver.digests.get(f"{package}.rpm", "")
-
-
-def _is_file(path: Path, digest: str) -> bool:
-    with contextlib.suppress(OSError):
-        return digests.of_file(path) == digest or not digest
-    return False

@@ -1,5 +1,6 @@
 """Digests and sizes of files and folders."""
 
+import contextlib
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,3 +33,10 @@ def of_folder(folder: Path) -> str:
 def same(one: Path, other: Path) -> bool:
     """Return whether both files exist and have the same content."""
     return one.is_file() and other.is_file() and of_file(one) == of_file(other)
+
+
+def has(path: Path, digest: str) -> bool:
+    """Return whether a file can be read, and has this digest unless that is empty."""
+    with contextlib.suppress(OSError):
+        return of_file(path) == digest or not digest
+    return False

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from installer import config, paths
-from installer.host import chroot, kmod, libraries, module_search, pci, record, rpm
+from installer.host import chroot, digests, kmod, libraries, module_search, pci, record, rpm
 from runtime import errors, readings
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
@@ -143,10 +143,26 @@ def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
 
 
 def _rivals(host: chroot.Host, settings: config.Config, running: str, known: record.Record) -> dict[str, str]:
-    if settings.source.packages is not None or (known.installed is not None and known.installed.packages):
-        return {}  # Packages bring their modules to folders of their own, which a change removes with them.
-    home = "kernel" if settings.source.in_tree is not None else "updates/kae"
-    return module_search.rivals(host, running, settings.modules, home)
+    source, installed = settings.source.packages, known.installed
+    # Nobody knows where packages put their modules, but it is above or beside the kernel's own.
+    home = "kernel" if source is not None or settings.source.in_tree is not None else "updates/kae"
+    found = module_search.rivals(host, running, settings.modules, home)
+    replaced = installed.packages if installed is not None else ()
+    if not found or not (source is not None or replaced):
+        return found
+    ours = installed.digests if installed is not None else {}
+    others = {
+        name: path for name, path in found.items() if not digests.has(host.resolved(path), ours.get(name, "none"))
+    }
+    owners = rpm.owners(host, tuple(others.values()))
+    names = (*replaced, *(source.names if source is not None else ()))
+    return {name: path for name, path in others.items() if not _is_replaced(owners.get(path, ""), names)}
+
+
+def _is_replaced(nvra: str, names: Iterable[str]) -> bool:
+    """Return whether a change replaces a package, as one of these names selects it, in whatever version."""
+    name = re.escape(rpm.name_of(nvra))
+    return bool(nvra) and any(re.match(rf"{name}([.]|-[\d$]|$)", other) for other in names)
 
 
 def _owners(host: chroot.Host, settings: config.Config, known: record.Record, files: Iterable[str]) -> dict[str, str]:

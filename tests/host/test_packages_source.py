@@ -11,7 +11,7 @@ from installer.host import chroot, kmod, record, rpm
 from installer.sources import packages
 from runtime import errors
 from tests.host import repositories, rpms
-from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED
+from tests.host.repositories import BOTH, FIRST, ODD, UNSIGNED, file
 from tests.installer import layouts, machines, settings
 
 NEW = "/var/lib/kae/drivers/.new"
@@ -229,6 +229,21 @@ def test_a_module_of_a_package_that_somebody_exchanged_is_installed_again(
 
     assert reasons == (f"'/{place.relative_to(machine.root)}' is not as it was installed.",)
     assert (shown.state, place.read_bytes() == good) == ("Ready", True)
+
+
+@pytest.mark.parametrize("names", [NAMES, ("kae-driver",)])
+def test_copies_of_modules_obstruct_packages_unless_the_change_replaces_their_package(
+    names: tuple[str, ...], machine: machines.Machine, tmp_path: Path
+) -> None:
+    rpm.install(machine.host, (file("kae-driver-2.0.1-1"),))
+    machine.unload()
+    made = settings.installer(machine, tmp_path, source=from_packages(*names), driver_version="2.0.2")
+
+    assert made.parts.report().decided.impossible == ()
+    machine.add_driver("1.9.9", "updates/site")
+    (said,) = made.parts.report().decided.impossible
+
+    assert "updates/site' instead of the new driver" in said
 
 
 def test_a_driver_that_does_not_load_goes_and_the_old_one_comes_back_without_the_repository(

@@ -376,6 +376,18 @@ def test_a_change_of_packages_waits_for_the_rpm_at_work_before_anybody_is_evicte
     assert found(machine, image, source=source) == ()
 
 
+@pytest.mark.parametrize("folder", ["updates/site", "extra/site"])
+def test_copies_of_modules_that_no_package_owns_obstruct_packages(
+    folder: str, machine: machines.Machine, image: Path
+) -> None:
+    machine.add_driver("1.9.9", folder)
+    source = shape.Source(packages=shape.Packages(names=("kae-driver",)))
+
+    (said,) = found(machine, image, source=source)
+
+    assert f"from '/lib/modules/{machine.kernel}/{folder}' instead of the new driver" in said
+
+
 def test_what_comes_into_the_way_during_the_staging_stops_the_change_before_anybody_is_evicted(
     machine: machines.Machine, newer: Path, crew: incidents.Crew, users: incidents.Users
 ) -> None:
