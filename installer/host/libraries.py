@@ -6,11 +6,15 @@ A container keeps the tree that it began with, as mount(2) binds the folder that
 """
 
 import contextlib
+import itertools
+import logging
 from pathlib import Path
 
 from installer import paths
 from installer.host import chroot, digests, record
 from runtime import errors
+
+LOG = logging.getLogger(__name__)
 
 _TREE = ".kae-"
 """The beginning of a tree's name, which ends with the driver's id."""
@@ -38,34 +42,57 @@ def present(host: chroot.Host) -> dict[str, str]:
 def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
     """Make /opt/kae a link to a driver's tree, a copy of its folder in the store; raise `Failure` if it cannot be."""
     refuse(host)
-    if not host.path(paths.LIBRARIES).is_symlink():
-        remove(host)  # The folder that an earlier release filled.
     for name, digest in driver.libraries.items():
         absolute = f"{_above(_TREE)}{driver.id}/{name}"
         here, source = host.path(absolute), stored / name
         if not (here.is_symlink() or here.is_file()) or digests.of_file(here) != digest:
             host.copy(source, absolute, mode=source.stat().st_mode & 0o777 if source.is_file() else 0o644)
+    aside = _set_aside(host)
     host.link(f"{_TREE}{driver.id}", paths.LIBRARIES)
+    if aside:
+        _clear(host, aside)
+        if host.path(aside).exists():
+            LOG.warning(
+                "The host's '%s' was a folder with files that KAE did not put there: see '%s'.", paths.LIBRARIES, aside
+            )
     # The previous tree stays as long as its driver: a container that holds no device may still read it.
     _prune(host, {f"{_TREE}{path.name}" for path in host.path(paths.DRIVERS).glob("[!.]*")})
 
 
 def remove(host: chroot.Host) -> None:
     """Remove the libraries that KAE placed, and leave those of others; raise `Failure` if one cannot be removed."""
-    top, installed = host.path(paths.LIBRARIES), record.read(host).installed
+    top = host.path(paths.LIBRARIES)
     if _is_foreign(top):
         return
+    _clear(host, paths.LIBRARIES)
+    if not top.exists():
+        host.remove(paths.LIBRARIES)
+    _prune(host, {top.readlink().name} if top.is_symlink() else set())
+
+
+def _set_aside(host: chroot.Host) -> str:
+    """Rename the folder that an earlier release filled, if it is one, and return its new path."""
+    top = host.path(paths.LIBRARIES)
+    if top.is_symlink() or not top.is_dir():
+        return ""
+    names = (f"{paths.LIBRARIES}-old-{number}" for number in itertools.count(1))
+    aside = next(name for name in names if not host.path(name).exists())
+    with chroot.changing(paths.LIBRARIES):
+        top.rename(host.path(aside))
+    return aside
+
+
+def _clear(host: chroot.Host, folder: str) -> None:
+    """Remove KAE's libraries from a folder, and it if nothing else is in it."""
+    installed = record.read(host).installed
     # An interrupted change leaves those of two drivers.
     folders = [*host.path(paths.DRIVERS).glob("*/libraries")]
     ours = {str(path.relative_to(folder)) for folder in folders for path in digests.files(folder)}
     for name in ours.union(installed.libraries if installed is not None else ()):
-        host.remove(f"{paths.LIBRARIES}/{name}")
-    for path in (*sorted(top.rglob("*"), reverse=True), host.resolved(paths.LIBRARIES)):
+        host.remove(f"{folder}/{name}")
+    for path in (*sorted(host.path(folder).rglob("*"), reverse=True), host.resolved(folder)):
         with contextlib.suppress(OSError):
             path.rmdir()  # It refuses a file, and a folder that is not empty.
-    if not top.exists():
-        host.remove(paths.LIBRARIES)
-    _prune(host, {top.readlink().name} if top.is_symlink() else set())
 
 
 def _is_foreign(top: Path) -> bool:

@@ -44,9 +44,10 @@ def stuck(states: Mapping[str, str], users: Sequence[str]) -> str:
     if state == "coming":
         return (
             f"The kernel does not finish loading module {name}: its start hangs, or a kernel oops ended it (see dmesg"
-            " on the host). Only a reboot helps."
+            " on the host). Only a reboot helps; then call 'python -m installer retry'."
         )
     who = f" It waits for {', '.join(users)}: end that, or reboot." if users else " Reboot the host."
+    who += " After a reboot call 'python -m installer retry'."
     return f"The kernel does not finish unloading module {name}, as rmmod hangs in it.{who}"
 
 

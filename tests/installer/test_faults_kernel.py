@@ -59,7 +59,7 @@ def test_a_module_that_does_not_go_is_seen_by_the_next_installer_without_a_progr
     assert (shown.state, shown.reason) == (
         "Stuck",
         "The kernel does not finish unloading module hisi_hpre, as rmmod hangs in it. It waits for process 4711"
-        " (openssl): end that, or reboot.",
+        " (openssl): end that, or reboot. After a reboot call 'python -m installer retry'.",
     )
     assert machine.calls() == []
 
@@ -89,7 +89,7 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(
     assert (shown.state, shown.reason) == (
         "Stuck",
         "The kernel does not finish loading module hisi_hpre: its start hangs, or a kernel oops ended it (see dmesg on"
-        " the host). Only a reboot helps.",
+        " the host). Only a reboot helps; then call 'python -m installer retry'.",
     )
     assert machine.host.path(paths.CHANGING).exists()
 

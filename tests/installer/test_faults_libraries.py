@@ -249,3 +249,17 @@ def read_only(machine: machines.Machine, monkeypatch: pytest.MonkeyPatch) -> Non
         return os.statvfs_result([*said[:8], said.f_flag | os.ST_RDONLY, said.f_namemax])
 
     monkeypatch.setattr(os, "statvfs", answer)
+
+
+def test_a_strange_file_in_the_folder_of_an_earlier_release_hinders_no_change_that_was_begun_and_is_kept(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, caplog: pytest.LogCaptureFixture
+) -> None:
+    as_an_earlier_release(machine)
+    job = crew.job(newer)
+    job.at("begin-change", lambda: at(machine, "lib/.libwd.so.2.new").write_text("half"))
+
+    shown = job.settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
+    assert machine.files("opt/kae-old-1").keys() == {"opt/kae-old-1/lib/.libwd.so.2.new"}
+    assert "'/opt/kae-old-1'" in caplog.text
