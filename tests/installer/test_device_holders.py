@@ -146,15 +146,6 @@ def test_the_kubelet_of_another_root_folder_is_asked(tmp_path: Path, monkeypatch
     assert texts(found) == ["pod default/nginx-0 (container web: 0000:79:00.0)"]
 
 
-def test_a_completed_pod_that_the_kubelet_lists_without_its_device_is_no_holder(
-    host: chroot.Host, kubelet: podresources.Kubelet
-) -> None:
-    # Kubelets before 1.34 list completed pods, but List takes their devices from them first (UpdateAllocatedDevices).
-    kubelet.pods["default/done"] = [pb.ContainerResources(name="job", devices=[])]
-
-    assert device_holders.find(host, RESOURCES, ()) == device_holders.Holders()
-
-
 def test_a_socket_at_which_nobody_answers_is_a_failure_as_pods_may_hold_devices(host: chroot.Host) -> None:
     with podresources.serving(host.root):
         pass

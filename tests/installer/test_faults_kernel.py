@@ -1,6 +1,8 @@
 """The kernel does not finish what it began: a module that goes or comes for ever, and users that are hard to see."""
 
 import errno
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from installer import loop, paths
 from installer.drain import device_holders, device_users, leases
 from installer.host import chroot, pci, record
-from runtime import errors
+from runtime import errors, process
 from tests.installer import incidents, machines, settings
 
 NODE = "hisi_hpre-0"
@@ -224,7 +226,24 @@ def test_a_device_that_gives_no_queue_is_a_fault_of_the_new_driver(
     assert (shown.state, incidents.works(machine)) == ("Failed", True)
 
 
-def test_an_attribute_is_written_by_a_child_that_may_hang(tmp_path: Path) -> None:
+def test_an_attribute_whose_write_hangs_is_a_failure_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.mkfifo(tmp_path / "sriov_numvfs")  # To open it waits for a reader, who never comes.
+    monkeypatch.setattr(chroot, "_WRITE_S", 0.2)
+    said: list[str] = []
+
+    def write() -> None:
+        with pytest.raises(process.TooSlow) as caught:
+            chroot.Host(tmp_path).write_attribute("/sriov_numvfs", "63")
+        said.append(str(caught.value))
+
+    writing = threading.Thread(target=write, daemon=True)
+    writing.start()
+    writing.join(20)
+
+    assert [text.partition("'echo 63 > /sriov_numvfs'")[1] for text in said] == ["'echo 63 > /sriov_numvfs'"]
+
+
+def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: Path) -> None:
     host = chroot.Host(tmp_path)
     (tmp_path / "sriov_numvfs").write_text("0\n")
     (tmp_path / "full").symlink_to("/dev/full")

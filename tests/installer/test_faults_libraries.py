@@ -1,7 +1,9 @@
 """The libraries in /opt/kae, and what others put where the installer's files go."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +57,26 @@ def test_a_container_keeps_the_libraries_that_it_began_with_over_an_upgrade(
     assert os.read(library, 100).decode() == before != at(machine, "lib/libwd.so.2").read_text()
     os.close(library)
     os.close(mounted)
+
+
+def test_the_link_to_the_libraries_is_there_at_every_moment_of_an_upgrade(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[bool] = []
+
+    def watched(act: Callable[..., None]) -> Callable[..., None]:
+        def acts(*arguments: Any, **options: Any) -> None:
+            act(*arguments, **options)
+            seen.append(at(machine).is_symlink())
+
+        return acts
+
+    for name in ("unlink", "remove", "rename", "replace", "rmdir", "symlink"):
+        monkeypatch.setattr(os, name, watched(getattr(os, name)))
+
+    crew.job(newer).settle()
+
+    assert (set(seen), incidents.works(machine, "2.0.2")) == ({True}, True)
 
 
 def test_of_the_trees_those_of_the_drivers_in_the_store_stay(

@@ -273,3 +273,19 @@ def test_a_library_that_somebody_changed_is_replaced_from_the_store_beside_the_u
 
     assert (job.shown.state, incidents.works(machine)) == ("Ready", True)
     assert settings.changes_made(machine) == []
+
+
+def test_modules_that_a_packages_script_loads_with_its_own_parameters_are_loaded_anew(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    def load() -> None:
+        machine.set_options(uacce_mode=2, pf_q_num=64)
+        machine.load()
+
+    job = crew.job(newer)
+    job.at("index-modules", load)
+
+    job.settle()
+
+    assert (job.shown.state, job.shown.reason) == ("Ready", "The driver 2.0.2 is loaded and verified.")
+    assert machine.parameters("hisi_zip")["pf_q_num"] == 256
