@@ -146,6 +146,12 @@ def files_of(host: chroot.Host, path: str) -> tuple[str, ...]:
     return tuple(line for line in _ask(host, "-qpl", path).splitlines() if line.startswith("/"))
 
 
+def modules_of(host: chroot.Host, nvra: str) -> tuple[str, ...]:
+    """Return the names of the kernel modules in an installed package."""
+    found = re.findall(r"([^/\n]+)\.ko(?:\.\w+)?$", _ask(host, "-ql", nvra), re.MULTILINE)
+    return tuple(sorted({name.replace("-", "_") for name in found}))
+
+
 def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
     """Install these package files in one transaction, in place of any other version.
 

@@ -14,7 +14,7 @@ import pytest
 from installer import config as shape
 from installer import paths
 from installer.decide import obstacles
-from installer.host import chroot, module_search, record
+from installer.host import chroot, module_search, record, rpm
 from installer.sources import build
 from tests.installer import incidents, layouts, machines, modulefiles, settings
 
@@ -487,3 +487,19 @@ def test_as_many_compilers_run_as_the_quota_allows(
 
 def test_no_obstacle_is_found_where_nothing_is() -> None:
     assert obstacles.find(settings.config(), settings.current(), replace=True) == ()
+
+
+def test_a_package_that_holds_other_modules_too_is_not_erased(
+    stranger: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-qm.ko", "/etc/bundle.conf"]
+    monkeypatch.setattr(rpm, "owners", lambda _, files: dict.fromkeys(files, "bundle-1-1.aarch64"))
+    monkeypatch.setattr(rpm, "_ask", lambda *_: "\n".join(brought))
+    assert found(stranger, image, install_policy="Always") == ()
+
+    brought.append("/lib/modules/5.10/extra/hns3.ko.xz")
+
+    assert found(stranger, image, install_policy="Always") == (
+        "Package bundle-1-1.aarch64, which INSTALL_POLICY Always would erase, holds other modules, too (hns3): replace"
+        " it by a package without the accelerators' driver, or set IfNotPresent.",
+    )
