@@ -14,6 +14,8 @@ def find(settings: config.Config, current: host_state.HostState, *, replace: boo
     `replace` says that the driver's files change, too.
     """
     sentences = [*_modules_above(settings, current), *_kernel_users(settings, current)]
+    if replace:
+        sentences += _bundles(settings, current)
     if settings.state == "Present":
         sentences += [*_options(settings, current), *(_files(current) if replace else ())]
     installed = current.record.installed
@@ -30,6 +32,17 @@ def _modules_above(settings: config.Config, current: host_state.HostState) -> It
         for name in module.holders:
             if name not in known:
                 yield f"Module {name} of others uses {module.name}: unload it (rmmod {name})."
+
+
+def _bundles(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
+    """Return the packages of others that hold more than the driver, as a change erases them whole."""
+    for nvra, names in current.bundles.items():
+        if others := [name for name in names if name not in {*settings.all_modules, *kmod.ABOVE}]:
+            which = ", ".join(others)
+            yield (
+                f"Package {nvra}, which INSTALL_POLICY Always would erase, holds other modules, too ({which}):"
+                " replace it by a package without the accelerators' driver, or set IfNotPresent."
+            )
 
 
 def _kernel_users(settings: config.Config, current: host_state.HostState) -> Iterator[str]:

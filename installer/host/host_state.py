@@ -48,6 +48,8 @@ class HostState:
     """Files that modprobe may prefer to those of the desired driver, by module."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """The packages of others that the change erases, by the module file that each owns."""
+    bundles: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The names of all kernel modules in each of these packages."""
     rpm_user: str = ""
     """The program that holds the lock of rpm's database."""
     signed_only: str = ""
@@ -72,6 +74,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
     running, known = kernel(host), record.read(host)
     files = kmod.chosen(host, running, settings.all_modules)
     rivals = _rivals(host, settings, running, known)
+    owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
     return HostState(
         kernel=running,
         boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
@@ -84,7 +87,8 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         options_elsewhere=tuple(_options_elsewhere(host)),
         above=MappingProxyType(kmod.loaded(host, kmod.ABOVE)),
         rivals=MappingProxyType(rivals),
-        owners=MappingProxyType(_owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})),
+        owners=MappingProxyType(owners),
+        bundles=MappingProxyType({nvra: rpm.modules_of(host, nvra) for nvra in sorted({*owners.values()})}),
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
