@@ -7,6 +7,9 @@ from installer import config
 from installer.decide import desired
 from installer.host import host_state, kmod, pci
 
+_RELATED = ("hisi_rde", "hisi_trng", "hisi_trng_v2")
+"""Modules that KAE's own packages of other releases hold, too."""
+
 
 def find(settings: config.Config, current: host_state.HostState, *, replace: bool) -> tuple[str, ...]:
     """Return sentences about what would stop a change that unloads the driver, with the remedy.
@@ -37,7 +40,7 @@ def _modules_above(settings: config.Config, current: host_state.HostState) -> It
 def _bundles(settings: config.Config, current: host_state.HostState) -> Iterator[str]:
     """Return the packages of others that hold more than the driver, as a change erases them whole."""
     for nvra, names in current.bundles.items():
-        if others := [name for name in names if name not in {*settings.all_modules, *kmod.ABOVE}]:
+        if others := [name for name in names if name not in {*settings.all_modules, *kmod.ABOVE, *_RELATED}]:
             which = ", ".join(others)
             yield (
                 f"Package {nvra}, which INSTALL_POLICY Always would erase, holds other modules, too ({which}):"

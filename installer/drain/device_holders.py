@@ -209,7 +209,7 @@ def processes(host: chroot.Host, entries: Sequence[pci.Entry]) -> Sequence[Proce
     node counts there, also after its descriptor was closed (cdev_get and fops_get of the kernel's fs/char_dev.c).
     Raises `Failure` if the maps cannot be read in time.
     """
-    names = {entry.numbers: entry.name for entry in entries}
+    names = {entry.numbers: entry.name for entry in entries if entry.numbers}
     found = tuple(_processes(host, names, _opened)) if names else ()
     uacce = host.path("/sys/module/uacce")
     counted = readings.integer(uacce / "refcnt")  # None where uacce is built into the kernel, which counts nothing.

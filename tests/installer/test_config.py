@@ -59,12 +59,14 @@ FULL: dict[str, Any] = {
     "state": "Present",
     "driverVersion": "2.0.1",
     "installPolicy": "IfNotPresent",
+    "presentWhen": "Loaded",
     "enabledCleanup": False,
     "kernels": {"pattern": r"^5\.10\.", "unless": [r"sp1\."]},
     "source": {
         "packages": {
             "names": ["kae-driver-${DRIVER_VERSION}"],
             "repositories": ["https://mirror.example.com/kae", "file:///opt/kae"],
+            "credentialsSecret": "kae-mirror",
             "gpgCheck": False,
         }
     },
@@ -79,7 +81,7 @@ FULL: dict[str, Any] = {
 """A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
 
 SOURCES: dict[str, dict[str, Any]] = {
-    "build": {"repositories": ["file:///opt/rpm"]},
+    "build": {"repositories": ["file:///opt/rpm"], "credentialsSecret": "kae-mirror"},
     "packages": FULL["source"]["packages"],
     "prebuilt": {},
     "inTree": {},
@@ -91,14 +93,20 @@ VALUES: tuple[Any, ...] = (
     *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 2**31 - 1, 2**31, 10**30, 0.5),
     *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
     *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
-    *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666"),
+    *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666", "Loaded", "Serving"),
 )
 
 KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
 """Fields that no object has, or not this one."""
 
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
-NULLABLE = (("kernels",), ("metrics",), ("deviceNodes", "group"))
+NULLABLE = (
+    ("kernels",),
+    ("metrics",),
+    ("presentWhen",),
+    ("deviceNodes", "group"),
+    ("source", "packages", "credentialsSecret"),
+)
 
 LANGUAGE = mutations.Language("driver-config", config.Config)
 DEFINITIONS = {
@@ -151,12 +159,14 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         state="Present",
         driver_version="2.0.1",
         install_policy="IfNotPresent",
+        present_when="Loaded",
         enabled_cleanup=False,
         kernels=config.Kernels(pattern=r"^5\.10\.", unless=(r"sp1\.",)),
         source=config.Source(
             packages=config.Packages(
                 names=("kae-driver-${DRIVER_VERSION}",),
                 repositories=("https://mirror.example.com/kae", "file:///opt/kae"),
+                credentials_secret="kae-mirror",  # noqa: S106 - its name
                 gpg_check=False,
             )
         ),
@@ -209,7 +219,8 @@ def test_they_agree_on_every_change_of_a_source(name: str) -> None:
 
     verdicts = [
         (LANGUAGE.judge.is_valid(data), LANGUAGE.decoded(data) is not None)
-        for _, _, data in mutations.mutants(full, VALUES, KEYS, ("source",))
+        for path, change, data in mutations.mutants(full, VALUES, KEYS, ("source",))
+        if (path[-1], change) != ("credentialsSecret", "is null")
     ]
 
     assert LANGUAGE.decoded(full)

@@ -492,7 +492,7 @@ def test_no_obstacle_is_found_where_nothing_is() -> None:
 def test_a_package_that_holds_other_modules_too_is_not_erased(
     stranger: machines.Machine, image: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-qm.ko", "/etc/bundle.conf"]
+    brought = ["/lib/modules/5.10/extra/hisi_zip.ko.xz", "/lib/modules/5.10/extra/hisi-rde.ko", "/etc/bundle.conf"]
     monkeypatch.setattr(rpm, "owners", lambda _, files: dict.fromkeys(files, "bundle-1-1.aarch64"))
     monkeypatch.setattr(rpm, "_ask", lambda *_: "\n".join(brought))
     assert found(stranger, image, install_policy="Always") == ()
