@@ -156,6 +156,8 @@ class Host:
 
     def coldplug(self) -> dict[str, str]:
         """Unload the driver, have udev look at all devices as at a boot, and return what is loaded."""
+        # A udevd that runs looks for a new modprobe.d only every three seconds; a boot starts another one.
+        self.guest.run("udevadm control --reload")
         self.guest.run(f"rmmod {' '.join(reversed(tuple(self.loaded())))} && udevadm trigger --action=add")
         self.guest.run("udevadm settle")
         return self.loaded()
