@@ -197,7 +197,7 @@ class Loop:
             return 0
         if change is None and current.changing:
             self._changer.preparation.leave(keeps_turn=True)
-        if last.state not in ("Failed", "Stuck"):
+        if last.state not in ("Failed", "Stuck") and not last.halts:
             self._yield_turn()
         return self._publish(last.state, last.reason, min(left_s, _LOOK_S))
 
@@ -234,6 +234,7 @@ class Loop:
             boot=current.boot,
             until_s=until_s,
             disturbed=disturbances,
+            halts=current.record.halts,
         )
         self._last = None
         try:

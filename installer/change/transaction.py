@@ -82,8 +82,8 @@ class Changer:
             # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
             self.preparation.leave(keeps_turn=self.preparation.evicted or current.record.halts)
             raise
-        except (prepare.Queued, device_users.Blocked) as error:
-            self.preparation.leave(keeps_turn=isinstance(error, prepare.Queued) and current.record.halts)
+        except (prepare.Queued, device_users.Blocked):
+            self.preparation.leave(keeps_turn=current.record.halts)
             raise
         except Exception as error:
             # Also a mistake of our own: half a change helps nobody.

@@ -60,6 +60,8 @@ class FailedTry(_Kept, frozen=True, kw_only=True):
     """True after a crash of the host: no later boot ends the pause, nor a config that loads the same."""
     disturbed: int = 0
     """The number of these failures that took device users their devices."""
+    halts: bool = False
+    """True when an earlier one of these failures was the driver's, and none has ended the halt since."""
 
     def left_s(self, asked: str, boot: str) -> float:
         """Return the seconds until the next try, infinite if only people end the pause; `asked` is today's digest."""
@@ -126,7 +128,8 @@ class Record(_Kept, frozen=True, kw_only=True):
     @property
     def halts(self) -> bool:
         """True when this host's driver failed under a Lease, which it keeps, as others would load the same driver."""
-        return self.lease is not None and self.attempt is not None and self.attempt.state in ("Failed", "Stuck")
+        last = self.attempt
+        return self.lease is not None and last is not None and (last.halts or last.state in ("Failed", "Stuck"))
 
 
 def same_load(one: str, other: str) -> bool:

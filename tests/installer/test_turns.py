@@ -158,8 +158,8 @@ def test_a_host_that_waits_for_another_pool_gives_its_lease_back_unless_a_change
     assert record.read(machine.host).lease == (settings.MINE if unfinished else None)
 
 
-@pytest.mark.parametrize("again", ["a file of others", "an obstacle", "no answer"])
-def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_drain(
+@pytest.mark.parametrize("again", ["a file of others", "an obstacle", "no answer", "a user who stays"])
+def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_the_swap(
     again: str,
     installed: machines.Machine,
     tmp_path: Path,
@@ -180,6 +180,8 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_
             machine.pin("hisi_sec2", 5)
         elif again == "no answer":
             server.down()
+        elif again == "a user who stays":
+            machine.hold(4711, "hisi_hpre-0", comm="nginx")
         else:
             machine.host.write(f"{paths.LIBRARIES}/strange", "")
         for _ in range(4):
