@@ -203,7 +203,7 @@ class DeviceNodes(Model):
     mode: Literal["0660", "0666"] = "0666"
     """0660 keeps everybody out but root and the group."""
     group: Annotated[int, Field(ge=0, le=2147483647)] | None = None
-    """The number of their group, as in supplementalGroups of a pod; absent: root's."""
+    """The number of their group, as in supplementalGroups of a pod; absent: as it is, root's at first."""
 
 
 class Driver(base.Component):

@@ -25,7 +25,7 @@ _HALF_LOADED = (
 )
 
 _REASONS = (
-    ("Required key not available", "it has no signature, and a kernel in secure boot wants one"),
+    ("Required key not available", "it has no signature, and the kernel demands one"),
     (
         "Operation not permitted",
         "the kernel is locked down by secure boot, and the module has no signature that it trusts",

@@ -7,8 +7,8 @@ from installer.host import host_state
 
 STATES = ("Ready", "Foreign", "Waiting", "Queued", "Changing", "Blocked", "Stuck", "Failed")
 """Ready: the driver is as the policy asks. Foreign: a driver of others stays. Waiting: the kernel is another pool's.
-Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders stayed. Stuck: the kernel does not
-finish what it began. Failed: a change failed."""
+Queued: waits for a Lease. Changing: a change is in progress. Blocked: holders stayed, or something on the host is in
+the way. Stuck: the kernel does not finish what it began. Failed: a change failed."""
 
 
 @dataclass

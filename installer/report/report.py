@@ -134,7 +134,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
             "Warning",
             (
                 "The SMMU is off, and every process may open the device nodes: a device reads and writes any memory"
-                " for whoever opens it. Switch the SMMU on, or name a group in driver.deviceNodes of the policy.",
+                " for whoever opens it. Switch the SMMU on, or set driver.deviceNodes.mode of the policy to 0660.",
             ),
         )
     if current.record.lease is not None:

@@ -216,6 +216,8 @@ def test_the_made_up_source_of_contributing_fills_a_folder_of_the_store(tmp_path
     written = runpy.run_path(str(project.write(tmp_path, {"local.py": source}) / "local.py"))
     context = sources.Context(host=machine.host, image=image, settings=settings.config(), kernel=machine.kernel)
     made: sources.Source = written["Local"](context)
+    assert made.fingerprint()
+    assert not made.lacks()
 
     for step in made.steps("/var/lib/kae/drivers/.new"):
         step.act()
