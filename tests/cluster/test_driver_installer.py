@@ -40,7 +40,7 @@ class Deployed:
         """Make or change the DaemonSet so that it brings a driver; return the name of its pod."""
         changed = copy.deepcopy(self.daemon_set)
         driver_node.set_version(changed, version)
-        driver_node.set_config(changed, **config)
+        driver_node.set_config(changed, **{"enabledCleanup": False} | config)
         driver_node.apply(self.namespace.plane, changed)
         told = driver_node.config_of(driver_node.pod_of(changed))
 
@@ -82,7 +82,8 @@ def deployed(
     driver_node.make_images(images, machine, folder, OLD, NEW)
     parts, settings = driver_node.layers(archives.built_image("kae-driver-installer"), folder / "empty")
     images.build(f"{driver_node.IMAGE}:{EMPTY}", *parts, **settings)
-    driver = {"version": OLD, "drain": {"timeoutSeconds": 60}}
+    # With the right to ask for its DaemonSet, which only a policy that cleans up has; `apply` turns the clean-up off.
+    driver = {"version": OLD, "enabledCleanup": True, "drain": {"timeoutSeconds": 60}}
     objects = driver_node.compiled(tmp_path_factory.mktemp("project"), host=driver)
     daemon_set = driver_node.daemon_set(objects, "host")
     for volume in driver_node.pod_of(daemon_set)["spec"]["volumes"]:
