@@ -158,8 +158,9 @@ class Host:
         """Unload the driver, have udev look at all devices as at a boot, and return what is loaded."""
         # A udevd that runs looks for a new modprobe.d only every three seconds; a boot starts another one.
         self.guest.run("udevadm control --reload")
-        self.guest.run(f"rmmod {' '.join(reversed(tuple(self.loaded())))} && udevadm trigger --action=add")
-        self.guest.run("udevadm settle")
+        self.guest.run(f"rmmod {' '.join(reversed(tuple(self.loaded())))}")
+        # Without a reload udev looks at /etc/modprobe.d every three seconds at most.
+        self.guest.run("udevadm control --reload && udevadm trigger --action=add && udevadm settle")
         return self.loaded()
 
     def open(self, device: str) -> str:
