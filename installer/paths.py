@@ -36,6 +36,11 @@ def options(module: str) -> str:
     return f"/etc/modprobe.d/{module}.conf"
 
 
+def own_modules(kernel: str) -> str:
+    """Return the folder of the kernel's own modules, with a slash at its end."""
+    return f"/lib/modules/{kernel}/kernel/"
+
+
 def modules(kernel: str) -> str:
     """Return the folder of installed modules: depmod prefers updates/ to all others by default (depmod.d(5))."""
     return f"/lib/modules/{kernel}/updates/kae"

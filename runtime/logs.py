@@ -4,11 +4,12 @@ import logging
 import os
 import sys
 import threading
-from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any
 
 from pythonjsonlogger import core, json
+
+from runtime import clocks
 
 LEVEL_VARIABLE = "KAE_LOG_LEVEL"
 """The environment variable of the lowest level to write."""
@@ -19,8 +20,7 @@ _OWN = ("time", "level", "logger", "program", "node")
 
 class _Lines(json.JsonFormatter):
     def add_fields(self, log_data: dict[str, Any], record: logging.LogRecord, message_dict: dict[str, Any]) -> None:
-        moment = datetime.fromtimestamp(record.created, UTC)
-        log_data["time"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        log_data["time"] = clocks.utc(record.created, "milliseconds")
         log_data["level"] = record.levelname.lower()
         super().add_fields(log_data, record, message_dict)
 

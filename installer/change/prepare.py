@@ -1,22 +1,18 @@
 """The steps before a driver is touched: the Lease, the announcement, and the drain."""
 
 import contextlib
-import functools
-import logging
+import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
 from installer import config, paths, store
-from installer.change import announcement
 from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
 from installer.host import chroot, host_state, pci, record
-from runtime import errors, process, readings
-
-LOG = logging.getLogger(__name__)
+from runtime import clocks, errors, process, readings
 
 _WITHDRAWN_S = 5.0
 """The time in which a running device plugin sees the announcement."""
@@ -40,8 +36,7 @@ class Attempt:
     """The state before the change, which a killed installer may have begun."""
     held: tuple[str, ...]
     """The device holders, each in words."""
-    asked: str
-    """The digest of the whole config and of the driver."""
+    decided: decision.Decision
     target: record.Driver | None = None
     """The driver to install, once it is in the store; None removes the driver."""
 
@@ -70,48 +65,52 @@ class Preparation:
         else:
             touched = before.touched or not (decided.reload and current.loaded)
             before = msgspec.structs.replace(before, touched=touched, boot=current.boot, asked=decided.asked, back="")
-        return Attempt(
-            current=current,
-            before=before,
-            held=self.devices.present(current) if decided.disturbs else (),
-            asked=decided.asked,
-        )
+        held = self.devices.present(current) if decided.disturbs else ()
+        return Attempt(current=current, before=before, held=held, decided=decided)
 
     def _before(self, current: host_state.HostState) -> record.Change:
         installed = current.record.installed
-        modes = {function.address: function.entry.mode for function in current.functions if function.entry}
+        entries = {function.address: function.entry for function in current.functions if function.entry}
         return record.Change(
             kept=installed,
             loaded=tuple(current.loaded),
             above=tuple(current.above),
-            served=tuple(function.address for function in current.entries()),
+            served=tuple(entries),
             vfs={function.address: function.vfs for function in current.functions if function.vfs},
-            modes={address: mode for address, mode in modes.items() if mode is not None},
-            groups={function.address: function.entry.group for function in current.functions if function.entry},
+            modes={address: entry.mode for address, entry in entries.items() if entry.mode is not None},
+            groups={address: entry.group for address, entry in entries.items()},
             rule=host_state.text(self._host, paths.RULE),
             packages=installed.packages if installed else (),
             foreign=tuple(sorted(set(current.owners.values()))),
             touched=False,
         )
 
-    def steps(self, attempt: Attempt, reason: str) -> tuple[change_steps.Step, ...]:
-        """Return the steps after which no device is in use."""
-        current = attempt.current
-        if attempt.held and self._is_unasked(attempt):
-            return (self._sparing(attempt, reason),)
-        others = (
-            current.record.installed is None and current.record.change is None and (current.loaded or current.options)
-        )
-        announce = functools.partial(announcement.announce, self._host, reason)
+    def steps(self, attempt: Attempt) -> Iterator[change_steps.Step]:
+        """Yield the steps after which no device is in use; none if the change does not disturb their users."""
+        if not attempt.decided.disturbs:
+            return
+        current, known, limit = attempt.current, attempt.current.record, self._settings.drain.timeout_seconds
+        verified = known.installed is not None and known.change is None
+        if attempt.held and verified and (known.asked, known.boot) == (attempt.decided.asked, current.boot):
+            waits = "Waits for the device holders: this driver was verified, and the config has not changed since."
+            yield change_steps.Step("spare-users", waits, lambda: self._spare(attempt))
+            return
+        if known.change is None:
+            yield from self._keeping(attempt)
+        if attempt.held:
+            names = ", ".join(self._settings.leases.names)
+            takes = f"Takes a Lease, as devices are in use: the first free one of {names}."
+            yield change_steps.Step("take-lease", takes, self._take, queues=True)
         announces = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices."
+        yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt.decided.reasons[0]))
+        if current.entries() or pci.guests(current.functions):
+            what = "evicts" if self._settings.drain.enabled else "waits for"
+            listed = f", for at most {limit} s: {device_users.listed(attempt.held)}"
+            who = listed if attempt.held else "; there is none now"
+            drains = f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}."
+            yield change_steps.Step("drain-devices", drains, lambda: self._drain(attempt))
         begins = "Records the state of the host, and closes the device nodes; from here on a failure restores both."
-        return (
-            *(self._keeping(attempt) if others else self._mending(attempt)),
-            *(self._queueing() if attempt.held else ()),
-            change_steps.Step("announce-change", announces, announce),
-            *(self._draining(attempt) if current.entries() or pci.guests(current.functions) else ()),
-            change_steps.Step("begin-change", begins, lambda: self._begin(attempt)),
-        )
+        yield change_steps.Step("begin-change", begins, lambda: self._begin(attempt))
 
     @property
     def evicted(self) -> bool:
@@ -128,15 +127,13 @@ class Preparation:
 
         Failures are logged, not raised: another one is being handled.
         """
-        for act in (
-            lambda: announcement.withdraw(self._host),
-            self._drivers.discard,
-            *(() if keeps_turn else (self.give_back,)),
-        ):
-            try:
-                act()
-            except errors.Failure as failure:
-                LOG.warning("%s", failure)
+        with chroot.logged():
+            self._host.remove(paths.CHANGING)
+        with chroot.logged():
+            self._drivers.discard()
+        if not keeps_turn:
+            with chroot.logged():
+                self.give_back()
 
     def give_back(self) -> None:
         """Give the Lease back, if this host has one, now or later; raise `Failure` if the record cannot be written."""
@@ -155,44 +152,23 @@ class Preparation:
                 self._claim.free_all()
                 self._knows = True
 
-    def _is_unasked(self, attempt: Attempt) -> bool:
-        current = attempt.current
-        known = current.record
-        same = (known.asked, known.boot) == (attempt.asked, current.boot)
-        return same and known.installed is not None and known.change is None
-
-    def _sparing(self, attempt: Attempt, reason: str) -> change_steps.Step:
-        def wait() -> None:
-            raise device_users.Spared(
-                f"{reason} The config has not changed, so no pod is evicted for the repair, which waits until no"
-                f" device is held: {device_users.listed(attempt.held)}."
-            )
-
-        waits = "Waits for the device holders: this driver was verified, and the config has not changed since."
-        return change_steps.Step("spare-users", waits, wait)
-
-    def _keeping(self, attempt: Attempt) -> Iterable[change_steps.Step]:
-        reason = "Copies the driver of others to the store for a rollback."
-        yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
-
-    def _mending(self, attempt: Attempt) -> Iterable[change_steps.Step]:
-        before, known = attempt.before, attempt.current.record
-        kept = before.kept if known.change is None and before.served and attempt.target is not None else None
-        if kept is not None and kept.kernel == attempt.current.kernel and not self._drivers.has(kept):
+    def _keeping(self, attempt: Attempt) -> Iterator[change_steps.Step]:
+        current, kept = attempt.current, attempt.before.kept
+        if kept is None:
+            if current.loaded or current.options:
+                reason = "Copies the driver of others to the store for a rollback."
+                yield change_steps.Step("keep-driver", reason, lambda: self._keep(attempt))
+        elif attempt.target is None or not current.entries() or kept.kernel != current.kernel:
+            return  # Nothing that works could be lost.
+        elif not self._drivers.has(kept):
             reason = "Copies the installed driver to the store again, where it is damaged or gone, for a rollback."
             yield change_steps.Step("keep-driver", reason, lambda: self._drivers.mend(kept))
 
-    def _queueing(self) -> Iterable[change_steps.Step]:
-        names = ", ".join(self._settings.leases.names)
-        reason = f"Takes a Lease, as devices are in use: the first free one of {names}."
-        yield change_steps.Step("take-lease", reason, self._take)
-
-    def _draining(self, attempt: Attempt) -> Iterable[change_steps.Step]:
-        what = "evicts" if self._settings.drain.enabled else "waits for"
-        limit = self._settings.drain.timeout_seconds
-        who = f", for at most {limit} s: {device_users.listed(attempt.held)}" if attempt.held else "; there is none now"
-        reason = f"Waits until the device plugin has withdrawn its devices, and {what} device holders{who}."
-        yield change_steps.Step("drain-devices", reason, lambda: self._drain(attempt))
+    def _spare(self, attempt: Attempt) -> None:
+        raise device_users.Spared(
+            f"{attempt.decided.reasons[0]} The config has not changed, so no pod is evicted for the repair, which waits"
+            f" until no device is held: {device_users.listed(attempt.held)}."
+        )
 
     def _keep(self, attempt: Attempt) -> None:
         attempt.before = msgspec.structs.replace(attempt.before, kept=self._drivers.keep(attempt.current))
@@ -205,6 +181,9 @@ class Preparation:
         if not taken:
             raise Queued(f"It is not this host's turn: {' '.join(self._claim.others)}")
         record.update(self._host, lease=self._claim.name)
+
+    def _announce(self, reason: str) -> None:
+        self._host.write(paths.CHANGING, f"{json.dumps({'reason': reason, 'since': clocks.utc()})}\n")
 
     def _drain(self, attempt: Attempt) -> None:
         self._wait_for_plugin()
@@ -243,9 +222,15 @@ class Preparation:
         packages = {*attempt.before.packages, *(attempt.target.packages if attempt.target else ())}
         change = msgspec.structs.replace(attempt.before, packages=tuple(sorted(packages)))
         last = attempt.current.record.attempt
-        if last is not None and (record.same_load(last.digest, attempt.asked) or not last.outlasts_boot):
+        if last is not None and (record.same_load(last.digest, attempt.decided.asked) or not last.outlasts_boot):
             last = msgspec.structs.replace(last, until_s=0)  # From here on a pause would hide the change.
         record.update(self._host, change=change, attempt=last)
-        # Only now: the record has their modes, and no container that was being created can copy a mode of 0.
         self._begun = True
-        announcement.close(self._host, attempt.current.functions, attempt.before.modes)
+        # Mode 0 keeps users other than root from opening a node. It keeps out neither root with CAP_DAC_OVERRIDE nor a
+        # container that has a node of its own. Only now: the record has the modes, and a runtime, which copies a
+        # node's mode into a container, creates none any more.
+        for function in attempt.current.functions:
+            entry = function.entry
+            if entry is not None and entry.mode is not None and function.address in attempt.before.modes:
+                with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
+                    self._host.permit(f"/dev/{entry.name}", 0)

@@ -1,19 +1,22 @@
 """The rollback to the driver that the host had when a change began."""
 
-import dataclasses
-import logging
-from collections.abc import Callable, Iterator
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NoReturn
 
 import msgspec
 
 from installer import config, paths
-from installer.change import announcement, swap
+from installer.change import execution, prepare, swap
 from installer.decide import change_steps, verification
-from installer.host import chroot, host_state, pci, record
-from runtime import errors
+from installer.drain import device_users
+from installer.host import chroot, host_state, pci, record, rpm
+from runtime import errors, process
 
-LOG = logging.getLogger(__name__)
+
+class Crashed(errors.Failure):
+    """The host went down during a change; it is back in its previous state, and the record forbids another try."""
 
 
 @dataclass(frozen=True)
@@ -23,35 +26,71 @@ class Rollback:
     _host: chroot.Host
     _settings: config.Config
     _swap: swap.Swap
+    _preparation: prepare.Preparation
 
-    def steps(self, tried: record.Driver | None) -> tuple[change_steps.Step, ...]:
-        """Return the steps back from the driver that was tried, each useful even after the failure of another.
+    def run(self, attempt: prepare.Attempt, error: Exception, progress: execution.Progress) -> NoReturn:
+        """Restore the previous driver, and raise a failure with the `error` of the attempt and what became of the host.
+
+        Raises:
+            Crashed: As `error`; the previous driver is restored.
+            device_users.Blocked: A device was opened after the drain; the previous driver is restored.
+            process.Unkillable: The kernel does not answer.
+            errors.Failure: Any other; the previous driver is restored unless the text says otherwise.
+        """
+        ended = self._ended(attempt, error)
+        failures: list[str] = []
+
+        @contextlib.contextmanager
+        def noted() -> Iterator[None]:
+            try:
+                yield
+            except process.Unkillable:
+                raise  # No step can help.
+            except Exception as failure:  # Also a mistake of our own.
+                failures.append(_said(failure))
+
+        with noted():
+            for step in self.steps(attempt.target):
+                # The remaining steps still run: a host with half of its devices is better than one with none.
+                with noted():
+                    execution.run((step,), progress)
+            if not failures:
+                last = _last_try(attempt, str(ended)) if isinstance(ended, Crashed) else None
+                execution.run(self.verification_steps(last), progress)
+        if failures:
+            self._host.remove(paths.CHANGING)
+            said = " ".join(dict.fromkeys(failures))
+            raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
+        if isinstance(error, swap.InUse):
+            self._preparation.leave()
+        raise ended from error
+
+    def steps(self, tried: record.Driver | None) -> Iterator[change_steps.Step]:
+        """Yield the steps back from the driver that was tried, each useful even after the failure of another.
 
         Raises:
             errors.Failure: The state of the host cannot be read.
         """
         current = host_state.read(self._host, self._settings)
         before = current.record.change or record.Change()
-        steps = list(self._files(current, before, tried)) if before.touched else []
+        if before.touched:
+            yield from self._files(current, before, tried)
         if before.loaded:
-            steps += self._swap.reload((*before.loaded, *before.above), anew=before.touched)
-            steps += self._swap.enable(before.vfs)
+            yield self._swap.reload((*before.loaded, *before.above), anew=before.touched)
+            yield from self._swap.enable(before.vfs)
         reason = f"Restores the modes of device nodes, and '{paths.RULE}'."
-        steps.append(change_steps.Step("restore-permissions", reason, lambda: self._permit(before)))
-        return tuple(steps)
+        yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
 
-    def verification_steps(self, attempt: record.FailedTry | None = None) -> tuple[change_steps.Step, ...]:
-        """Return the last steps, which follow if all others succeeded; they record this try, if it is given."""
+    def verification_steps(self, attempt: record.FailedTry | None = None) -> Iterator[change_steps.Step]:
+        """Yield the last steps, which follow if all others succeeded; they record this try, if it is given."""
         before = record.read(self._host).change or record.Change()
         proves = "Verifies that each device that had an entry has one again."
+        yield change_steps.Step("prove-old-driver", proves, lambda: self._verify(before))
         records = f"Records in '{paths.RECORD}' that it is installed as before."
+        yield change_steps.Step("record-old-driver", records, lambda: self._record(before, attempt))
+        yield self._swap.allow()
         ends = "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts."
-        return (
-            change_steps.Step("prove-old-driver", proves, lambda: self._verify(before)),
-            change_steps.Step("record-old-driver", records, lambda: self._record(before, attempt)),
-            *self._swap.allow(),
-            change_steps.Step("end-change", ends, lambda: announcement.withdraw(self._host)),
-        )
+        yield change_steps.Step("end-change", ends, lambda: self._host.remove(paths.CHANGING))
 
     def _files(
         self, current: host_state.HostState, before: record.Change, tried: record.Driver | None
@@ -59,9 +98,8 @@ class Rollback:
         kept = before.kept
         erased = {*before.packages, *(tried.packages if tried else ())} - set(kept.packages if kept else ())
         yield from self._swap.unload(current)
-        for step in self._swap.files(kept, erased):
-            yield dataclasses.replace(step, act=_tolerated(step.act)) if step.name == "index-modules" else step
-        yield from self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
+        yield from self._swap.files(kept, erased, restores=True)
+        yield self._swap.options(kept.options if kept else {}, "Writes the previous parameters.")
 
     def _permit(self, before: record.Change) -> None:
         if before.rule is None:
@@ -92,8 +130,7 @@ class Rollback:
             raise errors.Failure(" ".join(faults))
 
     def _record(self, before: record.Change, attempt: record.FailedTry | None) -> None:
-        kept = before.kept
-        known = record.read(self._host)
+        kept, known = before.kept, record.read(self._host)
         restored = msgspec.structs.replace(
             known,
             installed=kept if kept and kept.source != "kept" else None,
@@ -103,13 +140,44 @@ class Rollback:
         )
         record.write(self._host, restored)
 
+    def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
+        """Return the failure that tells of an error and of the rollback."""
+        kept, tried, said = attempt.before.kept, attempt.target, _said(error)
+        if isinstance(error, swap.InUse):
+            return device_users.Blocked(f"{said} The driver stays as it was.")
+        gone = ", ".join(self._gone(attempt.before.foreign))
+        if gone or (kept is not None and kept.source == "kept" and tried is not None and tried.packages):
+            # A foreign package cannot be rebuilt from its installed files.
+            which = gone or "the packages that were replaced"
+            said = f"{said} The previous modules and options are back; other files of {which} are gone."
+        else:
+            said = f"{said} The host is back in its previous state."
+        if not isinstance(error, Crashed):
+            return errors.Failure(said)
+        return Crashed(
+            f"{said} It is not tried again until the policy changes the driver or its parameters, or 'python -m"
+            " installer retry' is called."
+        )
 
-def _tolerated(act: Callable[[], object]) -> Callable[[], None]:
-    def attempt() -> None:
-        try:
-            act()
-        except errors.Failure as failure:
-            # The index holds paths, which may be the same as before; the verification shows it.
-            LOG.warning("%s The index of modules is unchanged.", failure)
+    def _gone(self, packages: tuple[str, ...]) -> list[str]:
+        present: set[str] = set()
+        with contextlib.suppress(errors.Failure):
+            present.update(rpm.installed(self._host, packages).values())
+        return [name for name in packages if name not in present]
 
-    return attempt
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, errors.Failure) else f"{type(error).__name__}: {error}."
+
+
+def _last_try(attempt: prepare.Attempt, reason: str) -> record.FailedTry:
+    """Return the try to record with a rollback, so that no kill between the two lets the driver be tried again."""
+    return record.FailedTry(
+        digest=attempt.decided.asked,
+        state="Failed",
+        reason=reason,
+        failures=1,
+        boot=attempt.current.boot,
+        until_s=record.NEVER_S,
+        outlasts_boot=True,
+    )

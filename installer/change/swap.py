@@ -1,7 +1,8 @@
 """The steps that swap the host's driver: unload, files, load. They need only the store."""
 
+import functools
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from installer import config, paths, store
 from installer.decide import change_steps, desired
 from installer.drain import device_users
 from installer.host import chroot, digests, host_state, kmod, libraries, pci, record, rpm
-from runtime import errors
+from runtime import errors, process
 
 LOG = logging.getLogger(__name__)
 
@@ -32,106 +33,87 @@ class Swap:
     _drivers: store.Store
     _devices: device_users.DeviceUsers
 
-    def refuse(self, target: record.Driver | None) -> None:
-        """Raise `Failure` for what others put where this driver's files are to go; a change that had begun goes on."""
-        known = record.read(self._host)
-        if target is None or known.change is not None:
-            return
-        ours = paths.modules(target.kernel)
-        found = [f"the link '{path}'" for path in (str(Path(ours).parent), ours) if self._host.path(path).is_symlink()]
-        found += [f"the folder '{path}'" for path in target.modules.values() if self._host.path(path).is_dir()]
-        if found:
-            raise errors.Failure(f"No module can be placed on the host: move {found[0]} elsewhere.")
-        if target.libraries:
-            libraries.refuse(self._host)
-
-    def unload(self, current: host_state.HostState) -> tuple[change_steps.Step, ...]:
-        """Return the steps that unload the driver, if one is loaded."""
-        steps = list(self.disable(current))
+    def unload(self, current: host_state.HostState) -> Iterator[change_steps.Step]:
+        """Yield the steps that unload the driver, if one is loaded."""
+        yield from self.disable(current, {function.address for function in current.functions})
         if current.loaded:
             ours = reversed([name for name in self._settings.all_modules if name in current.loaded])
-            names = ", ".join((*current.above, *ours))
-            steps.append(change_steps.Step("unload-modules", f"Unloads {names}, in this order.", self._unload))
-        return tuple(steps)
+            reason = f"Unloads {', '.join((*current.above, *ours))}, in this order."
+            yield change_steps.Step("unload-modules", reason, self._unload)
 
-    def disable(
-        self, current: host_state.HostState, among: Collection[str] | None = None
-    ) -> tuple[change_steps.Step, ...]:
-        """Return the step that disables virtual functions, of all physical functions or of those in `among`.
+    def disable(self, current: host_state.HostState, among: Collection[str]) -> Iterator[change_steps.Step]:
+        """Yield the step that disables virtual functions of the physical functions in `among`.
 
         A physical function that another driver is bound to is left alone.
         """
-        losing = {function.address: function.vfs for function in current.functions if _loses(function, among)}
-        if not losing:
-            return ()
-        what = ", ".join(f"{count} of {address}" for address, count in losing.items())
-        reason = f"Disables virtual functions ({what}): the kernel changes their number only by way of 0."
-        return (change_steps.Step("disable-virtual-functions", reason, lambda: self._disable(among)),)
+        if losing := {function.address: function.vfs for function in _losing(current.functions, among)}:
+            what = _listed(losing)
+            reason = f"Disables virtual functions ({what}): the kernel changes their number only by way of 0."
+            yield change_steps.Step("disable-virtual-functions", reason, lambda: self._disable(among))
 
-    def files(self, target: record.Driver | None, erased: Collection[str]) -> tuple[change_steps.Step, ...]:
-        """Return the steps that install the driver's files in place of others, and erase these packages."""
-        steps = []
+    def files(
+        self, target: record.Driver | None, erased: Collection[str], *, restores: bool = False
+    ) -> Iterator[change_steps.Step]:
+        """Yield the steps that install the driver's files in place of others, and erase these packages.
+
+        With `restores` an index that cannot be updated is no failure: it holds paths, which may be the same as before.
+        """
         if target is not None and target.packages:
             reason = f"Installs {', '.join(target.packages)} with the host's rpm."
-            steps.append(change_steps.Step("install-packages", reason, lambda: self._install_packages(target)))
+            yield change_steps.Step("install-packages", reason, lambda: self._install_packages(target))
         if erased:
             reason = f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed."
-            steps.append(change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased))))
+            yield change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased)))
         places = f"{_places(target)} '{paths.modules('<kernel>')}'."
+        yield change_steps.Step("place-modules", places, lambda: self._place_modules(target))
+        yield self.libraries(target)
         indexes = "Updates the index of modprobe (depmod)."
-        return (
-            *steps,
-            change_steps.Step("place-modules", places, lambda: self._place_modules(target)),
-            *self.libraries(target),
-            change_steps.Step("index-modules", indexes, lambda: self._index(target, changed=bool(erased))),
-        )
+        index = functools.partial(self._index, target, changed=bool(erased))
+        yield change_steps.Step("index-modules", indexes, chroot.logged()(index) if restores else index)
 
-    def libraries(self, target: record.Driver | None) -> tuple[change_steps.Step, ...]:
+    def libraries(self, target: record.Driver | None) -> change_steps.Step:
         """Return the step that places the driver's libraries, or removes all of KAE's."""
         reason = f"{_places(target)} '{paths.LIBRARIES}', which containers mount."
-        return (change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target)),)
+        return change_steps.Step("place-libraries", reason, lambda: self._place_libraries(target))
 
-    def block(self) -> tuple[change_steps.Step, ...]:
+    def block(self) -> change_steps.Step:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
         lines = ["# The installer of KAE removes this file when the driver is verified.", *self._settings.all_modules]
         text = "\nblacklist ".join(lines)
         reason = f"Writes '{paths.BLOCKED}': a driver that crashes the host is not loaded at the next boot."
-        return (change_steps.Step("block-autoload", reason, lambda: self._host.write(paths.BLOCKED, f"{text}\n")),)
+        return change_steps.Step("block-autoload", reason, lambda: self._host.write(paths.BLOCKED, f"{text}\n"))
 
-    def allow(self) -> tuple[change_steps.Step, ...]:
+    def allow(self) -> change_steps.Step:
         """Return the step that lets udev load the driver at a boot."""
         reason = f"Removes '{paths.BLOCKED}': boots load this driver."
-        return (change_steps.Step("allow-autoload", reason, lambda: self._host.remove(paths.BLOCKED)),)
+        return change_steps.Step("allow-autoload", reason, lambda: self._host.remove(paths.BLOCKED))
 
-    def options(self, texts: Mapping[str, str], reason: str) -> tuple[change_steps.Step, ...]:
+    def options(self, texts: Mapping[str, str], reason: str) -> change_steps.Step:
         """Return the step that writes these options files, and removes those of the other modules."""
-        return (change_steps.Step(name="write-options", reason=reason, act=lambda: self._write_options(texts)),)
+        return change_steps.Step("write-options", reason, lambda: self._write_options(texts))
 
-    def load(self, needed: tuple[str, ...]) -> tuple[change_steps.Step, ...]:
+    def load(self, names: tuple[str, ...]) -> change_steps.Step:
         """Return the step that loads the modules, with the parameters of the options files."""
-        reason = f"Loads {', '.join(needed)}, in this order."
-        return (change_steps.Step("load-modules", reason, lambda: self._load(needed)),)
+        reason = f"Loads {', '.join(names)}, in this order."
+        return change_steps.Step("load-modules", reason, lambda: self._load(names, anew=True))
 
-    def reload(self, names: tuple[str, ...], *, anew: bool) -> tuple[change_steps.Step, ...]:
+    def reload(self, names: tuple[str, ...], *, anew: bool) -> change_steps.Step:
         """Return the step that loads as many of these modules as possible, with `anew` after an unload of all."""
         reason = f"Loads {', '.join(names)} again, as far as possible."
-        return (change_steps.Step("load-modules", reason, lambda: self._reload(names, anew=anew)),)
+        return change_steps.Step("load-modules", reason, lambda: self._load(names, anew=anew, tolerant=True))
 
-    def permit(self) -> tuple[change_steps.Step, ...]:
+    def permit(self) -> change_steps.Step:
         """Return the step that lets users other than root use the device nodes."""
         nodes = self._settings.device_nodes
         of = f" and group {nodes.group}" if nodes.group is not None else ""
         reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{paths.RULE}' for later ones."
-        return (change_steps.Step("permit-device-nodes", reason, self._permit),)
+        return change_steps.Step("permit-device-nodes", reason, self._permit)
 
-    def enable(self, counts: Mapping[str, int]) -> tuple[change_steps.Step, ...]:
-        """Return the step that enables these numbers of virtual functions, by PCI address."""
-        wanted = {address: count for address, count in sorted(counts.items()) if count}
-        if not wanted:
-            return ()
-        what = ", ".join(f"{count} of {address}" for address, count in wanted.items())
-        reason = f"Enables virtual functions: {what}."
-        return (change_steps.Step("enable-virtual-functions", reason, lambda: self._enable(wanted)),)
+    def enable(self, counts: Mapping[str, int]) -> Iterator[change_steps.Step]:
+        """Yield the step that enables these numbers of virtual functions, by PCI address."""
+        if wanted := {address: count for address, count in sorted(counts.items()) if count}:
+            reason = f"Enables virtual functions: {_listed(wanted)}."
+            yield change_steps.Step("enable-virtual-functions", reason, lambda: self._enable(wanted))
 
     def _functions(self) -> tuple[pci.Function, ...]:
         return pci.functions(self._host, self._settings.vendor, self._settings.kinds)
@@ -159,19 +141,17 @@ class Swap:
         if change is not None and not change.touched:
             record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
-    def _disable(self, among: Collection[str] | None) -> None:
+    def _disable(self, among: Collection[str]) -> None:
         self._refuse_users()
-        for function in self._functions():
-            if _loses(function, among):
-                self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
+        for function in _losing(self._functions(), among):
+            self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
 
     def _enable(self, counts: Mapping[str, int]) -> None:
         for function in self._functions():
             wanted = counts.get(function.address, 0)
             if wanted and function.vfs != wanted:
-                if function.vfs:
-                    self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
-                self._host.write_attribute(f"{function.folder}/sriov_numvfs", str(wanted))
+                for count in (0, wanted) if function.vfs else (wanted,):
+                    self._host.write_attribute(f"{function.folder}/sriov_numvfs", str(count))
 
     def _install_packages(self, driver: record.Driver) -> None:
         folder = f"{paths.DRIVERS}/{driver.id}/packages"
@@ -225,20 +205,16 @@ class Swap:
             else:
                 self._host.remove(paths.options(module))
 
-    def _load(self, needed: tuple[str, ...]) -> None:
-        # A package's scripts may have loaded the modules with their own parameters.
-        self._unload_modules()
-        for name in needed:
-            kmod.load(self._host, name)
-
-    def _reload(self, names: tuple[str, ...], *, anew: bool) -> None:
-        refused = []
+    def _load(self, names: tuple[str, ...], *, anew: bool, tolerant: bool = False) -> None:
         if anew:
-            self._unload_modules()  # As in `_load`.
+            self._unload_modules()  # A package's scripts may have loaded them with their own parameters.
+        refused = []
         for name in names:
             try:
                 kmod.load(self._host, name)
             except errors.Failure as failure:
+                if not tolerant or isinstance(failure, process.Unkillable):
+                    raise
                 refused.append(str(failure))
         if refused:
             raise errors.Failure(" ".join(refused))
@@ -260,8 +236,12 @@ def _placed(kernel: Path) -> Iterator[Path]:
     return (kernel / "updates/kae").glob("*")
 
 
-def _loses(function: pci.Function, among: Collection[str] | None) -> bool:
-    return function.vfs > 0 and not function.lent and (among is None or function.address in among)
+def _losing(functions: Iterable[pci.Function], among: Collection[str]) -> list[pci.Function]:
+    return [function for function in functions if function.vfs and not function.lent and function.address in among]
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} of {address}" for address, count in counts.items())
 
 
 def counts(settings: config.Config, current: host_state.HostState, before: Mapping[str, int]) -> dict[str, int]:

@@ -17,3 +17,5 @@ class Step:
     """One sentence with the action and its reason."""
     act: Callable[[], object] = field(compare=False, repr=False)
     """Raises `errors.Failure`."""
+    queues: bool = False
+    """True when it waits in the queue for a Lease, which is no failure, and may run many times an hour."""

@@ -52,14 +52,16 @@ class Decision:
     @property
     def reload(self) -> bool:
         """True when modules have to be unloaded."""
-        reloading = (verification.Sort.FILES, verification.Sort.LOAD)
-        return self.replace or any(fault.sort in reloading for fault in self.faults)
+        return self.replace or self.repairs(verification.Sort.FILES, verification.Sort.LOAD)
 
     @property
     def disturbs(self) -> bool:
         """True when no device may be in use during the change."""
-        renumbers = any(fault.sort is verification.Sort.VFS for fault in self.faults)
-        return not self.impossible and (self.reload or renumbers)
+        return not self.impossible and (self.reload or self.repairs(verification.Sort.VFS))
+
+    def repairs(self, *sorts: verification.Sort) -> bool:
+        """Return whether the host has a fault of one of these sorts."""
+        return any(fault.sort in sorts for fault in self.faults)
 
 
 def decide(
@@ -67,32 +69,40 @@ def decide(
 ) -> Decision:
     """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
     asked = desired.asked(settings, digest)
-    decided = dataclasses.replace(_decided(settings, current, digest, matches), asked=asked)
-    if current.unproved and decided.outcome is not Outcome.WAIT:
-        return Decision(outcome=Outcome.CHANGE, reasons=(_LOST,), asked=asked, impossible=(_LOST,), blocked=True)
-    if decided.outcome is not Outcome.CHANGE:
-        return decided
-    change = current.record.change
-    # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
-    if change is not None and record.same_load(change.asked, asked) and change.boot != current.boot:
-        return _after_crash(settings, decided, back_too=change.back not in ("", current.boot))
-    lacking = verification.impossible(settings, current) if settings.state == "Present" else ()
-    # A change that was begun has to end, whatever is in its way.
-    found = decided.reload and current.record.change is None
-    obstructing = obstacles.find(settings, current, replace=decided.replace) if found else ()
-    reasons = (*decided.reasons, *lacking, *obstructing)
-    blocked = not lacking and bool(obstructing)
-    return dataclasses.replace(decided, reasons=reasons, impossible=(*lacking, *obstructing), blocked=blocked)
+    return dataclasses.replace(_decided(settings, current, digest, asked, matches), asked=asked)
 
 
 def _decided(
-    settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
+    settings: config.Config,
+    current: host_state.HostState,
+    digest: str,
+    asked: str,
+    matches: Callable[[str, str], bool],
 ) -> Decision:
     if reason := other_pool(settings, current.kernel, matches):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
-    if settings.state == "Absent":
-        return _absent(settings, current)
-    return _present(settings, current, digest)
+    if current.unproved:
+        return Decision(outcome=Outcome.CHANGE, reasons=(_LOST,), impossible=(_LOST,), blocked=True)
+    present, change = settings.state == "Present", current.record.change
+    if change is not None:
+        # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
+        if record.same_load(change.asked, asked) and change.boot != current.boot:
+            return _after_crash(settings, again=change.back not in ("", current.boot))
+        decided = _change("A change of the driver was begun here and did not end.")
+    else:
+        decided = _present(settings, current, digest) if present else _absent(settings, current)
+    if decided.outcome is not Outcome.CHANGE:
+        return decided
+    lacking = verification.impossible(settings, current) if present else ()
+    # A change that was begun has to end, whatever is in its way.
+    begins = decided.reload and change is None
+    obstructing = obstacles.find(settings, current, replace=decided.replace) if begins else ()
+    return dataclasses.replace(
+        decided,
+        reasons=(*decided.reasons, *lacking, *obstructing),
+        impossible=(*lacking, *obstructing),
+        blocked=not lacking and bool(obstructing),
+    )
 
 
 def other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
@@ -100,7 +110,8 @@ def other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str
     kernels = settings.kernels
     if kernels is None:
         return None
-    reported = _reported(kernel)
+    # NFD writes it so into the label that selects the pool, with `_` for invalid characters.
+    reported = re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
     earlier = next((pattern for pattern in kernels.unless if matches(pattern, reported)), None)
     if earlier is None and matches(kernels.pattern, reported):
         return None
@@ -111,43 +122,35 @@ def other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str
     )
 
 
-def _reported(kernel: str) -> str:
-    """Return a release as NFD writes it into the label that selects the pool, with `_` for invalid characters."""
-    return re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
-
-
 def _present(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:
-    known = current.record
-    if known.change is not None:
-        return _change("A change of the driver was begun here and did not end.")
-    if known.installed is None:
+    installed = current.record.installed
+    if installed is None:
         return _without_record(settings, current)
-    if known.installed.digest != digest:
-        was = f"{known.installed.source} {known.installed.version} for kernel {known.installed.kernel}"
+    if installed.digest != digest:
+        was = f"{installed.source} {installed.version} for kernel {installed.kernel}"
         wanted = f"{settings.source.name} {settings.driver_version} for kernel {current.kernel}"
         return _change(
             f"The installed driver is {was}; the policy asks for {wanted}."
             if was != wanted
             else f"The installed driver is {was} too, but its content is another one."
         )
-    faults = verification.faults(settings, current, known.installed)
-    if faults:
-        replace = any(fault.sort is verification.Sort.FILES for fault in faults)
-        reasons = tuple(fault.text for fault in faults)
-        return Decision(outcome=Outcome.CHANGE, reasons=reasons, faults=faults, replace=replace)
-    return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {known.installed.version} is loaded and verified.",))
+    faults = verification.faults(settings, current, installed)
+    if not faults:
+        return Decision(outcome=Outcome.RIGHT, reasons=(f"The driver {installed.version} is loaded and verified.",))
+    decided = Decision(outcome=Outcome.CHANGE, reasons=tuple(fault.text for fault in faults), faults=faults)
+    return dataclasses.replace(decided, replace=decided.repairs(verification.Sort.FILES))
 
 
-def _after_crash(settings: config.Config, decided: Decision, *, back_too: bool) -> Decision:
+def _after_crash(settings: config.Config, *, again: bool) -> Decision:
     present = settings.state == "Present"
     what = f"change to the driver {settings.driver_version}" if present else "removal of the driver"
-    if not back_too:
-        return dataclasses.replace(decided, reasons=(f"The host went down during the {what}.",), back=True)
-    give_up = (
-        f"The host went down during the {what}, and again on the way back to the previous driver, so no driver is"
-        " loaded: find out why, then call 'python -m installer retry'."
-    )
-    return dataclasses.replace(decided, reasons=(give_up,), impossible=(give_up,), back=True)
+    reason = f"The host went down during the {what}."
+    if again:
+        reason = (
+            f"The host went down during the {what}, and again on the way back to the previous driver, so no driver is"
+            " loaded: find out why, then call 'python -m installer retry'."
+        )
+    return dataclasses.replace(_change(reason), impossible=(reason,) if again else (), back=True)
 
 
 def _without_record(settings: config.Config, current: host_state.HostState) -> Decision:
@@ -173,13 +176,8 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
 def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
     """Keep a foreign driver, which is not enough for a host where a kind has devices and none of them works."""
     dead = " and no ".join(verification.dead_kinds(settings, current))
-    reason = (
-        f"A driver that others installed serves no {dead} device, although the host has some; INSTALL_POLICY is"
-        " IfNotPresent, so it stays as it is."
-        if dead
-        else f"A driver that others installed serves {len(current.entries())} devices; INSTALL_POLICY is IfNotPresent,"
-        " so it stays as it is."
-    )
+    serves = f"no {dead} device, although the host has some" if dead else f"{len(current.entries())} devices"
+    reason = f"A driver that others installed serves {serves}; INSTALL_POLICY is IfNotPresent, so it stays as it is."
     return Decision(outcome=Outcome.FOREIGN, reasons=(reason,), blocked=bool(dead))
 
 
@@ -187,23 +185,19 @@ def _packages(current: host_state.HostState, otherwise: str) -> str:
     """Return what becomes of the files of a driver of others, after a blank; of the kernel's own, nothing."""
     if current.owners:
         return f" Its packages are erased: {', '.join(sorted(set(current.owners.values())))}."
-    own = all("/kernel/" in file.path for file in current.files.values())
-    return "" if own else f" No package is known to own its files, so they stay{otherwise}."
+    return f" No package is known to own its files, so they stay{otherwise}." if current.foreign_files() else ""
 
 
 def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
-    known = current.record
-    if known.change is not None:
-        return _change("A change of the driver was begun here and did not end.")
-    if known.installed is not None:
-        return _change(f"The driver {known.installed.version}, which we installed, is to go.")
-    if current.entries() and settings.install_policy == "IfNotPresent":
+    installed, entries = current.record.installed, current.entries()
+    if installed is not None:
+        return _change(f"The driver {installed.version}, which we installed, is to go.")
+    if entries and settings.install_policy == "IfNotPresent":
         said = "A driver that others installed is at work; we remove only what we installed."
         return Decision(outcome=Outcome.FOREIGN, reasons=(said,))
     # The kernel's own modules may be loaded at any boot without a device entry; a host without KAE looks the same.
-    own = re.compile(rf"/lib/modules/{re.escape(current.kernel)}/kernel/")
-    strangers = [name for name in current.loaded if name in current.files and not own.match(current.files[name].path)]
-    if current.entries() or (strangers and settings.install_policy == "Always"):
+    strangers = current.foreign_files() & current.loaded.keys()
+    if entries or (strangers and settings.install_policy == "Always"):
         return _change(
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded."
             + _packages(current, ", and a boot may load them")

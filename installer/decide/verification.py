@@ -27,7 +27,7 @@ class Sort(Enum):
     """Write files or permissions, which disturbs no user."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Fault:
     """A difference between the host and the config."""
 
@@ -99,22 +99,22 @@ def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
     """Check that this driver has every module: a kind may have been enabled since it was staged."""
     for name in needed:
         if driver.modules and f"{name}.ko" not in driver.modules:
-            yield Fault(sort=Sort.FILES, text=f"The installed driver {driver.version} was staged without {name}.")
+            yield Fault(Sort.FILES, f"The installed driver {driver.version} was staged without {name}.")
 
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
     """Check that modprobe loads this driver's modules, and no others of the same name."""
-    ours = paths.modules(current.kernel)
+    ours, own = paths.modules(current.kernel), paths.own_modules(current.kernel)
     for name in needed:
         file = current.files.get(name)
         if file is None:
-            yield Fault(sort=Sort.FILES, text=f"There is no module {name} for the running kernel {current.kernel}.")
+            yield Fault(Sort.FILES, f"There is no module {name} for the running kernel {current.kernel}.")
         elif driver.modules and file.path != driver.modules.get(f"{name}.ko", file.path):
-            yield Fault(sort=Sort.FILES, text=f"modprobe takes {name} from '{file.path}', not from '{ours}'.")
-        elif driver.source == "inTree" and not file.path.startswith(f"/lib/modules/{current.kernel}/kernel/"):
-            yield Fault(sort=Sort.FILES, text=f"'{file.path}' stands before the kernel's own module {name}.")
+            yield Fault(Sort.FILES, f"modprobe takes {name} from '{file.path}', not from '{ours}'.")
+        elif driver.source == "inTree" and not file.path.startswith(own):
+            yield Fault(Sort.FILES, f"'{file.path}' stands before the kernel's own module {name}.")
         elif file.digest != driver.digests.get(name, file.digest):
-            yield Fault(sort=Sort.FILES, text=f"'{file.path}' is not as it was installed.")
+            yield Fault(Sort.FILES, f"'{file.path}' is not as it was installed.")
 
 
 def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
@@ -122,14 +122,11 @@ def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[
     for name in needed:
         module, file = current.loaded.get(name), current.files.get(name)
         if module is None:
-            yield Fault(sort=Sort.LOAD, text=f"Module {name} is not loaded.")
+            yield Fault(Sort.LOAD, f"Module {name} is not loaded.")
         elif file is not None and kmod.differ(module, file):
-            was = module.version or module.build
-            yield Fault(
-                sort=Sort.LOAD,
-                text=f"Module {name} was loaded from elsewhere (it is {was}), perhaps from the initramfs, not from"
-                f" '{file.path}' ({file.version or file.build}).",
-            )
+            was, wanted = module.version or module.build, f"'{file.path}' ({file.version or file.build})"
+            text = f"was loaded from elsewhere (it is {was}), perhaps from the initramfs, not from {wanted}."
+            yield Fault(Sort.LOAD, f"Module {name} {text}")
 
 
 def _parameters(settings: config.Config, needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
@@ -139,7 +136,7 @@ def _parameters(settings: config.Config, needed: Collection[str], current: host_
         for key, value in sorted(settings.module_parameters.get(name, {}).items()):
             if module is not None and module.parameters.get(key) != str(value):
                 was = module.parameters.get(key, "unknown to it")
-                yield Fault(sort=Sort.LOAD, text=f"Parameter {key} of module {name} is {was}, not {value}.")
+                yield Fault(Sort.LOAD, f"Parameter {key} of module {name} is {was}, not {value}.")
 
 
 def _entries(settings: config.Config, current: host_state.HostState, served: Collection[str]) -> Iterator[Fault]:
@@ -151,16 +148,16 @@ def _entries(settings: config.Config, current: host_state.HostState, served: Col
             continue
         if all(function.entry is None for function in mine):
             text = f"Module {kind.module} is loaded, but no {kind.name} device has an entry in /sys/class/uacce."
-            yield Fault(sort=Sort.LOAD, text=text)
+            yield Fault(Sort.LOAD, text)
         for lost in [function.address for function in mine if function.entry is None and function.address in served]:
-            yield Fault(sort=Sort.LOAD, text=f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
+            yield Fault(Sort.LOAD, f"Device {lost} had an entry in /sys/class/uacce, and has none now.")
 
 
 def _options(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check that the next boot loads the modules with the same parameters."""
     for module, text in desired.options(settings).items():
         if current.options.get(module) != text:
-            yield Fault(sort=Sort.NODES, text=f"'{paths.options(module)}' does not say '{text.strip()}'.")
+            yield Fault(Sort.NODES, f"'{paths.options(module)}' does not say '{text.strip()}'.")
 
 
 def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
@@ -169,32 +166,31 @@ def _virtual_functions(settings: config.Config, current: host_state.HostState) -
         wanted = settings.sriov.get(function.kind.name)
         bound = function.driver == function.kind.module
         if bound and not function.virtual and wanted not in (None, function.vfs):
-            text = f"Device {function.address} has {function.vfs} virtual functions, not {wanted}."
-            yield Fault(sort=Sort.VFS, text=text)
+            yield Fault(Sort.VFS, f"Device {function.address} has {function.vfs} virtual functions, not {wanted}.")
         module = current.loaded.get(function.kind.module)
         told = int(module.parameters.get("vfs_num", 0)) if module is not None else 0
         if function.driver is None and told > function.total_vfs and not function.virtual:
             text = f"The driver, loaded with vfs_num={told}, refuses device {function.address}: it can have fewer."
-            yield Fault(sort=Sort.LOAD, text=text)
+            yield Fault(Sort.LOAD, text)
 
 
 def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
     """Check that those whom the config names can open the devices, also those that appear later."""
     wanted = settings.device_nodes
     if not current.rule:
-        yield Fault(sort=Sort.NODES, text=f"There is no udev rule '{paths.RULE}'.")
+        yield Fault(Sort.NODES, f"There is no udev rule '{paths.RULE}'.")
     enabled = desired.enabled(settings, current.functions)
     for entry in [function.entry for function in enabled if function.entry is not None]:
         if entry.mode is None:
-            yield Fault(sort=Sort.LOAD, text=f"The device node /dev/{entry.name} is missing.")
+            yield Fault(Sort.LOAD, f"The device node /dev/{entry.name} is missing.")
         elif entry.mode & 0o666 != int(wanted.mode, 8):
-            yield Fault(sort=Sort.NODES, text=f"/dev/{entry.name} has mode {entry.mode:04o}, not {wanted.mode}.")
+            yield Fault(Sort.NODES, f"/dev/{entry.name} has mode {entry.mode:04o}, not {wanted.mode}.")
         elif wanted.group not in (None, entry.group):
-            yield Fault(sort=Sort.NODES, text=f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
+            yield Fault(Sort.NODES, f"/dev/{entry.name} has group {entry.group}, not {wanted.group}.")
 
 
 def _libraries(current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
     """Check that containers mount the libraries that fit the modules."""
     for name, digest in driver.libraries.items():
         if current.libraries.get(name) != digest:
-            yield Fault(sort=Sort.LIBRARIES, text=f"'{paths.LIBRARIES}/{name}' is not as it was installed.")
+            yield Fault(Sort.LIBRARIES, f"'{paths.LIBRARIES}/{name}' is not as it was installed.")

@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from compiler.kube import lease_objects
 from installer import config
@@ -135,7 +134,7 @@ class Claim:
         With `swap` it says that this host begins one, so that nobody takes it over before it is given back.
         """
         with self._lock:
-            self._renew(_now() if swap else "")
+            self._renew(clocks.utc(timespec="microseconds") if swap else "")
 
     def give_back(self) -> bool:
         """Give the Lease back; return False without an answer, after which the thread retries.
@@ -232,7 +231,7 @@ class Claim:
             self._api.write_lease(self._settings.namespace, replace(lease, holder="", acquired="", swap=""))
 
     def _write(self, name: str, lease: lease_objects.Lease | None, swap: str = "") -> lease_objects.Lease:
-        now = _now()
+        now = clocks.utc(timespec="microseconds")  # metav1.MicroTime
         lease = lease or lease_objects.Lease(name=name)
         if lease.holder != self._node:
             transitions = lease.transitions + bool(lease.version)
@@ -288,7 +287,3 @@ class Claim:
         if repeated:
             LOG.info("The Lease can be written again.")
         return True
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")  # metav1.MicroTime

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import logging
 import os
 import shutil
 import threading
@@ -10,6 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from runtime import errors, files, process, uacce
+
+LOG = logging.getLogger(__name__)
 
 _ENVIRONMENT = {
     "PATH": process.PATH,
@@ -200,6 +203,15 @@ def changing(absolute: str) -> Iterator[None]:
         if error.errno == errno.ENOSPC:
             raise errors.Failure(f"The disk of '{absolute}' on the host is full.") from error
         raise errors.Failure(f"'{absolute}' on the host cannot be changed: {error.strerror}.") from error
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[None]:
+    """Log an `errors.Failure` and go on: the next action matters more than this one."""
+    try:
+        yield
+    except errors.Failure as failure:
+        LOG.warning("%s", failure)
 
 
 def execute(

@@ -64,6 +64,11 @@ class HostState:
     unproved: bool = False
     """True when a change blocked the driver, and the record knows neither that change nor its end."""
 
+    def foreign_files(self) -> set[str]:
+        """Return the modules whose files are not the kernel's own."""
+        own = paths.own_modules(self.kernel)
+        return {name for name, file in self.files.items() if not file.path.startswith(own)}
+
     def entries(self) -> tuple[pci.Function, ...]:
         """Return the functions that user space can use."""
         return tuple(function for function in self.functions if function.entry is not None)
@@ -77,7 +82,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
     return HostState(
         kernel=running,
-        boot=readings.text(host.path("/proc/sys/kernel/random/boot_id")) or "",
+        boot=_kernel_text(host, "random/boot_id"),
         system=_system(host),
         secure_boot=_secure_boot(host),
         functions=pci.functions(host, settings.vendor, settings.kinds),
@@ -107,10 +112,14 @@ def rule(nodes: config.DeviceNodes) -> str:
 
 def kernel(host: chroot.Host) -> str:
     """Return the release of the running kernel; raise `Failure` if the folder is no host."""
-    release = readings.text(host.path("/proc/sys/kernel/osrelease"))
-    if not release:
-        raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/osrelease.")
-    return release
+    return _kernel_text(host, "osrelease")
+
+
+def _kernel_text(host: chroot.Host, name: str) -> str:
+    text = readings.text(host.path(f"/proc/sys/kernel/{name}"))
+    if not text:
+        raise errors.Failure(f"'{host.root}' is not the root of a host: it has no /proc/sys/kernel/{name}.")
+    return text
 
 
 def _system(host: chroot.Host) -> str:

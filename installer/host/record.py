@@ -1,7 +1,6 @@
 """The record of the installed driver and of a change in progress: /var/lib/kae/driver.json."""
 
 import math
-from datetime import UTC, datetime
 from typing import Literal
 
 import msgspec
@@ -164,5 +163,4 @@ def update(host: chroot.Host, **fields: object) -> None:
 
 def install(host: chroot.Host, driver: Driver | None, *, asked: str, boot: str) -> None:
     """Record that a change has succeeded and that this driver is installed."""
-    since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    update(host, installed=driver, since=since, asked=asked, boot=boot, change=None, attempt=None)
+    update(host, installed=driver, since=clocks.utc(), asked=asked, boot=boot, change=None, attempt=None)

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from installer import paths
-from installer.change import announcement
 from installer.host import record
+from runtime import clocks
 from tests.installer import crashes, incidents, machines, settings
 from tests.kube import apiserver
 
@@ -206,8 +206,7 @@ def test_a_wall_clock_that_jumps_changes_no_decision(
             return cls(year, 1, 1, tzinfo=tz)
 
     tried(machine, bare)
-    for module in (record, announcement):
-        monkeypatch.setattr(module, "datetime", Jumped)
+    monkeypatch.setattr(clocks, "datetime", Jumped)
     monkeypatch.setattr(time, "time", lambda: Jumped(year, 1, 1).timestamp())
 
     again = tried(machine, bare)
