@@ -7,6 +7,7 @@ import pytest
 
 from installer import paths
 from installer.host import chroot, kmod, record
+from runtime import process
 from tests.installer import incidents, machines, modulefiles, settings
 
 BACK = "The host is back in its previous state."
@@ -193,3 +194,20 @@ def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
 
     assert (shown.state, shown.reason) == ("Failed", f"ValueError: uacce. {NOT_BACK} ValueError: uacce.")
     assert not machine.host.path(paths.CHANGING).exists()
+
+
+def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, loads = crew.job(newer), []
+
+    def hanging(host: chroot.Host, name: str) -> None:
+        loads.append(name)
+        raise process.Unkillable(f"modprobe {name} hangs.") if loads[1:] else ValueError(name)
+
+    monkeypatch.setattr(kmod, "load", hanging)
+
+    shown = job.settle()
+
+    assert (shown.state, shown.reason, loads) == ("Stuck", "modprobe uacce hangs.", ["uacce", "uacce"])
+    assert machine.host.path(paths.CHANGING).exists()

@@ -106,9 +106,10 @@ def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
     assert not machine.host.path(paths.CHANGING).exists()
 
 
-def test_a_folder_that_is_no_host_is_said_to_be_none(machine: machines.Machine, image: Path) -> None:
+@pytest.mark.parametrize("name", ["osrelease", "random/boot_id"])
+def test_a_folder_that_is_no_host_is_said_to_be_none(name: str, machine: machines.Machine, image: Path) -> None:
     made = settings.installer(machine, image)
-    (machine.root / "proc/sys/kernel/osrelease").unlink()
+    (machine.root / "proc/sys/kernel" / name).unlink()
 
     with pytest.raises(errors.Failure, match="is not the root of a host"):
         made.loop.cycle()
