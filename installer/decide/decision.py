@@ -176,8 +176,13 @@ def _without_record(settings: config.Config, current: host_state.HostState) -> D
 def _kept(settings: config.Config, current: host_state.HostState) -> Decision:
     """Keep a foreign driver, which is not enough for a host where a kind has devices and none of them works."""
     dead = " and no ".join(verification.dead_kinds(settings, current))
-    serves = f"no {dead} device, although the host has some" if dead else f"{len(current.entries())} devices"
-    reason = f"A driver that others installed serves {serves}; INSTALL_POLICY is IfNotPresent, so it stays as it is."
+    reason = (
+        f"A driver that others installed serves no {dead} device, although the host has some; INSTALL_POLICY is"
+        " IfNotPresent, so it stays as it is."
+        if dead
+        else f"A driver that others installed serves {len(current.entries())} devices; INSTALL_POLICY is IfNotPresent,"
+        " so it stays as it is."
+    )
     return Decision(outcome=Outcome.FOREIGN, reasons=(reason,), blocked=bool(dead))
 
 

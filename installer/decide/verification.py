@@ -124,9 +124,12 @@ def _loaded(needed: Collection[str], current: host_state.HostState) -> Iterator[
         if module is None:
             yield Fault(Sort.LOAD, f"Module {name} is not loaded.")
         elif file is not None and kmod.differ(module, file):
-            was, wanted = module.version or module.build, f"'{file.path}' ({file.version or file.build})"
-            text = f"was loaded from elsewhere (it is {was}), perhaps from the initramfs, not from {wanted}."
-            yield Fault(Sort.LOAD, f"Module {name} {text}")
+            was, wanted = module.version or module.build, file.version or file.build
+            yield Fault(
+                Sort.LOAD,
+                f"Module {name} was loaded from elsewhere (it is {was}), perhaps from the initramfs, not from"
+                f" '{file.path}' ({wanted}).",
+            )
 
 
 def _parameters(settings: config.Config, needed: Collection[str], current: host_state.HostState) -> Iterator[Fault]:
