@@ -42,7 +42,7 @@ for unit in getty.target getty-static.service apt-daily.timer apt-daily-upgrade.
 done
 printf '[Match]\nName=e*\n[Network]\nDHCP=yes\n' >"$root/etc/systemd/network/any.network"
 ln -sf /lib/systemd/system/systemd-networkd.service "$root/etc/systemd/system/multi-user.target.wants/"
-# What a session brings: sources, Python packages, drivers. It is mounted by a command, as a busy machine is late.
+# What a run of the tests brings: sources, Python packages, drivers. It is mounted by a command, as a busy machine is late.
 mkdir "$root/payload"
 echo '/dev/disk/by-label/payload /payload ext4 ro,noauto 0 0' >"$root/etc/fstab"
 rm -rf "$root"/var/cache/apt/* "$root"/var/lib/apt/lists/* "$root"/usr/share/doc "$root"/usr/share/man
