@@ -77,7 +77,7 @@ class Loop:
         if self._host.path(paths.RETRY).exists():
             self._host.remove(paths.RETRY)
             current = self._tries.retried(current)
-        decided = decision.decide(self._settings, current, self._digest, matches)
+        decided = decision.decide(self._settings, current, self._digest)
         if decided.outcome is decision.Outcome.CHANGE:
             return self._change(current, decided)
         if decided.outcome is decision.Outcome.WAIT:
@@ -122,7 +122,7 @@ class Loop:
     def _tried(self, current: host_state.HostState, decided: decision.Decision) -> float:
         preparation, changes = self._changer.preparation, self._published.changes
         try:
-            self._changer.run(current, decided, self._digest, self._progress)
+            self._changer.run(current, decided, self._progress)
         except prepare.Queued as queued:
             if preparation.evicted:
                 return self._failed(current, decided, "Queued", queued)
@@ -212,13 +212,6 @@ class Loop:
                 self._publish("Queued", step.reason, 0)
         else:
             LOG.info("The step %s is %s.", step.name, event, extra=fields)
-
-
-def matches(pattern: str, kernel: str) -> bool:
-    """Return whether an RE2 pattern occurs in a kernel's release; the compiler validates it with the same engine."""
-    import re2  # noqa: PLC0415 - only pools with mappings need it
-
-    return re2.search(pattern, kernel) is not None
 
 
 @contextlib.contextmanager

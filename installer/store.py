@@ -35,7 +35,10 @@ class Store:
         for path in sorted(folder.glob("[!.]*/driver.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
-                if (driver.digest, driver.id) == (digest, path.parent.name) and self._is_whole(driver):
+                known = (driver.digest, driver.id) == (digest, path.parent.name)
+                # A kind may have been enabled since.
+                lacks = driver.wanted and not set(self._context.settings.modules).issubset(driver.wanted)
+                if known and not lacks and self.has(driver):
                     return msgspec.structs.replace(driver, options=desired.options(self._context.settings))
         return None
 
@@ -52,9 +55,7 @@ class Store:
 
     def keep(self, current: host_state.HostState) -> record.Driver:
         """Store the driver of others for a rollback, without the kernel's own modules."""
-        own = f"/lib/modules/{current.kernel}/kernel/"
-        files = {name: file.path for name, file in current.files.items() if not file.path.startswith(own)}
-        modules = {Path(path).name: path for path in files.values()}
+        places = [current.files[name].path for name in sorted(current.foreign_files())]
         text = repr(sorted((name, file.path, file.build) for name, file in current.files.items()))
         driver = record.Driver(
             id=f"kept-{hashlib.sha256(text.encode()).hexdigest()[:8]}",
@@ -62,19 +63,13 @@ class Store:
             source="kept",
             version=next(filter(None, (module.version for module in current.loaded.values())), "an unknown version"),
             kernel=current.kernel,
-            modules=modules,
+            modules={Path(place).name: place for place in places},
             options=dict(current.options),
             digests={name: file.digest for name, file in current.files.items()},
         )
-        folder = self.folder(driver)
-        copied = (digests.same(self._host.path(path), folder / "modules" / name) for name, path in modules.items())
-        # A host in the queue runs this every few seconds.
-        if (folder / "driver.json").is_file() and all(copied):
-            return driver
-        self._prepare()
-        for name, path in modules.items():
-            self._host.copy(self._host.path(path), f"{_STAGING}/modules/{name}")
-        return self._close(driver)
+        if not self.has(driver):  # A host in the queue runs this every few seconds.
+            self.mend(driver)
+        return driver
 
     def has(self, driver: record.Driver) -> bool:
         """Return whether the store has all files of a driver as they were recorded."""
@@ -83,17 +78,18 @@ class Store:
 
     def mend(self, driver: record.Driver) -> None:
         """Store the installed driver again, from its files in place; raise `Failure` if those have changed."""
-        files = list(_files(driver))
-        if not all(place and digests.has(self._host.path(place), digest) for _, place, digest in files):
+        # A module of others may be a link (weak-updates) to a file that goes with its package.
+        followed = {place: self._host.resolved(place) for place in driver.modules.values()}
+        files = [(name, followed.get(place, self._host.path(place)), digest) for name, place, digest in _files(driver)]
+        if not all(digests.has(source, digest) for _, source, digest in files):
             raise errors.Failure(
                 f"'{paths.DRIVERS}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand in"
                 " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to"
                 " Absent, and then to Present."
             )
         self._prepare()
-        for name, place, _ in files:
-            source = self._host.path(place)
-            self._host.copy(source, f"{_STAGING}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
+        for name, source, _ in files:
+            self._stage(source, name)
         self._close(driver)
 
     def unsigned(self, driver: record.Driver) -> list[str]:
@@ -119,11 +115,6 @@ class Store:
         """Remove the rest of a failed staging, which may fill the disk; raise `Failure` if a part of it stays."""
         self._host.remove_folder(_STAGING)
         self._host.remove_folder(paths.BUILD)
-
-    def _is_whole(self, driver: record.Driver) -> bool:
-        if driver.wanted and not set(self._context.settings.modules).issubset(driver.wanted):
-            return False  # A kind was enabled since.
-        return self.has(driver)
 
     def _prepare(self) -> None:
         image = self._context.image
@@ -177,16 +168,19 @@ class Store:
             running = self._context.kernel
             raise errors.Failure(f"'{Path(path).name}' was built for kernel {kernel}; the node runs {running}.")
 
+    def _stage(self, source: Path, name: str) -> None:
+        self._host.copy(source, f"{_STAGING}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
+
     def _store_libraries(self) -> dict[str, str]:
         source = self._context.image / "opt/kae"
         stored = {}
         for path in digests.files(source):
             name = str(path.relative_to(source))
-            self._host.copy(path, f"{_STAGING}/libraries/{name}", mode=0o755 if os.access(path, os.X_OK) else 0o644)
+            self._stage(path, f"libraries/{name}")
             stored[name] = digests.of_file(path)
         return stored
 
-    def _close(self, driver: record.Driver) -> record.Driver:
+    def _close(self, driver: record.Driver) -> None:
         """Turn the staged folder into a driver of the store: write its description last, then rename it."""
         text = msgspec.json.format(msgspec.json.encode(driver), indent=2).decode()
         self._host.write(f"{_STAGING}/driver.json", f"{text}\n")
@@ -199,7 +193,6 @@ class Store:
         except OSError as error:
             raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
         self._host.sync((self._host.path(paths.DRIVERS),))
-        return driver
 
 
 def _files(driver: record.Driver) -> Iterator[tuple[str, str, str]]:

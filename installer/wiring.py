@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from installer import config, loop, sources, store
+from installer import config, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
@@ -57,11 +57,11 @@ class Wiring:
     def report(self) -> report.Report:
         """Return the state of the host, and the steps of a change."""
         current = host_state.read(self.host, self.settings)
-        decided = decision.decide(self.settings, current, self.digest, loop.matches)
+        decided = decision.decide(self.settings, current, self.digest)
         try:
             held = self._devices.present(current)
             changes = decided.outcome is decision.Outcome.CHANGE
-            steps = self.changer.plan(current, decided, self.digest) if changes else ()
+            steps = self.changer.plan(current, decided) if changes else ()
         except errors.Failure as failure:
             # The rest of the report is still worth showing.
             held, steps = (), ()
@@ -92,7 +92,7 @@ def _unserved(context: sources.Context) -> Iterator[str]:
     settings = context.settings
     for folder in sorted(context.host.path("/lib/modules").glob("*/kernel")):
         kernel = folder.parent.name
-        ours = settings.state == "Present" and decision.other_pool(settings, kernel, loop.matches) is None
+        ours = settings.state == "Present" and decision.other_pool(settings, kernel) is None
         if not ours or kernel == context.kernel:
             continue
         if lacking := _source(dataclasses.replace(context, kernel=kernel)).lacks():

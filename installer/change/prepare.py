@@ -229,8 +229,7 @@ class Preparation:
         # Mode 0 keeps users other than root from opening a node. It keeps out neither root with CAP_DAC_OVERRIDE nor a
         # container that has a node of its own. Only now: the record has the modes, and a runtime, which copies a
         # node's mode into a container, creates none any more.
-        for function in attempt.current.functions:
-            entry = function.entry
-            if entry is not None and entry.mode is not None and function.address in attempt.before.modes:
+        for address, node in pci.nodes(attempt.current.functions).items():
+            if address in attempt.before.modes:
                 with contextlib.suppress(errors.Failure):  # A node may vanish at any time.
-                    self._host.permit(f"/dev/{entry.name}", 0)
+                    self._host.permit(node, 0)

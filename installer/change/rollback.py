@@ -106,10 +106,9 @@ class Rollback:
             self._host.remove(paths.RULE)
         else:
             self._host.write(paths.RULE, before.rule)
-        for function in pci.functions(self._host, self._settings.vendor, self._settings.kinds):
-            mode = before.modes.get(function.address)
-            if function.entry is not None and mode is not None and function.entry.mode is not None:
-                self._host.permit(f"/dev/{function.entry.name}", mode, before.groups.get(function.address))
+        for address, node in pci.nodes(pci.functions(self._host, self._settings)).items():
+            if address in before.modes:
+                self._host.permit(node, before.modes[address], before.groups.get(address))
 
     def _verify(self, before: record.Change) -> None:
         current = host_state.read(self._host, self._settings)

@@ -115,12 +115,9 @@ class Swap:
             reason = f"Enables virtual functions: {_listed(wanted)}."
             yield change_steps.Step("enable-virtual-functions", reason, lambda: self._enable(wanted))
 
-    def _functions(self) -> tuple[pci.Function, ...]:
-        return pci.functions(self._host, self._settings.vendor, self._settings.kinds)
-
     def _refuse_users(self) -> None:
         """Refuse if a virtual machine or a process has come meanwhile: the kernel would wait for its end."""
-        lent = [function.address for function in pci.guests(self._functions())]
+        lent = [function.address for function in pci.guests(pci.functions(self._host, self._settings))]
         if lent:
             raise errors.Failure(
                 f"The virtual functions stay, as another driver has {', '.join(lent)}: end the virtual machine."
@@ -143,11 +140,11 @@ class Swap:
 
     def _disable(self, among: Collection[str]) -> None:
         self._refuse_users()
-        for function in _losing(self._functions(), among):
+        for function in _losing(pci.functions(self._host, self._settings), among):
             self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
 
     def _enable(self, counts: Mapping[str, int]) -> None:
-        for function in self._functions():
+        for function in pci.functions(self._host, self._settings):
             wanted = counts.get(function.address, 0)
             if wanted and function.vfs != wanted:
                 for count in (0, wanted) if function.vfs else (wanted,):
@@ -223,9 +220,8 @@ class Swap:
         # udev reads a new rule at the next event (udev(7)).
         nodes = self._settings.device_nodes
         self._host.write(paths.RULE, host_state.rule(nodes))
-        for function in self._functions():
-            if function.entry is not None and function.entry.mode is not None:
-                self._host.permit(f"/dev/{function.entry.name}", int(nodes.mode, 8), nodes.group)
+        for node in pci.nodes(pci.functions(self._host, self._settings)).values():
+            self._host.permit(node, int(nodes.mode, 8), nodes.group)
 
 
 def _places(target: record.Driver | None) -> str:

@@ -15,7 +15,7 @@ from installer.change import execution, prepare, refusals, rollback, swap
 from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
 from installer.host import chroot, host_state, kmod, record
-from runtime import errors, process
+from runtime import clocks, errors, process
 
 
 class Changer:
@@ -31,19 +31,18 @@ class Changer:
         self._swap = swap.Swap(host, settings, drivers, preparation.devices)
         self._rollback = rollback.Rollback(host, settings, self._swap, preparation)
 
-    def plan(
-        self, current: host_state.HostState, decided: decision.Decision, digest: str
-    ) -> tuple[change_steps.Step, ...]:
+    def plan(self, current: host_state.HostState, decided: decision.Decision) -> tuple[change_steps.Step, ...]:
         """Return all steps of a change, without running them."""
         if decided.impossible:
             return ()
         attempt = self.preparation.attempt(current, decided)
-        attempt.target = self._target(current, decided, digest)
+        attempt.target = self._target(current, decided)
+        staging = self._staging(attempt)
         if attempt.target is None and self._settings.state == "Present":
             # So much is known of a driver before it is staged.
             attempt.target = record.Driver(
                 id="",
-                digest=digest,
+                digest=decided.digest,
                 source=self._settings.source.name,
                 version=self._settings.driver_version,
                 kernel="",
@@ -53,15 +52,9 @@ class Changer:
         preparation = self.preparation.steps(attempt)
         if decided.back:
             return (*preparation, *self._rollback.steps(attempt.target), *self._rollback.verification_steps())
-        return (*self._staging(decided, digest), *preparation, *self._steps(attempt))
+        return (*staging, *preparation, *self._steps(attempt))
 
-    def run(
-        self,
-        current: host_state.HostState,
-        decided: decision.Decision,
-        digest: str,
-        progress: execution.Progress,
-    ) -> None:
+    def run(self, current: host_state.HostState, decided: decision.Decision, progress: execution.Progress) -> None:
         """Make the change.
 
         Raises:
@@ -77,17 +70,15 @@ class Changer:
         attempt = None
         try:
             attempt = self.preparation.attempt(current, decided)
-            self._prepare(attempt, digest, progress)
+            self._prepare(attempt, progress)
             if decided.back:
                 raise rollback.Crashed(decided.reasons[0])
             with self._host.finishing():
                 execution.run(self._steps(attempt), progress)
-        except process.Cancelled:
+        except (process.Cancelled, prepare.Queued, device_users.Blocked) as ended:
             # Evicted pods do not come back at once, so the next installer finds the devices free, and swaps.
-            self.preparation.leave(keeps_turn=self.preparation.evicted or current.record.halts)
-            raise
-        except (prepare.Queued, device_users.Blocked):
-            self.preparation.leave(keeps_turn=current.record.halts)
+            resumes = isinstance(ended, process.Cancelled) and self.preparation.evicted
+            self.preparation.leave(keeps_turn=resumes or current.record.halts)
             raise
         except Exception as error:
             # Also a mistake of our own: half a change helps nobody.
@@ -131,28 +122,28 @@ class Changer:
             record.write(self._host, settled)
         self.preparation.free_unknown()
 
-    def _target(self, current: host_state.HostState, decided: decision.Decision, digest: str) -> record.Driver | None:
+    def _target(self, current: host_state.HostState, decided: decision.Decision) -> record.Driver | None:
+        """Return the driver to install; None before it is staged, and for a removal."""
         if self._settings.state == "Absent":
             return None
         installed = current.record.installed
         if decided.replace or installed is None:
-            return self._drivers.find(digest)
+            return self._drivers.find(decided.digest)
         return msgspec.structs.replace(installed, options=desired.options(self._settings))
 
-    def _staging(self, decided: decision.Decision, digest: str) -> tuple[change_steps.Step, ...]:
-        absent = self._settings.state == "Absent"
-        if absent or decided.back or not decided.replace or self._drivers.find(digest) is not None:
-            return ()
-        return self._drivers.steps(digest)
+    def _staging(self, attempt: prepare.Attempt) -> tuple[change_steps.Step, ...]:
+        staged = attempt.target is not None or self._settings.state == "Absent" or attempt.decided.back
+        return () if staged else self._drivers.steps(attempt.decided.digest)
 
-    def _prepare(self, attempt: prepare.Attempt, digest: str, progress: execution.Progress) -> None:
+    def _prepare(self, attempt: prepare.Attempt, progress: execution.Progress) -> None:
         """Run the steps up to begin-change, which `host.stop` interrupts."""
         current, decided = attempt.current, attempt.decided
         if decided.impossible:
             raise errors.Failure(" ".join(decided.impossible))
-        staging = self._staging(decided, digest)
-        execution.run(staging, progress, self._host.stop)
-        attempt.target = self._target(current, decided, digest)
+        attempt.target = self._target(current, decided)
+        if staging := self._staging(attempt):
+            execution.run(staging, progress, self._host.stop)
+            attempt.target = self._target(current, decided)
         if not decided.back:
             refusals.check(self._host, self._settings, self._drivers, attempt, staged=bool(staging))
         execution.run(self.preparation.steps(attempt), progress, self._host.stop)
@@ -222,7 +213,8 @@ class Changer:
             files = kmod.chosen(self._host, current.kernel, desired.modules(self._settings, current.functions))
             placed = {name: file.digest for name, file in files.items()}
             target = msgspec.structs.replace(target, digests=target.digests | placed)
-        record.install(self._host, target, asked=attempt.decided.asked, boot=current.boot)
+        proof = {"since": clocks.utc(), "asked": attempt.decided.asked, "boot": current.boot}
+        record.update(self._host, installed=target, change=None, attempt=None, **proof)
 
     def _end(self, attempt: prepare.Attempt) -> None:
         self._host.remove(paths.CHANGING)

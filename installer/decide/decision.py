@@ -2,7 +2,6 @@
 
 import dataclasses
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -40,6 +39,8 @@ class Decision:
     """The faults of a host whose driver is the desired one."""
     replace: bool = False
     """True when the files of the driver have to be replaced or removed."""
+    digest: str = ""
+    """That of the desired driver."""
     asked: str = ""
     """The digest of the whole config and of the driver."""
     impossible: tuple[str, ...] = ()
@@ -64,22 +65,14 @@ class Decision:
         return any(fault.sort in sorts for fault in self.faults)
 
 
-def decide(
-    settings: config.Config, current: host_state.HostState, digest: str, matches: Callable[[str, str], bool]
-) -> Decision:
-    """Decide about a host; `digest` is the desired driver's, `matches` searches a text for an RE2 pattern."""
+def decide(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:
+    """Decide about a host; `digest` is the desired driver's."""
     asked = desired.asked(settings, digest)
-    return dataclasses.replace(_decided(settings, current, digest, asked, matches), asked=asked)
+    return dataclasses.replace(_decided(settings, current, digest, asked), digest=digest, asked=asked)
 
 
-def _decided(
-    settings: config.Config,
-    current: host_state.HostState,
-    digest: str,
-    asked: str,
-    matches: Callable[[str, str], bool],
-) -> Decision:
-    if reason := other_pool(settings, current.kernel, matches):
+def _decided(settings: config.Config, current: host_state.HostState, digest: str, asked: str) -> Decision:
+    if reason := other_pool(settings, current.kernel):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if current.unproved:
         return Decision(outcome=Outcome.CHANGE, reasons=(_LOST,), impossible=(_LOST,), blocked=True)
@@ -105,21 +98,28 @@ def _decided(
     )
 
 
-def other_pool(settings: config.Config, kernel: str, matches: Callable[[str, str], bool]) -> str | None:
+def other_pool(settings: config.Config, kernel: str) -> str | None:
     """Return why a kernel is none of this pool's; None if it is one."""
     kernels = settings.kernels
     if kernels is None:
         return None
     # NFD writes it so into the label that selects the pool, with `_` for invalid characters.
     reported = re.sub(r"[^-A-Za-z0-9_.]", "_", kernel).strip("-_.")
-    earlier = next((pattern for pattern in kernels.unless if matches(pattern, reported)), None)
-    if earlier is None and matches(kernels.pattern, reported):
+    earlier = next((pattern for pattern in kernels.unless if _matches(pattern, reported)), None)
+    if earlier is None and _matches(kernels.pattern, reported):
         return None
     belongs = f"is another pool's ('{earlier}')" if earlier is not None else f"does not match '{kernels.pattern}'"
     return (
         f"The running kernel {kernel} {belongs}: the node's labels are older than its last boot. Nothing is changed"
         " until they are new, and this pod goes."
     )
+
+
+def _matches(pattern: str, kernel: str) -> bool:
+    """Return whether an RE2 pattern occurs in a kernel's release; the compiler validates it with the same engine."""
+    import re2  # noqa: PLC0415 - only pools with mappings need it
+
+    return re2.search(pattern, kernel) is not None
 
 
 def _present(settings: config.Config, current: host_state.HostState, digest: str) -> Decision:

@@ -39,7 +39,7 @@ class DeviceUsers:
 
     def openers(self) -> tuple[str, ...]:
         """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
-        functions = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
+        functions = pci.functions(self._host, self._settings)
         entries = [function.entry for function in functions if function.entry is not None]
         return tuple(process.text for process in device_holders.processes(self._host, entries))
 
@@ -75,7 +75,7 @@ class DeviceUsers:
         resources = {kind.resource for kind in self._settings.kinds}
         entries = [function.entry for function in current.functions if function.entry is not None]
         holders = device_holders.find(self._host, resources, entries, self._kubelet)
-        now = pci.functions(self._host, self._settings.vendor, self._settings.kinds)
+        now = pci.functions(self._host, self._settings)
         lent = [
             f"{function.address} (driver {function.driver}, as for a virtual machine)" for function in pci.guests(now)
         ]

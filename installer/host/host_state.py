@@ -85,7 +85,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         boot=_kernel_text(host, "random/boot_id"),
         system=_system(host),
         secure_boot=_secure_boot(host),
-        functions=pci.functions(host, settings.vendor, settings.kinds),
+        functions=pci.functions(host, settings),
         loaded=MappingProxyType(kmod.loaded(host, settings.all_modules)),
         files=MappingProxyType(files),
         options=MappingProxyType(_options(host, settings)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from installer import config
 from installer.host import chroot
 from runtime import pci, readings, shapes
 
@@ -50,10 +51,16 @@ class Function:
         return self.driver not in (None, self.kind.module)
 
 
-def functions(host: chroot.Host, vendor: str, kinds: Sequence[shapes.Kind]) -> tuple[Function, ...]:
-    """Return the functions of the vendor and of these kinds, by address."""
-    scanned = pci.scan(host.path("/sys"), vendor, kinds)
+def functions(host: chroot.Host, settings: config.Config) -> tuple[Function, ...]:
+    """Return the functions of the vendor and of the kinds in the config, by address."""
+    scanned = pci.scan(host.path("/sys"), settings.vendor, settings.kinds)
     return tuple(_function(host, function, function.kind) for function in scanned if function.kind is not None)
+
+
+def nodes(of: Sequence[Function]) -> dict[str, str]:
+    """Return the paths of the device nodes that exist, by address."""
+    entries = {function.address: function.entry for function in of if function.entry is not None}
+    return {address: f"/dev/{entry.name}" for address, entry in entries.items() if entry.mode is not None}
 
 
 def guests(of: Sequence[Function]) -> tuple[Function, ...]:

@@ -159,8 +159,3 @@ def write(host: chroot.Host, record: Record) -> None:
 def update(host: chroot.Host, **fields: object) -> None:
     """Change these fields of the record."""
     write(host, msgspec.structs.replace(read(host), **fields))
-
-
-def install(host: chroot.Host, driver: Driver | None, *, asked: str, boot: str) -> None:
-    """Record that a change has succeeded and that this driver is installed."""
-    update(host, installed=driver, since=clocks.utc(), asked=asked, boot=boot, change=None, attempt=None)

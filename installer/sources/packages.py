@@ -53,7 +53,7 @@ class Packages:
         self._refuse_replacements(brought)
         modules = {nvra: self._modules(f"{folder}/packages/{nvra}.rpm") for nvra in brought.values()}
         settings, kernel = self._context.settings, self._context.kernel
-        needed = desired.modules(settings, pci.functions(self._host, settings.vendor, settings.kinds))
+        needed = desired.modules(settings, pci.functions(self._host, settings))
         held = set().union(*(kernels.get(kernel, set()) for kernels in modules.values()))
         missing = [name for name in needed if name not in held]
         if not missing:

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from installer import config as shape
-from installer import loop, paths
+from installer import paths
 from installer.decide import change_steps, decision
 from installer.host import host_state, record
 from installer.report import driver_state
@@ -167,9 +167,9 @@ class Bench:
         parts = self._installer(version, **changes).parts
         parts.resume()
         current = host_state.read(self.machine.host, parts.settings)
-        decided = decision.decide(parts.settings, current, parts.digest, loop.matches)
+        decided = decision.decide(parts.settings, current, parts.digest)
         with contextlib.suppress(errors.Failure):
-            parts.changer.run(current, decided, parts.digest, kill)
+            parts.changer.run(current, decided, kill)
 
 
 def spoil(image: Path, kernel: str) -> None:

@@ -1,13 +1,11 @@
 """Decisions about a host: every branch of INSTALL_POLICY, of the record, and of the kernel mappings."""
 
-import re
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
 
-from installer import config, loop
+from installer import config
 from installer.decide import decision, desired, verification
 from installer.host import host_state, record
 from tests.installer import machines, modulefiles, settings
@@ -22,14 +20,9 @@ NOBODYS = record.Record()
 """The record of a host on which we installed nothing."""
 
 
-def no_match(pattern: str, kernel: str) -> bool:
-    """Stands where no pattern may be looked at."""
-    raise AssertionError(f"{pattern} was searched in {kernel}")
-
-
 def judge(current: host_state.HostState, digest: str = settings.DIGEST, **changes: Any) -> decision.Decision:
     """The verdict for a config that differs from the smallest one as said."""
-    return decision.decide(settings.config(**changes), current, digest, no_match)
+    return decision.decide(settings.config(**changes), current, digest)
 
 
 def host(**changes: Any) -> host_state.HostState:
@@ -258,12 +251,6 @@ def test_absent_without_our_record_leaves_what_is_not_ours_unless_told_otherwise
     assert found.reasons[0].startswith(reason)
 
 
-def pythons(pattern: str, kernel: str) -> bool:
-    """A search that needs no RE2."""
-    return re.search(pattern, kernel) is not None
-
-
-@pytest.mark.parametrize("matches", [pythons, loop.matches], ids=["python", "re2"])
 @pytest.mark.parametrize(
     ("kernels", "reason"),
     [
@@ -277,10 +264,8 @@ def pythons(pattern: str, kernel: str) -> bool:
     ],
     ids=["part", "whole", "unless-of-others", "other", "anchored", "earlier-mapping", "earlier-mapping-and-other"],
 )
-def test_the_running_kernel_has_to_be_the_pools(
-    matches: Callable[[str, str], bool], kernels: config.Kernels, reason: str | None
-) -> None:
-    found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST, matches)
+def test_the_running_kernel_has_to_be_the_pools(kernels: config.Kernels, reason: str | None) -> None:
+    found = decision.decide(settings.config(kernels=kernels), settings.current(), settings.DIGEST)
 
     if reason is None:
         assert found.outcome is RIGHT
@@ -293,7 +278,7 @@ def test_the_running_kernel_has_to_be_the_pools(
 def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
     kernels = config.Kernels(pattern=r"^5\.10\.0[-_]1\.oe2203$")
 
-    found = decision.decide(settings.config(kernels=kernels), settings.current(kernel=kernel), settings.DIGEST, pythons)
+    found = decision.decide(settings.config(kernels=kernels), settings.current(kernel=kernel), settings.DIGEST)
 
     assert found.outcome is not WAIT
 
@@ -303,6 +288,6 @@ def test_the_kernel_is_compared_as_nfd_reports_it(kernel: str) -> None:
 def test_nothing_is_touched_while_the_kernel_is_another_pools(current: host_state.HostState, state: str) -> None:
     kernels = config.Kernels(pattern="^6")
 
-    found = decision.decide(settings.config(kernels=kernels, state=state), current, "another", pythons)
+    found = decision.decide(settings.config(kernels=kernels, state=state), current, "another")
 
     assert (found.outcome, found.faults, found.replace) == (WAIT, (), False)

@@ -132,7 +132,7 @@ def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_ke
     machine: machines.Machine,
 ) -> None:
     known = settings.config()
-    functions = pci.functions(machine.host, known.vendor, known.kinds)
+    functions = pci.functions(machine.host, known)
     entries = [function.entry for function in functions if function.entry is not None]
     machine.host.path("/sys/module/uacce/refcnt").unlink()
     assert list(device_holders.processes(machine.host, entries)) == []
