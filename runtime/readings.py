@@ -4,6 +4,7 @@ Any file there may vanish between two reads, so every read may return None.
 """
 
 import contextlib
+import os
 from pathlib import Path
 
 
@@ -36,7 +37,7 @@ def hexadecimal(path: Path) -> str | None:
 def names(folder: Path) -> list[str]:
     """Return the names in a folder; none when the folder does not exist."""
     with contextlib.suppress(OSError):
-        return [path.name for path in folder.iterdir()]
+        return os.listdir(folder)  # noqa: PTH208 - a process may have a hundred thousand descriptors
     return []
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from installer import config
-from installer.drain import cluster, device_holders, eviction
+from installer.drain import cluster, device_holders, eviction, processes
 from installer.host import chroot, host_state, pci
 from runtime import errors
 
@@ -39,9 +39,9 @@ class DeviceUsers:
 
     def openers(self) -> tuple[str, ...]:
         """Return who has a device open now, in words, without the kubelet; raise `Failure` if they are unknown."""
-        functions = pci.functions(self._host, self._settings)
-        entries = [function.entry for function in functions if function.entry is not None]
-        return tuple(process.text for process in device_holders.processes(self._host, entries))
+        return tuple(
+            holder.text for holder in processes.find(self._host, _entries(pci.functions(self._host, self._settings)))
+        )
 
     def drain(self, current: host_state.HostState, check: Callable[[], object]) -> None:
         """Evict the pods, and wait until no device is held.
@@ -61,7 +61,7 @@ class DeviceUsers:
             check=check,
         ).run()
         if ended is not None:
-            first = sorted(ended.holders, key=lambda holder: isinstance(holder, device_holders.Pod))  # Who blocks.
+            first = sorted(ended.holders, key=lambda holder: bool(holder.pod))  # Who blocks.
             who = listed([holder.text for holder in first]) or "an unknown holder"
             notes = "".join(f" {note}" for note in ended.notes[:_NAMED])
             raise Blocked(f"After {limit_s} s a device is still held by {who}.{notes} The driver stays as it was.")
@@ -73,14 +73,16 @@ class DeviceUsers:
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
         resources = {kind.resource for kind in self._settings.kinds}
-        entries = [function.entry for function in current.functions if function.entry is not None]
-        holders = device_holders.find(self._host, resources, entries, self._kubelet)
-        now = pci.functions(self._host, self._settings)
-        lent = [
-            f"{function.address} (driver {function.driver}, as for a virtual machine)" for function in pci.guests(now)
-        ]
-        guests = (device_holders.Unnamed(f"virtual function {which}") for which in lent)
-        return replace(holders, holders=(*holders.holders, *guests))
+        found = device_holders.find(self._host, resources, _entries(current.functions), self._kubelet)
+        guests = (
+            f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"
+            for function in pci.guests(pci.functions(self._host, self._settings))
+        )
+        return replace(found, holders=(*found.holders, *(processes.Holder(text=guest) for guest in guests)))
+
+
+def _entries(functions: Sequence[pci.Function]) -> list[pci.Entry]:
+    return [function.entry for function in functions if function.entry is not None]
 
 
 def listed(texts: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from installer.drain import cluster, device_holders
+from installer.drain import cluster, device_holders, processes
 from runtime import errors, process
 
 LOG = logging.getLogger(__name__)
@@ -50,10 +50,8 @@ class Drain:
     pause: Callable[[float], object] | None = None
     """Waits for these seconds, or until `stop` is set."""
     _held: device_holders.Holders = field(default_factory=device_holders.Holders, init=False)
-    _answers: dict[tuple[str, str], cluster.EvictionAnswer] = field(default_factory=dict, init=False)
-    """The last answers, by name and uid of the pod."""
-    _next_s: dict[tuple[str, str], float] = field(default_factory=dict, init=False)
-    """The times of the next eviction requests."""
+    _answers: dict[tuple[str, str], tuple[cluster.EvictionAnswer, float]] = field(default_factory=dict, init=False)
+    """The last answer and the time of the next request, by name and uid of the pod."""
     _api_note: str = field(default="", init=False)
     _api_next_s: float = field(default=-math.inf, init=False)
 
@@ -91,22 +89,24 @@ class Drain:
 
     def _others(self) -> bool:
         """Return whether a holder is of no pod; a process whose pod has no known name is of one."""
-        return not all(isinstance(one, device_holders.Pod) or getattr(one, "pod_uid", "") for one in self._held.holders)
+        return not all(holder.pod or holder.uid for holder in self._held.holders)
 
     def _evict(self, end_s: float) -> None:
         """Request the evictions that are due."""
-        for pod in self._held.holders:
+        for holder in self._held.holders:
             now_s = self.clock()
             # While the API server does not answer, one request per look is enough, as each takes its time.
             if self.stop.is_set() or now_s >= end_s or now_s < self._api_next_s:
                 return
-            if isinstance(pod, device_holders.Pod) and now_s >= self._next_s.get((pod.key, pod.uid), now_s):
+            _, next_s = self._answers.get((holder.pod, holder.uid), (None, now_s))
+            if holder.pod and now_s >= next_s:
                 self.check()
-                self._ask(pod)
+                self._ask(holder)
 
-    def _ask(self, pod: device_holders.Pod) -> None:
+    def _ask(self, holder: processes.Holder) -> None:
+        namespace, _, name = holder.pod.partition("/")
         try:
-            answer = self.evict(pod.namespace, pod.name, pod.uid)
+            answer = self.evict(namespace, name, holder.uid)
         except cluster.Unreachable as failure:
             if not self._api_note:
                 LOG.warning("The API server cannot be asked for evictions.", extra={"reason": str(failure)})
@@ -115,23 +115,17 @@ class Drain:
         except cluster.Refused as failure:
             answer = cluster.EvictionAnswer(outcome=cluster.Outcome.NOT_NOW, reason=str(failure))
         self._api_note = ""
-        known = (pod.key, pod.uid)
-        if answer != self._answers.get(known):
-            fields = {"pod": pod.key, "answer": answer.outcome.value, "reason": answer.reason}
+        known = (holder.pod, holder.uid)
+        if known not in self._answers or answer != self._answers[known][0]:
+            fields = {"pod": holder.pod, "answer": answer.outcome.value, "reason": answer.reason}
             LOG.info("A pod's eviction was asked for.", extra=fields)
-        self._answers[known] = answer
-        self._next_s[known] = self.clock() + _PAUSES_S[answer.outcome]
+        self._answers[known] = answer, self.clock() + _PAUSES_S[answer.outcome]
 
     def _notes(self) -> tuple[str, ...]:
-        pods = [pod for pod in self._held.holders if isinstance(pod, device_holders.Pod)]
+        pods = [holder for holder in self._held.holders if holder.pod]
         waits = () if self.enabled else ("No pod is evicted, as the policy's drain is not enabled.",)
         if self.enabled and pods and self._others():
             waits = ("No pod is evicted while a holder is no pod: end that one first.",)
-        api = (self._api_note,) if self._api_note else ()
-        answers = [(pod, self._answers.get((pod.key, pod.uid))) for pod in pods]
-        return (
-            *waits,
-            *api,
-            *self._held.notes,
-            *(f"The pod {pod.key} is not evicted: {said.reason}" for pod, said in answers if said and said.reason),
-        )
+        answers = [(pod.pod, self._answers[pod.pod, pod.uid][0]) for pod in pods if (pod.pod, pod.uid) in self._answers]
+        refusals = (f"The pod {pod} is not evicted: {answer.reason}" for pod, answer in answers if answer.reason)
+        return (*waits, *filter(None, (self._api_note,)), *self._held.notes, *refusals)

@@ -18,7 +18,7 @@ import yaml
 
 from compiler.kube import client, credentials, lease_objects
 from installer import config
-from installer.drain import cluster, device_holders, eviction, leases
+from installer.drain import cluster, device_holders, eviction, leases, processes
 from tests import project
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests, pods
@@ -536,7 +536,9 @@ def _drain(caller: Caller, namespace: pods.Namespace, when_waiting: Any = None) 
     """Drain the pod on node A by a clock that goes a second a pause."""
     now = itertools.count()
     pauses = itertools.count()
-    pod = device_holders.Pod(namespace=namespace.name, name="on-a", devices=(("main", ("0000:79:00.0",)),))
+    pod = processes.Holder(
+        text=f"pod {namespace.name}/on-a (container main: 0000:79:00.0)", pod=f"{namespace.name}/on-a"
+    )
 
     def pause(_: float) -> None:
         if next(pauses) == 3 and when_waiting is not None:

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from installer.api import podresources_v1_pb2 as pb
-from installer.drain import device_holders
+from installer.drain import device_holders, processes
 from installer.host import chroot, pci
 from runtime import errors
 from tests.installer import podresources
@@ -33,7 +33,7 @@ ENTRY = pci.Entry(name="hisi_hpre-2", numbers="1:7", mode=0o666)
 OTHER = pci.Entry(name="hisi_zip-4", numbers="239:4", mode=0o666)
 
 
-READERS = (device_holders._opened, device_holders._mapped)
+READERS = (processes._opened, processes._mapped)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def texts(found: device_holders.Holders) -> list[str]:
 
 
 def uids(found: device_holders.Holders) -> list[str]:
-    return [holder.uid for holder in found.holders if isinstance(holder, device_holders.Pod)]
+    return [holder.uid for holder in found.holders if holder.pod]
 
 
 def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, kubelet: podresources.Kubelet) -> None:
@@ -79,12 +79,7 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
 
     found = device_holders.find(host, RESOURCES, ())
 
-    assert found.holders == (
-        device_holders.Pod(
-            namespace="default", name="nginx-0", devices=(("web", ("0000:79:00.0",)), ("side", ("0000:76:00.0",)))
-        ),
-        device_holders.Pod(namespace="web", name="nginx-1", devices=(("web", ("0000:79:00.0", "0000:7b:00.0")),)),
-    )
+    assert [holder.pod for holder in found.holders] == ["default/nginx-0", "web/nginx-1"]
     assert texts(found) == [
         "pod default/nginx-0 (container web: 0000:79:00.0; container side: 0000:76:00.0)",
         "pod web/nginx-1 (container web: 0000:79:00.0, 0000:7b:00.0)",
@@ -222,12 +217,9 @@ def test_a_real_process_that_has_a_device_open_is_found_and_ends() -> None:
         child.wait()
     after = device_holders.find(chroot.Host(Path("/")), (), (ENTRY, OTHER))
 
-    (mine,) = [
-        found for found in during.holders if isinstance(found, device_holders.Process) and found.pid == child.pid
-    ]
-    assert mine.devices == ("hisi_hpre-2",)
+    (mine,) = [found for found in during.holders if isinstance(found, processes.Process) and found.pid == child.pid]
     assert mine.name.startswith("python")
-    assert child.pid not in {found.pid for found in after.holders if isinstance(found, device_holders.Process)}
+    assert child.pid not in {found.pid for found in after.holders if isinstance(found, processes.Process)}
 
 
 def test_processes_are_told_by_the_numbers_of_what_they_opened(host: chroot.Host, tmp_path: Path) -> None:
@@ -262,15 +254,15 @@ def test_files_on_other_file_systems_are_never_read_as_their_server_may_be_dead(
     (mapping / "map_files/f000-12000").symlink_to("/mnt/nfs/dev/hpre.c")
     (mapping / "maps").write_text("f000-12000 r--p 00000000 00:35 312     /mnt/nfs/dev/hpre.c\n")
     read: list[str] = []
-    numbers = device_holders._numbers
+    numbers = processes._numbers
 
     def watched(path: str) -> str:
         read.append(str(Path(path).readlink()))
         return numbers(path)
 
-    monkeypatch.setattr(device_holders, "_numbers", watched)
+    monkeypatch.setattr(processes, "_numbers", watched)
 
-    found = [tuple(device_holders._processes(host, {"1:7": ENTRY.name}, nodes)) for nodes in READERS]
+    found = [tuple(processes._users(host, {"1:7": ENTRY.name}, nodes)) for nodes in READERS]
 
     assert [[holder.pid for holder in holders] for holders in found] == [[11], []]
     assert read == ["/dev/full", "/srv/chroot/dev/hisi_hpre-2"]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from installer.drain import cluster, device_holders, eviction
+from installer.drain import cluster, device_holders, eviction, processes
 from installer.host import chroot
 from runtime import errors, process
 from tests.installer import podresources
 from tests.kube import apiserver
 
 NGINX, REDIS = "default/nginx-0", "default/redis-0"
-STRANGER = device_holders.Process(pid=4711, name="openssl", devices=("hisi_hpre-2",))
+STRANGER = processes.Process(text="process 4711 (openssl)", pid=4711, name="openssl")
 ACCEPTED = cluster.EvictionAnswer(outcome=cluster.Outcome.ACCEPTED)
 BUDGET = cluster.EvictionAnswer(
     outcome=cluster.Outcome.NOT_NOW, reason="The disruption budget web needs 2 healthy pods and has 2 currently."
@@ -23,17 +23,16 @@ BUDGET = cluster.EvictionAnswer(
 FORBIDDEN = cluster.EvictionAnswer(outcome=cluster.Outcome.FORBIDDEN, reason="A KAE driver installer may not do that.")
 
 
-def pod(key: str) -> device_holders.Pod:
-    namespace, _, name = key.partition("/")
-    return device_holders.Pod(namespace=namespace, name=name, devices=(("web", ("0000:79:00.0",)),))
+def pod(key: str) -> processes.Holder:
+    return processes.Holder(text=f"pod {key} (container web: 0000:79:00.0)", pod=key)
 
 
 class Node:
     """Holders, the API server's answers, and a clock that only pauses turn."""
 
-    def __init__(self, *held: str | device_holders.Process) -> None:
+    def __init__(self, *held: str | processes.Process) -> None:
         self.now_s = 0.0
-        self.held: dict[str, device_holders.Holder] = {}
+        self.held: dict[str, processes.Holder] = {}
         for holder in held:
             if isinstance(holder, str):
                 self.held[holder] = pod(holder)
@@ -241,8 +240,8 @@ def test_processes_of_the_host_are_only_waited_for() -> None:
     assert node.asked == []
 
 
-@pytest.mark.parametrize("holder", [STRANGER, device_holders.Unnamed("a user that is not seen in /proc")])
-def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: device_holders.Process | device_holders.Unnamed) -> None:
+@pytest.mark.parametrize("holder", [STRANGER, processes.Holder(text="a user that is not seen in /proc")])
+def test_while_a_holder_is_no_pod_nobody_is_evicted(holder: processes.Holder) -> None:
     node = Node(NGINX)
     node.held["9"] = holder
 
@@ -262,7 +261,7 @@ def test_pods_are_evicted_as_soon_as_no_other_holder_is_left() -> None:
 
 
 def test_a_process_of_a_pod_without_a_known_name_keeps_nobody_from_being_evicted() -> None:
-    node = Node(replace(STRANGER, pod_uid="0a1b2c3d-1111-2222-3333-444455556666"), NGINX)
+    node = Node(replace(STRANGER, uid="0a1b2c3d-1111-2222-3333-444455556666"), NGINX)
     node.leaves["4711"] = 20
 
     assert (node.drain(), node.asked) == (None, [(0, NGINX)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from installer import loop, paths
-from installer.drain import device_holders, device_users, leases
+from installer.drain import device_users, leases, processes
 from installer.host import chroot, pci, record
 from runtime import errors, process
 from tests.installer import incidents, machines, settings
@@ -135,12 +135,12 @@ def test_a_process_that_mapped_a_device_is_seen_where_uacce_is_built_into_the_ke
     functions = pci.functions(machine.host, known)
     entries = [function.entry for function in functions if function.entry is not None]
     machine.host.path("/sys/module/uacce/refcnt").unlink()
-    assert list(device_holders.processes(machine.host, entries)) == []
+    assert list(processes.find(machine.host, entries)) == []
 
     machine.map(4711, NODE)
 
     machine.host.path("/sys/module/uacce/refcnt").unlink(missing_ok=True)
-    assert [user.text for user in device_holders.processes(machine.host, entries)] == ["process 4711 (openssl)"]
+    assert [user.text for user in processes.find(machine.host, entries)] == ["process 4711 (openssl)"]
 
 
 def test_a_user_that_no_process_shows_is_waited_for(
