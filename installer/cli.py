@@ -5,6 +5,7 @@ import contextlib
 import logging
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ import msgspec
 from installer import config, loop, paths, wiring
 from installer.drain import device_holders
 from installer.host import chroot, host_state
-from installer.report import driver_state, report
+from installer.report import report
 from runtime import errors, logs, process, shapes, signals, termination
 
 LOG = logging.getLogger(__name__)
@@ -25,27 +26,27 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     host = chroot.Host(options.host_root)
     signals.set_on_signals(host.stop)
-    if options.command != "serve":
-        return _answer(options, host)
-    logs.start("installer")
+    serves = options.command == "serve"
+    if serves:
+        logs.start("installer")
     try:
         settings = shapes.load(options.config, config.Config)
-        _serve(options, host, settings)
+        return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:
-        LOG.critical("%s", failure)
-        termination.report(str(failure))
+        if serves:
+            LOG.critical("%s", failure)
+            termination.report(str(failure))
+        else:
+            print(f"installer: {failure}", file=sys.stderr)
         return 1 if isinstance(failure, errors.ConfigError) else 3
-    LOG.info("The installer ends, as a signal asked.")
-    return 0
 
 
-def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
+def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
     # gRPC's own log lines are no JSON, and the installer logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from runtime import metrics, state  # noqa: PLC0415 - the other commands need neither
 
     _check_name()
-    published = driver_state.DriverState()
     parts = _connect(options, host, settings)
     with contextlib.ExitStack() as stack:
         stack.callback(parts.close)
@@ -53,71 +54,65 @@ def _serve(options: argparse.Namespace, host: chroot.Host, settings: config.Conf
             # The import takes five megabytes, which an installer without metrics saves.
             from installer.report import driver_metrics  # noqa: PLC0415 - see above
 
-            registry = driver_metrics.registry_of(published, lambda: parts.claim.held_s)
+            registry = driver_metrics.registry_of(parts.published, lambda: parts.claim.held_s)
             stack.callback(metrics.serve(registry, settings.metrics.port).close)
-        running = loop.Loop(host, settings, parts.changer, parts.digest, published, options.turn_seconds)
+        parts.loop.turn_s = options.turn_seconds
         parts.resume()
-        running.run(state.ProgramDir(options.program_dir))
+        parts.loop.run(state.ProgramDir(options.program_dir))
         if settings.enabled_cleanup and parts.is_going():
             parts.close()  # The connection below takes over the Lease.
             _clean_up(options, host, settings)
-        if not published.ready:
-            termination.report(published.reason)
+        if not parts.published.ready:
+            termination.report(parts.published.reason)
+    LOG.info("The installer ends, as a signal asked.")
+    return 0
 
 
 def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> None:
     LOG.info("The DaemonSet is deleted and enabledCleanup is set, so the driver is removed.")
     host.stop.clear()  # The next signal interrupts the removal; the one after that kills.
-    absent = msgspec.structs.replace(settings, state="Absent")
-    parts = _connect(options, host, absent)
-    published = driver_state.DriverState()
-    with contextlib.suppress(process.Cancelled), contextlib.closing(parts), loop.lock(host):
-        parts.resume()
-        running = loop.Loop(host, absent, parts.changer, parts.digest, published)
+    with contextlib.suppress(process.Cancelled), _absent(options, host, settings) as parts:
         while not host.stop.is_set():
-            pause_s = running.cycle()
-            if published.ready:
+            pause_s = parts.loop.cycle()
+            if parts.published.ready:
                 return
             host.stop.wait(pause_s)
 
 
-def _answer(options: argparse.Namespace, host: chroot.Host) -> int:
-    try:
-        settings = shapes.load(options.config, config.Config)
-        if options.command == "remove":
-            return _remove(options, host, settings)
-        if options.command == "retry":
-            host_state.kernel(host)  # It raises a failure for a folder that is no host.
-            host.write(paths.RETRY, "")
-            print("The installer tries again within a minute.")
-            return 0
-        parts = _connect(options, host, settings)
-        with contextlib.closing(parts):
-            made = parts.report()
-    except errors.Failure as failure:
-        print(f"installer: {failure}", file=sys.stderr)
-        return 1 if isinstance(failure, errors.ConfigError) else 3
-    if options.output == "json":
-        print(report.as_json(made))
-    else:
-        print(report.as_plan(made) if options.command == "plan" else report.as_status(made))
+def _answer(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
+    if options.command == "retry":
+        host_state.kernel(host)  # It raises a failure for a folder that is no host.
+        host.write(paths.RETRY, "")
+        print("The installer tries again within a minute.")
+        return 0
+    if options.command == "remove":
+        return _remove(options, host, settings)
+    with contextlib.closing(_connect(options, host, settings)) as parts:
+        made = parts.report()
+    as_text = report.as_plan if options.command == "plan" else report.as_status
+    print(report.as_json(made) if options.output == "json" else as_text(made))
     return 0
 
 
 def _remove(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
     _check_name()
-    absent = msgspec.structs.replace(settings, state="Absent")
-    parts = _connect(options, host, absent)
-    published = driver_state.DriverState()
-    with contextlib.closing(parts), loop.lock(host, wait=False):
-        parts.resume()
-        running = loop.Loop(host, absent, parts.changer, parts.digest, published)
-        running.cycle()
-        if published.state == "Changing":
-            running.cycle()
-        made = parts.report()
+    with _absent(options, host, settings, wait=False) as parts:
+        while parts.loop.cycle() == 0 and not host.stop.is_set():
+            pass
+        made, published = parts.report(), parts.published
     print(report.as_json(made) if options.output == "json" else f"{published.state}: {published.reason}")
     return 0 if published.ready else 3
+
+
+@contextlib.contextmanager
+def _absent(
+    options: argparse.Namespace, host: chroot.Host, settings: config.Config, *, wait: bool = True
+) -> Iterator[wiring.Wiring]:
+    """Return a context with the parts that remove the driver, under the lock of the host's only installer."""
+    parts = _connect(options, host, msgspec.structs.replace(settings, state="Absent"))
+    with contextlib.closing(parts), loop.lock(host, wait=wait):
+        parts.resume()
+        yield parts
 
 
 def _connect(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> wiring.Wiring:

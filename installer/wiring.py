@@ -10,7 +10,7 @@ from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
 from installer.host import chroot, digests, host_state, record
-from installer.report import report
+from installer.report import driver_state, report
 from installer.sources import build, intree, packages, prebuilt
 from runtime import errors
 
@@ -47,6 +47,8 @@ class Wiring:
         brought = f"{source.fingerprint()} {digests.of_folder(image / 'opt/kae')}"
         self.digest = desired.digest(settings, kernel, brought)
         """The digest of the desired driver."""
+        self.published = driver_state.DriverState()
+        self.loop = loop.Loop(host, settings, self.changer, self.digest, self.published)
 
     def resume(self) -> None:
         """Continue to hold the Lease that a previous installer took, if there is one."""

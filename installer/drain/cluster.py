@@ -107,16 +107,14 @@ class Cluster:
             return EvictionAnswer(outcome=Outcome.NOT_NOW, reason=_budget(answer.body) or answer.message)
         if answer.status == http.HTTPStatus.FORBIDDEN:
             return EvictionAnswer(outcome=Outcome.FORBIDDEN, reason=answer.message)
-        raise Refused(self._refusal(request, answer))
+        raise self._refusal(request, answer)
 
     def lease(self, namespace: str, name: str) -> lease_objects.Lease | None:
         """Return a Lease; None where it does not exist."""
         names = {"namespace": namespace, "name": name}
         request = client.Request(action=f"show the Lease {namespace}/{name}", path=_LEASE, names=names)
         answer = self._ask(request)
-        if answer.missing:
-            return None
-        return self._lease(request, answer)
+        return None if answer.missing else self._lease(request, answer)
 
     def write_lease(self, namespace: str, lease: lease_objects.Lease) -> lease_objects.Lease:
         """Update a Lease that was read, else create it, and return it; raise `Conflict` if another was quicker."""
@@ -129,8 +127,8 @@ class Cluster:
         )
         answer = self._ask(request)
         # Without a version that was read, a 404 means that the namespace does not exist.
-        if answer.status == http.HTTPStatus.CONFLICT or (lease.version and answer.missing):
-            raise Conflict(self._refusal(request, answer))
+        if lease.version and answer.missing:
+            raise Conflict(str(self._refusal(request, answer)))
         return self._lease(request, answer)
 
     def daemon_set_is_going(self, namespace: str, name: str) -> bool | None:
@@ -150,10 +148,8 @@ class Cluster:
         return "deletionTimestamp" in answer.body.get("metadata", {})
 
     def _lease(self, request: client.Request, answer: client.Answer) -> lease_objects.Lease:
-        if answer.status == http.HTTPStatus.FORBIDDEN:
-            raise Forbidden(self._refusal(request, answer))
         if not answer.ok:
-            raise Refused(self._refusal(request, answer))
+            raise self._refusal(request, answer)
         return lease_objects.parse(answer.body)
 
     def _ask(self, request: client.Request) -> client.Answer:
@@ -162,8 +158,9 @@ class Cluster:
         except compiler_errors.WorldError as error:
             raise Unreachable(_sentence(error)) from error
 
-    def _refusal(self, request: client.Request, answer: client.Answer) -> str:
-        return _sentence(self._connection.refusal(request.action, answer))
+    def _refusal(self, request: client.Request, answer: client.Answer) -> Refused:
+        kind = {403: Forbidden, 409: Conflict}.get(answer.status, Refused)
+        return kind(_sentence(self._connection.refusal(request.action, answer)))
 
 
 def _sentence(error: compiler_errors.WorldError) -> str:

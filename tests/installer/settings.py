@@ -117,9 +117,7 @@ def wired(machine: machines.Machine, image: Path, kubeconfig: Path | None = None
 def installer(machine: machines.Machine, image: Path, kubeconfig: Path | None = None, **changes: Any) -> Installer:
     """Return an installer that has not run yet; a second one for the same machine stands for a restart."""
     parts = wired(machine, image, kubeconfig, **changes)
-    shown = driver_state.DriverState()
-    running = loop.Loop(parts.host, parts.settings, parts.changer, parts.digest, shown)
-    return Installer(parts=parts, shown=shown, loop=running)
+    return Installer(parts=parts, shown=parts.published, loop=parts.loop)
 
 
 def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_state.DriverState:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from installer import cli, config, loop
+from installer import cli, config, loop, paths
 from installer.drain import device_holders
 from installer.host import chroot
 from runtime import signals
@@ -285,6 +285,18 @@ def test_remove_takes_our_driver_away_and_says_so(
         "",
     )
     assert machine.loaded() == {}
+
+
+def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
+    machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings.installed(machine, image)
+    machine.host.write(paths.BLOCKED, "blacklist hisi_qm\n")
+
+    code = cli.main(["remove", *options(machine, image)])
+
+    said = "Ready: No driver of KAE is installed, as the policy asks.\n"
+    assert (code, *capsys.readouterr(), machine.loaded()) == (0, said, "", {})
 
 
 def test_remove_answers_programs_with_the_host_as_it_is_then(
