@@ -21,8 +21,8 @@ ObjectName = Annotated[
 ]
 
 
-class Build(shapes.Shape, frozen=True, kw_only=True):
-    """The modules are compiled on the node against the kernel-devel package of its running kernel."""
+class Repositories(shapes.Shape, frozen=True, kw_only=True):
+    """The repositories of packages."""
 
     repositories: tuple[Repository, ...] = ()
     """None means the node's own; file:// is a path of the host."""
@@ -30,7 +30,11 @@ class Build(shapes.Shape, frozen=True, kw_only=True):
     """The Secret with the user of the repositories, which the pod mounts."""
 
 
-class Packages(shapes.Shape, frozen=True, kw_only=True):
+class Build(Repositories, frozen=True, kw_only=True):
+    """The modules are compiled on the node against the kernel-devel package of its running kernel."""
+
+
+class Packages(Repositories, frozen=True, kw_only=True):
     """The modules come as rpm packages."""
 
     names: Annotated[
@@ -38,10 +42,6 @@ class Packages(shapes.Shape, frozen=True, kw_only=True):
         msgspec.Meta(min_length=1),
     ]
     """In the order of installation; `${DRIVER_VERSION}` stands for the driver's version."""
-    repositories: tuple[Repository, ...] = ()
-    """None means the node's own; file:// is a path of the host."""
-    credentials_secret: ObjectName | None = None
-    """The Secret with the user of the repositories, which the pod mounts."""
     gpg_check: bool = True
     """Refuse packages without a trusted signature."""
 
@@ -64,14 +64,18 @@ class Source(shapes.Shape, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raise ValueError for none and for several."""
-        if sum(part is not None for part in (self.build, self.packages, self.prebuilt, self.in_tree)) != 1:
+        if len(self._names) != 1:
             raise ValueError("Expected exactly one of `build`, `packages`, `prebuilt` and `inTree`")
 
     @property
     def name(self) -> str:
         """The one source's field, as policies name it."""
+        return self._names[0]
+
+    @property
+    def _names(self) -> list[str]:
         parts = {"build": self.build, "packages": self.packages, "prebuilt": self.prebuilt, "inTree": self.in_tree}
-        return next(name for name, part in parts.items() if part is not None)
+        return [name for name, part in parts.items() if part is not None]
 
 
 class Drain(shapes.Shape, frozen=True, kw_only=True):

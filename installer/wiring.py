@@ -2,7 +2,7 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from installer import config, sources, store
@@ -102,10 +102,9 @@ def _unserved(context: sources.Context) -> Iterator[str]:
 
 
 def _source(context: sources.Context) -> sources.Source:
-    kinds: dict[str, Callable[[sources.Context], sources.Source]] = {
-        "build": build.Build,
-        "packages": packages.Packages,
-        "prebuilt": prebuilt.Prebuilt,
-        "inTree": intree.InTree,
-    }
-    return kinds[context.settings.source.name](context)
+    stated = context.settings.source
+    if stated.build is not None:
+        return build.Build(context, stated.build)
+    if stated.packages is not None:
+        return packages.Packages(context, stated.packages)
+    return prebuilt.Prebuilt(context) if stated.prebuilt is not None else intree.InTree(context)

@@ -1,4 +1,4 @@
-"""Failures of the host's dnf and rpm, in their own words; only what a caller reacts to has a class of its own."""
+"""Failures of the host's dnf and rpm, in their own words."""
 
 import re
 
@@ -14,42 +14,17 @@ _NEEDED = re.compile(r"^\t(\S+)(?: .*)? is needed by (?:\(installed\) )?\S+$", r
 _SCRIPT = re.compile(r"^error: (%\w+)\(\S+\) scriptlet failed", re.MULTILINE)
 
 
-class PackageFailure(errors.Failure):
-    """Packages could not be fetched, installed or removed."""
+class Refused(errors.Failure):
+    """The host's dnf, yum, rpm or rpmkeys refused, in the words at the end of its output (LC_ALL=C)."""
 
-
-class Unmet(PackageFailure):
-    """Other packages need what is to be removed; `capabilities` are what they need, without versions."""
-
-    def __init__(self, sentence: str, capabilities: tuple[str, ...]) -> None:
-        self.capabilities = capabilities
-        super().__init__(sentence)
-
-
-class ScriptFailed(PackageFailure):
-    """A script of a package ended with an error; `script` is its name, such as %preun."""
-
-    def __init__(self, sentence: str, script: str) -> None:
-        self.script = script
-        super().__init__(sentence)
-
-
-def refused(program: str, output: str) -> PackageFailure:
-    """Return the failure of a run of dnf, yum, rpm or rpmkeys, with the end of its output (LC_ALL=C)."""
-    sentence = f"The host's {program} refuses: {quoted(output)}."
-    if needed := _NEEDED.findall(output):
-        return Unmet(sentence, tuple(sorted(set(needed))))
-    # Of several scripts, %preun is the one that an upgrade can do without: it belongs to the old package.
-    if scripts := _SCRIPT.findall(output):
-        return ScriptFailed(sentence, min(scripts, key=lambda script: script == "%preun"))
-    return PackageFailure(sentence)
-
-
-def missing_program(*names: str) -> PackageFailure:
-    """Return the failure of a host that has none of these programs."""
-    return PackageFailure(
-        f"The host has no {' and no '.join(names)}, which packages need: install it, or choose another source."
-    )
+    def __init__(self, program: str, output: str) -> None:
+        super().__init__(f"The host's {program} refuses: {quoted(output)}.")
+        self.needed = tuple(sorted(set(_NEEDED.findall(output))))
+        """What other packages need of those that are to be removed, without versions."""
+        # Of several scripts, %preun is the one that an upgrade can do without: it belongs to the old package.
+        scripts = sorted(_SCRIPT.findall(output), key=lambda script: script == "%preun")
+        self.script = scripts[0] if scripts and not self.needed else ""
+        """The name of the script that failed, such as %preun."""
 
 
 def quoted(output: str) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from installer import paths as host_paths
 from installer.host import chroot, package_errors
-from runtime import readings
+from runtime import errors, readings
 
 _DOWNLOAD_S = 1800
 _TRANSACTION_S = 1800
@@ -64,7 +64,7 @@ def download(
 
     Nothing is installed. Only `repositories` are used, or the node's own if there are none. A named package is
     downloaded even if it is installed. Each file is called name-version-release.architecture.rpm. A failure is a
-    `PackageFailure`, in dnf's words.
+    `Failure`, in dnf's words.
     """
     scratch = f"{folder}/.dnf"
     options = (*_OPTIONS, "--downloadonly", f"--downloaddir={folder}", *_sources(host, repositories, scratch))
@@ -78,7 +78,7 @@ def download(
             said = _dnf(host, (*options, "reinstall", "--", *there), repositories)
             paths = _by_their_names(host, folder)
         if package_errors.NOT_AVAILABLE.search(said):
-            raise package_errors.refused("dnf", said)
+            raise package_errors.Refused("dnf", said)
     finally:
         host.remove_folder(scratch)
     if gpg_check:
@@ -87,8 +87,8 @@ def download(
 
 
 def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
-    """Raise `PackageFailure` for a file without a signature of a key in the host's rpm database, or altered since."""
-    _need(host, "rpmkeys")
+    """Raise `Failure` for a file without a signature of a key in the host's rpm database, or altered since."""
+    _program(host, "rpmkeys")
     for path in paths:
         # By default rpm 4.18 accepts a package that has digests and no signature. dnf sets the same two macros for this
         # check (dnf/rpm/miscutils.py).
@@ -98,7 +98,7 @@ def check_signatures(host: chroot.Host, paths: Sequence[str]) -> None:
         except chroot.CommandFailed as error:
             said, fine = error.said, False
         if not fine or not _VERIFIED.search(said) or _UNTRUSTED.search(said):
-            raise package_errors.PackageFailure(
+            raise errors.Failure(
                 f"Package '{PurePosixPath(path).name}' has no valid signature of a key that the host trusts: sign it,"
                 " run 'rpm --import' with the public key on the host, or set gpgCheck: false. rpmkeys says:"
                 f" {package_errors.quoted(said)}."
@@ -137,7 +137,7 @@ def described(host: chroot.Host, paths: Sequence[str]) -> dict[str, str]:
     packages = _pairs(_ask(host, "-qp", "--queryformat", _FIELDS, *paths)) if paths else []
     if len(packages) != len(paths):
         names = ", ".join(PurePosixPath(path).name for path in paths)
-        raise package_errors.PackageFailure(f"Not each of these files is an rpm package: {names}.")
+        raise errors.Failure(f"Not each of these files is an rpm package: {names}.")
     return dict(packages)
 
 
@@ -152,25 +152,25 @@ def modules_of(host: chroot.Host, nvra: str) -> tuple[str, ...]:
     return tuple(sorted({name.replace("-", "_") for name in found}))
 
 
-def install(host: chroot.Host, paths: Sequence[str], *, lock_s: float = LOCK_S) -> None:
+def install(host: chroot.Host, paths: Sequence[str]) -> None:
     """Install these package files in one transaction, in place of any other version.
 
     Needs no network. A transaction that began is not interrupted; after a kill, a second run completes it. A
-    `PackageFailure` says why a package was not installed.
+    `Failure` says why a package was not installed.
     """
     wanted = described(host, paths)
     try:
-        _transact(host, ("-U", "--oldpackage", "--replacepkgs", *paths), lock_s)
-    except package_errors.ScriptFailed as failure:
+        _transact(host, ("-U", "--oldpackage", "--replacepkgs", *paths))
+    except package_errors.Refused as refusal:
         # rpm installed the new package and kept the old one. %preun unloads modules, which the installer does itself.
         old = [nvra for name, nvra in _instances(host, tuple(wanted)) if nvra != wanted[name]]
-        if failure.script != "%preun" or not old:
+        if refusal.script != "%preun" or not old:
             raise
-        _transact(host, ("-e", "--noscripts", *old), lock_s)
+        _transact(host, ("-e", "--noscripts", *old))
     present = set(_instances(host, tuple(wanted)))
     if missing := sorted(nvra for name, nvra in wanted.items() if (name, nvra) not in present):
         names = ", ".join(missing)
-        raise package_errors.PackageFailure(f"rpm reports success, but has not installed {names}: see 'rpm -Va'.")
+        raise errors.Failure(f"rpm reports success, but has not installed {names}: see 'rpm -Va'.")
 
 
 def install_from(host: chroot.Host, name: str, repositories: Repositories) -> None:
@@ -185,25 +185,25 @@ def install_from(host: chroot.Host, name: str, repositories: Repositories) -> No
         host.remove_folder(folder)
 
 
-def erase(host: chroot.Host, names: Sequence[str], *, lock_s: float = LOCK_S) -> tuple[str, ...]:
+def erase(host: chroot.Host, names: Sequence[str]) -> tuple[str, ...]:
     """Remove the installed ones of these packages; return those that others need; raise `Failure` if rpm refuses."""
     going = {nvra for _, nvra in _instances(host, names)}
     staying: set[str] = set()
     while going:
         try:
-            _transact(host, ("-e", *sorted(going)), lock_s)
-        except package_errors.Unmet as failure:
-            needed = going & {nvra for _, nvra in _instances(host, ("--whatprovides", *failure.capabilities))}
+            _transact(host, ("-e", *sorted(going)))
+            break
+        except package_errors.Refused as refusal:
+            if refusal.script:
+                going = {nvra for _, nvra in _instances(host, sorted(going))}
+                _transact(host, ("-e", "--noscripts", *sorted(going)))
+                break
+            capabilities = ("--whatprovides", *refusal.needed) if refusal.needed else ()
+            needed = going & {nvra for _, nvra in _instances(host, capabilities)}
             if not needed:
                 raise
             going -= needed
             staying |= needed
-        except package_errors.ScriptFailed:
-            going = {nvra for _, nvra in _instances(host, sorted(going))}
-            _transact(host, ("-e", "--noscripts", *sorted(going)), lock_s)
-            break
-        else:
-            break
     return tuple(sorted(staying))
 
 
@@ -222,9 +222,7 @@ def _sources(host: chroot.Host, repositories: Repositories, scratch: str) -> tup
 
 
 def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Repositories, *, finish: bool = False) -> str:
-    program = next((name for name in ("dnf", "yum") if host.has(name)), None)
-    if program is None:
-        raise package_errors.missing_program("dnf", "yum")
+    program = _program(host, "dnf", "yum")
     try:
         return host.run(program, *arguments, timeout_s=_DOWNLOAD_S, finish=finish)
     except chroot.CommandFailed as error:
@@ -236,7 +234,7 @@ def _dnf(host: chroot.Host, arguments: Sequence[str], repositories: Repositories
     for secret in filter(None, (repositories.password, urllib.parse.quote(repositories.password, safe=""))):
         output = output.replace(secret, "***")
     # Not from the error of the program, which has its whole output.
-    raise package_errors.refused(program, output)
+    raise package_errors.Refused(program, output)
 
 
 def _by_their_names(host: chroot.Host, folder: str) -> tuple[str, ...]:
@@ -264,36 +262,38 @@ def _pairs(said: str) -> list[tuple[str, str]]:
 
 
 def _ask(host: chroot.Host, *arguments: str) -> str:
-    _need(host, "rpm")
     try:
-        return host.run("rpm", *arguments)
+        return host.run(_program(host, "rpm"), *arguments)
     except chroot.CommandFailed as error:
         # rpm also ends with an error if a package is not installed. Only a broken database prints 'error:'.
         if "error:" in error.said:
-            raise package_errors.refused("rpm", error.said) from error
+            raise package_errors.Refused("rpm", error.said) from error
         return error.said
 
 
-def _transact(host: chroot.Host, arguments: Sequence[str], lock_s: float) -> None:
-    _need(host, "rpm")
-    began_s = time.monotonic()
+def _transact(host: chroot.Host, arguments: Sequence[str]) -> None:
+    program, began_s = _program(host, "rpm"), time.monotonic()
     while True:
         try:
-            host.run("rpm", *arguments, timeout_s=_TRANSACTION_S, finish=True)
+            host.run(program, *arguments, timeout_s=_TRANSACTION_S, finish=True)
+            return
         except chroot.CommandFailed as error:
             # Without a terminal rpm does not wait for the lock.
             if "can't create transaction lock" not in error.said:
-                raise package_errors.refused("rpm", error.said) from error
+                raise package_errors.Refused("rpm", error.said) from error
             waited_s = time.monotonic() - began_s
-            if waited_s >= lock_s or host.stop.wait(_LOCK_POLL_S):
-                raise package_errors.PackageFailure(
+            if waited_s >= LOCK_S or host.stop.wait(_LOCK_POLL_S):
+                raise errors.Failure(
                     f"Another program has held the host's rpm database for {waited_s:.0f} seconds:"
                     " 'fuser /var/lib/rpm/.rpm.lock' on the host names it."
                 ) from error
-        else:
-            return
 
 
-def _need(host: chroot.Host, program: str) -> None:
-    if not host.has(program):
-        raise package_errors.missing_program(program)
+def _program(host: chroot.Host, *names: str) -> str:
+    """Return the first of these programs that the host has; raise `Failure` if it has none."""
+    for name in names:
+        if host.has(name):
+            return name
+    raise errors.Failure(
+        f"The host has no {' and no '.join(names)}, which packages need: install it, or choose another source."
+    )

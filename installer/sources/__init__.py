@@ -4,6 +4,7 @@ A source fills a folder of the store and does not touch the running driver, so t
 signature fails before any pod is evicted.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -29,10 +30,10 @@ class Context:
     """The release of the host's running kernel, as `uname -r` prints it."""
 
 
-def repositories(context: Context, stated: config.Build | config.Packages | None) -> rpm.Repositories:
+def repositories(context: Context, stated: config.Repositories) -> rpm.Repositories:
     """Return the repositories of a source, with the user of its Secret; raise `Failure` if a key of it is unusable."""
-    if stated is None or stated.credentials_secret is None:
-        return rpm.Repositories(stated.repositories if stated is not None else ())
+    if stated.credentials_secret is None:
+        return rpm.Repositories(stated.repositories)
     user = {}
     for key in ("username", "password"):
         user[key] = (readings.text(context.image / CREDENTIALS / key) or "").strip()
@@ -42,6 +43,18 @@ def repositories(context: Context, stated: config.Build | config.Packages | None
                 " dnf takes for a variable: correct it, as the repositories of the driver's source are read with it."
             )
     return rpm.Repositories(stated.repositories, **user)
+
+
+def place(context: Context, modules: Mapping[str, Path], folder: str, lacking: str) -> None:
+    """Copy the modules to load into a folder of the store; raise `Failure` for those that are not there.
+
+    `modules` are files by name. `lacking` is the message, in which {} stands for the names of missing modules.
+    """
+    missing = [name for name in context.settings.modules if f"{name}.ko" not in modules]
+    if missing:
+        raise errors.Failure(lacking.format(", ".join(missing)))
+    for name in context.settings.modules:
+        context.host.copy(modules[f"{name}.ko"], f"{folder}/modules/{name}.ko")
 
 
 class Source(Protocol):

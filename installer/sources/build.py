@@ -9,10 +9,9 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from installer import paths
+from installer import config, paths, sources
 from installer.decide import change_steps
 from installer.host import chroot, digests, rpm
-from installer.sources import Context, repositories
 from runtime import errors, process, readings
 
 _COMPILE_S = 1800
@@ -23,8 +22,8 @@ _SHOWN = 5
 class Build:
     """The source build."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: sources.Context, stated: config.Build) -> None:
+        self._context, self._stated = context, stated
         self._host = context.host
         tree = context.image / "opt/src/kae"
         match = re.match(r"\d+\.\d+", context.kernel)
@@ -61,8 +60,7 @@ class Build:
         kernel = self._context.kernel
         if self._release() == kernel:
             return
-        asked = repositories(self._context, self._context.settings.source.build)
-        rpm.install_from(self._host, f"kernel-devel-{kernel}", asked)
+        rpm.install_from(self._host, f"kernel-devel-{kernel}", sources.repositories(self._context, self._stated))
         release = self._release()
         if release != kernel:
             found = f"'{self._headers()}' is for {release}" if release else "there are no headers for it"
@@ -83,11 +81,7 @@ class Build:
             raise errors.Failure(f"The driver's source cannot be copied to '{paths.BUILD}': {error}.") from error
         self._make(scratch)
         compiled = {path.name: path for path in scratch.rglob("*.ko")}
-        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in compiled]
-        if missing:
-            raise errors.Failure(f"The driver's source was compiled, and there is no {', '.join(missing)}.ko.")
-        for name in self._context.settings.modules:
-            self._host.copy(compiled[f"{name}.ko"], f"{folder}/modules/{name}.ko")
+        sources.place(self._context, compiled, folder, "The driver's source was compiled, and there is no {}.ko.")
 
     def _make(self, scratch: Path) -> None:
         command = ("make", f"--jobs={jobs()}", f"KERNEL_PATH={self._headers()}")

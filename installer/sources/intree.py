@@ -1,13 +1,13 @@
 """The kernel's own modules; the image contributes only libraries."""
 
+from installer import sources
 from installer.decide import change_steps
-from installer.sources import Context
 
 
 class InTree:
     """The source inTree."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: sources.Context) -> None:
         self._folder = context.host.path(f"/lib/modules/{context.kernel}/kernel")
 
     def fingerprint(self) -> str:

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable
 from pathlib import PurePosixPath
 
+from installer import config, sources
 from installer.decide import change_steps, desired
-from installer.host import package_errors, pci, record, rpm
-from installer.sources import Context, repositories
+from installer.host import pci, record, rpm
 from runtime import errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
@@ -15,13 +15,10 @@ _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+
 class Packages:
     """The source packages."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
+    def __init__(self, context: sources.Context, stated: config.Packages) -> None:
+        self._context, self._stated = context, stated
         self._host = context.host
         self._names = desired.packages(context.settings)
-        source = context.settings.source.packages
-        self._repositories = source.repositories if source is not None else ()
-        self._gpg_check = source is None or source.gpg_check
 
     def fingerprint(self) -> str:
         """Return the names: the content of a repository is unknown before the download."""
@@ -33,8 +30,8 @@ class Packages:
 
     def steps(self, folder: str) -> tuple[change_steps.Step, ...]:
         """Return the steps that download and inspect the packages."""
-        asked = " and ".join(f"'{url}'" for url in self._repositories) or "the node's own repositories"
-        checked = "checks their signatures" if self._gpg_check else "does not check their signatures"
+        asked = " and ".join(f"'{url}'" for url in self._stated.repositories) or "the node's own repositories"
+        checked = "checks their signatures" if self._stated.gpg_check else "does not check their signatures"
         what = f"{', '.join(self._names)} and dependencies"
         downloads = f"Downloads {what} with the host's dnf from {asked}, and {checked}."
         inspects = f"Checks that they contain modules for {self._context.kernel}, and replace no other package."
@@ -44,8 +41,8 @@ class Packages:
         )
 
     def _download(self, folder: str) -> None:
-        asked = repositories(self._context, self._context.settings.source.packages)
-        rpm.download(self._host, self._names, asked, self._gpg_check, f"{folder}/packages")
+        asked = sources.repositories(self._context, self._stated)
+        rpm.download(self._host, self._names, asked, self._stated.gpg_check, f"{folder}/packages")
 
     def _inspect(self, folder: str) -> None:
         files = sorted(self._host.path(f"{folder}/packages").glob("*.rpm"))
@@ -77,7 +74,7 @@ class Packages:
         for name, nvra in sorted(brought.items()):
             old = present.get(name, nvra)
             if old != nvra and old not in ours and not _is_named(name, nvra, self._names):
-                raise package_errors.PackageFailure(
+                raise errors.Failure(
                     f"The dependency {nvra} would replace {old} of the host: update the node first, or name it"
                     " in source.packages.names."
                 )

@@ -1,15 +1,15 @@
 """Modules in the image, below /opt/lib/modules/<kernel>/: the layout of kmod images, as KMM builds them."""
 
+from installer import sources
 from installer.decide import change_steps
 from installer.host import digests
-from installer.sources import Context
 from runtime import errors
 
 
 class Prebuilt:
     """The source prebuilt."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: sources.Context) -> None:
         self._context = context
         self._folder = context.image / "opt/lib/modules" / context.kernel
 
@@ -33,8 +33,4 @@ class Prebuilt:
             raise errors.Failure(
                 f"The image holds no modules for the running kernel {self._context.kernel}; it has: {', '.join(held)}."
             )
-        missing = [name for name in self._context.settings.modules if f"{name}.ko" not in modules]
-        if missing:
-            raise errors.Failure(f"The image lacks {', '.join(missing)} for kernel {self._context.kernel}.")
-        for name in self._context.settings.modules:
-            self._context.host.copy(modules[f"{name}.ko"], f"{folder}/modules/{name}.ko")
+        sources.place(self._context, modules, folder, f"The image lacks {{}} for kernel {self._context.kernel}.")

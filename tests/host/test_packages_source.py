@@ -26,9 +26,9 @@ def from_packages(*names: str, asked: tuple[str, ...] = (BOTH,), **changes: Any)
 def source(host: chroot.Host, *names: str, version: str = "2.0.1", **changes: Any) -> packages.Packages:
     """The source of a config with these names."""
     wanted = settings.config(source=from_packages(*names, **changes), driver_version=version)
-    return packages.Packages(
-        sources.Context(host=host, image=Path("/nowhere"), settings=wanted, kernel=machines.KERNEL)
-    )
+    assert wanted.source.packages is not None
+    context = sources.Context(host=host, image=Path("/nowhere"), settings=wanted, kernel=machines.KERNEL)
+    return packages.Packages(context, wanted.source.packages)
 
 
 def stage(host: chroot.Host, wanted: packages.Packages) -> list[str]:

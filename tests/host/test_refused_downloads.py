@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from installer.host import chroot, package_errors, rpm
+from installer.host import chroot, rpm
+from runtime import errors
 from tests.host import repositories
 from tests.host.repositories import FIRST, ODD, STRANGE, UNSIGNED
 
@@ -19,7 +20,7 @@ def download(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) ->
 
 def refusal(host: chroot.Host, *names: str, asked: Sequence[str] = (FIRST,)) -> str:
     """The message of the failure, which is one line."""
-    with pytest.raises(package_errors.PackageFailure) as caught:
+    with pytest.raises(errors.Failure) as caught:
         download(host, *names, asked=asked)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -64,16 +65,16 @@ def test_a_package_that_was_altered_after_it_was_signed_is_refused(host: chroot.
     content[content.index(b"Apache-2.0") if part == "header" else -100] ^= 1
     path.write_bytes(content)
 
-    with pytest.raises(package_errors.PackageFailure, match=r"1\.noarch\.rpm' has no valid .*: BAD"):
+    with pytest.raises(errors.Failure, match=r"1\.noarch\.rpm' has no valid .*: BAD"):
         rpm.check_signatures(host, [f"{folder}/kae-driver-2.0.1-1.noarch.rpm"])
 
 
 def test_a_file_that_is_no_package_is_refused(host: chroot.Host) -> None:
     host.write("/srv/page.rpm", "<html>404</html>\n")
 
-    with pytest.raises(package_errors.PackageFailure, match="has no valid signature"):
+    with pytest.raises(errors.Failure, match="has no valid signature"):
         rpm.check_signatures(host, ["/srv/page.rpm"])
-    with pytest.raises(package_errors.PackageFailure):
+    with pytest.raises(errors.Failure):
         rpm.described(host, ["/srv/page.rpm"])
 
 

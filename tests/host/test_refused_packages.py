@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from installer.host import chroot, package_errors, rpm
+from installer.host import chroot, rpm
+from runtime import errors
 from tests.host import repositories
 
 
@@ -22,7 +23,7 @@ def installed(host: chroot.Host) -> list[str]:
 
 def refusal(host: chroot.Host, *names: str, shelf: str = "odd") -> str:
     """The message of the failure."""
-    with pytest.raises(package_errors.PackageFailure) as caught:
+    with pytest.raises(errors.Failure) as caught:
         install(host, *names, shelf=shelf)
     return str(caught.value)
 
@@ -115,11 +116,12 @@ def test_the_lock_of_another_program_is_waited_for(host: chroot.Host) -> None:
     assert installed(host) == ["kae-driver-2.0.1-1"]
 
 
-def test_the_lock_of_a_program_that_does_not_end_is_named(host: chroot.Host) -> None:
+def test_the_lock_of_a_program_that_does_not_end_is_named(host: chroot.Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpm, "LOCK_S", 0)
     lock = Lock(host)
 
-    with pytest.raises(package_errors.PackageFailure, match="has held the host's rpm database") as caught:
-        rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),), lock_s=0)
+    with pytest.raises(errors.Failure, match="has held the host's rpm database") as caught:
+        rpm.install(host, (repositories.file("kae-driver-2.0.1-1"),))
     assert str(caught.value) == (
         "Another program has held the host's rpm database for 0 seconds: 'fuser /var/lib/rpm/.rpm.lock' on the host"
         " names it."
@@ -131,7 +133,7 @@ def test_who_is_to_end_does_not_wait_for_a_lock(host: chroot.Host) -> None:
     lock = Lock(host)
     host.stop.set()
 
-    with pytest.raises(package_errors.PackageFailure, match="has held the host's rpm database"):
+    with pytest.raises(errors.Failure, match="has held the host's rpm database"):
         install(host, "kae-driver-2.0.1-1")
     lock.release()
     install(host, "kae-driver-2.0.1-1")
@@ -143,13 +145,13 @@ def test_a_database_that_cannot_be_read_does_not_mean_that_nothing_is_installed(
     for path in host.path("/var/lib/rpm").iterdir():
         path.write_bytes(b"nothing")
 
-    with pytest.raises(package_errors.PackageFailure, match="cannot open Packages database in /var/lib/rpm"):
+    with pytest.raises(errors.Failure, match="cannot open Packages database in /var/lib/rpm"):
         rpm.installed(host, ("kae-driver",))
 
 
 def test_a_host_without_rpm_is_named_so(host: chroot.Host) -> None:
     host.remove("/usr/bin/rpm")
 
-    with pytest.raises(package_errors.PackageFailure) as caught:
+    with pytest.raises(errors.Failure) as caught:
         rpm.installed(host, ("kae-driver",))
     assert str(caught.value) == "The host has no rpm, which packages need: install it, or choose another source."

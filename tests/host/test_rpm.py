@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from installer.host import chroot, package_errors, rpm
+from installer.host import chroot, rpm
+from runtime import errors
 from tests.cluster.local import waiting
 from tests.host import repositories
 from tests.installer import machines
@@ -168,6 +169,6 @@ def test_what_is_installed_from_a_repository_may_replace_a_newer_version(host: c
 
 
 def test_nothing_unsigned_is_installed_from_a_repository(host: chroot.Host) -> None:
-    with pytest.raises(package_errors.PackageFailure, match="no valid signature"):
+    with pytest.raises(errors.Failure, match="no valid signature"):
         rpm.install_from(host, "kae-driver", rpm.Repositories((repositories.UNSIGNED,)))
     assert installed(host) == []

@@ -25,4 +25,4 @@ def test_repeated_and_empty_lines_are_quoted_once_and_not_marked() -> None:
 
 
 def test_a_program_that_prints_nothing_does_not_say_why() -> None:
-    assert str(package_errors.refused("rpm", "\n")) == "The host's rpm refuses: it does not say why."
+    assert str(package_errors.Refused("rpm", "\n")) == "The host's rpm refuses: it does not say why."

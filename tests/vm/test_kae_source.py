@@ -35,8 +35,9 @@ def compiled(parts: artifacts.Artifacts, tmp_path: Path) -> Path:
     (tree / "Makefile").write_text(MAKEFILE)
     root = chroot.Host(_host_with_headers(tmp_path / "host", parts.release))
     wanted = settings.config(source=settings.BUILD)
+    assert wanted.source.build is not None
     context = sources.Context(host=root, image=tmp_path / "image", settings=wanted, kernel=parts.release)
-    for step in build.Build(context).steps("/var/lib/kae/drivers/kae"):
+    for step in build.Build(context, wanted.source.build).steps("/var/lib/kae/drivers/kae"):
         step.act()
     return root.path("/var/lib/kae/drivers/kae/modules")
 
