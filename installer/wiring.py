@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from installer import config, sources, store
+from installer import config, loop, sources, store
 from installer.change import prepare, transaction
 from installer.decide import decision, desired
 from installer.drain import cluster, device_holders, device_users, leases
