@@ -60,6 +60,23 @@ def test_a_driver_of_others_is_replaced_under_always(
     assert (foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko").exists()
 
 
+def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(
+    foreign: machines.Machine, image: Path, theirs: incidents.Crew
+) -> None:
+    # As weak-modules of kmod packages makes them; the file goes with its package.
+    link = foreign.root / f"lib/modules/{foreign.kernel}/extra/hisi_zip.ko"
+    file = foreign.root / "lib/modules/another/extra/hisi_zip.ko"
+    file.parent.mkdir(parents=True)
+    link.rename(file)
+    link.symlink_to("../../another/extra/hisi_zip.ko")
+
+    shown = theirs.job(image, "2.0.1", install_policy="Always").settle()
+
+    assert shown.state == "Ready", shown.reason
+    (kept,) = foreign.host.path(paths.DRIVERS).glob("kept-*/modules/hisi_zip.ko")
+    assert (kept.is_symlink(), kept.read_bytes()) == (False, file.read_bytes())
+
+
 def test_a_driver_of_others_that_is_dead_is_replaced_under_if_not_present(
     foreign: machines.Machine, image: Path, theirs: incidents.Crew
 ) -> None:
