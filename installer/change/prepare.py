@@ -125,10 +125,11 @@ class Preparation:
     def leave(self, *, keeps_turn: bool = False) -> None:
         """Withdraw the announcement, discard the staging, and give the Lease back unless `keeps_turn`.
 
-        Failures are logged, not raised: another one is being handled.
+        A change that has begun stays announced. Failures are logged, not raised: another one is being handled.
         """
         with chroot.logged():
-            self._host.remove(paths.CHANGING)
+            if record.read(self._host).change is None:
+                self._host.remove(paths.CHANGING)
         with chroot.logged():
             self._drivers.discard()
         if not keeps_turn:

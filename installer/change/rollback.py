@@ -58,7 +58,8 @@ class Rollback:
                 last = _last_try(attempt, str(ended)) if isinstance(ended, Crashed) else None
                 execution.run(self.verification_steps(last), progress)
         if failures:
-            self._host.remove(paths.CHANGING)
+            with chroot.logged():
+                self._host.remove(paths.CHANGING)
             said = " ".join(dict.fromkeys(failures))
             raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
         if isinstance(error, swap.InUse):

@@ -13,6 +13,7 @@ from installer import config, paths
 from installer.host import record
 from tests.installer import crashes, incidents, machines, modulefiles, settings
 from tests.installer.fakes import kernel
+from tests.kube import apiserver
 
 DOWN = "The host went down during the change to the driver 2.0.2."
 BACK = (
@@ -389,6 +390,19 @@ def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_anothe
     assert (shown.state, shown.reason, incidents.works(machine), blocked(machine)) == ("Failed", BACK, True, False)
     machine.reboot()
     assert (crew.job(newer).settle().reason, incidents.works(machine)) == (BACK, True)
+
+
+def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    killed(crew.job(newer), "begin-change")
+    users.come(incidents.POD)
+    server.state.budgets[incidents.POD] = "shop/checkout-budget"
+
+    shown = crew.job(newer).settle()
+
+    assert shown.state == "Blocked", shown.reason
+    assert machine.host.path(paths.CHANGING).exists()
 
 
 def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(
