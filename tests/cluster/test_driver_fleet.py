@@ -207,9 +207,10 @@ class Fleet:
                 return Moment(announced=frozenset(before), swapping=swapping, lent=lent)
 
     def _installers(self) -> list[Any]:
-        """Return the installers' pods that are to stay."""
+        """Return the installers' pods that are to stay; other tests may have left pods in their namespace."""
         found = self.users.plane.api.get(f"/api/v1/namespaces/{driver_node.NAMESPACE}/pods")["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")]
+        installers = [pod for pod in found if pod["spec"].get("serviceAccountName") == "kae-driver"]
+        return [pod for pod in installers if "deletionTimestamp" not in pod["metadata"] and pod["spec"].get("nodeName")]
 
     def _explain(self) -> str:
         told = self.told(self.nodes)
