@@ -137,9 +137,13 @@ class Preparation:
                 self.give_back()
 
     def give_back(self) -> None:
-        """Give the Lease back, if this host has one, now or later; raise `Failure` if the record cannot be written."""
-        noted = record.read(self._host).lease
-        if (noted or self._claim.name) and self._claim.give_back() and noted:
+        """Give the Lease back, now or later, if this host has one and no change has begun.
+
+        A host between two drivers halts the others. Raises `Failure` if the record cannot be read or written.
+        """
+        known = record.read(self._host)
+        noted = known.lease
+        if known.change is None and (noted or self._claim.name) and self._claim.give_back() and noted:
             record.update(self._host, lease=None)
 
     def free_unknown(self) -> None:

@@ -60,10 +60,12 @@ class Rollback:
         if failures:
             with chroot.logged():
                 self._host.remove(paths.CHANGING)
+            with chroot.logged():
+                self._survived()
             said = " ".join(dict.fromkeys(failures))
             raise errors.Failure(f"{_said(error)} The previous driver cannot be restored: {said}") from error
         if isinstance(error, swap.InUse):
-            self._preparation.leave()
+            self._preparation.leave(keeps_turn=attempt.current.record.halts)
         raise ended from error
 
     def steps(self, tried: record.Driver | None) -> Iterator[change_steps.Step]:
@@ -139,6 +141,12 @@ class Rollback:
             boot=known.boot or before.boot or before.back,
         )
         record.write(self._host, restored)
+
+    def _survived(self) -> None:
+        """Record that a rollback came to its end, so that a later boot is not taken for a crash in it."""
+        change = record.read(self._host).change
+        if change is not None:
+            record.update(self._host, change=msgspec.structs.replace(change, back=""))
 
     def _ended(self, attempt: prepare.Attempt, error: Exception) -> errors.Failure:
         """Return the failure that tells of an error and of the rollback."""

@@ -4,6 +4,7 @@ Up to the step begin-change the running driver is not touched. From then on the 
 a failure and a crash of the host restore; after a kill, the next run resumes from the record.
 """
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterator
@@ -87,6 +88,7 @@ class Changer:
                 raise
             if isinstance(error, process.Unkillable):
                 raise
+            self._note_crash(attempt)
             with self._host.finishing():
                 self._rollback.run(attempt, error, progress)
 
@@ -95,10 +97,11 @@ class Changer:
         if current.record.change is not None or current.unproved or not self._host.path(paths.BLOCKED).exists():
             return False
         self._host.remove(paths.BLOCKED)
-        for name in desired.modules(self._settings, current.functions):
-            if name in current.files:
-                with chroot.logged():
-                    kmod.load(self._host, name)
+        with contextlib.suppress(process.Unkillable):  # No program is started after it; the next look says Stuck.
+            for name in desired.modules(self._settings, current.functions):
+                if name in current.files:
+                    with chroot.logged():
+                        kmod.load(self._host, name)
         return True
 
     def discard(self) -> None:
@@ -144,9 +147,17 @@ class Changer:
         if staging := self._staging(attempt):
             execution.run(staging, progress, self._host.stop)
             attempt.target = self._target(current, decided)
+            if attempt.target is None:
+                raise errors.Failure(f"The staged driver in '{paths.DRIVERS}' was changed or removed by others.")
         if not decided.back:
             refusals.check(self._host, self._settings, self._drivers, attempt, staged=bool(staging))
         execution.run(self.preparation.steps(attempt), progress, self._host.stop)
+
+    def _note_crash(self, attempt: prepare.Attempt) -> None:
+        """Record that the rollback begins, if a crash has made it necessary: it may crash the host, too."""
+        change, boot = record.read(self._host).change, attempt.current.boot
+        if change is not None and change.boot != boot:
+            record.update(self._host, change=msgspec.structs.replace(change, back=boot, asked=attempt.decided.asked))
 
     def _steps(self, attempt: prepare.Attempt) -> Iterator[change_steps.Step]:
         current, target, before, decided = attempt.current, attempt.target, attempt.before, attempt.decided

@@ -125,8 +125,11 @@ def _listed(socket: Path, resources: Collection[str], shown: Path) -> dict[str, 
         os.close(folder)
     # A completed pod that kubelets before 1.34 list has no device left: List calls UpdateAllocatedDevices first
     # (pkg/kubelet/apis/podresources/server_v1.go; read in 1.24 to 1.36).
-    pods = {f"{pod.namespace}/{pod.name}": list(_devices(pod.containers, resources)) for pod in answer.pod_resources}
-    return {pod: devices for pod, devices in pods.items() if devices}
+    pods: dict[str, list[str]] = {}
+    for pod in answer.pod_resources:
+        if devices := list(_devices(pod.containers, resources)):
+            pods.setdefault(f"{pod.namespace}/{pod.name}", []).extend(devices)
+    return pods
 
 
 def _devices(containers: "Iterable[pb.ContainerResources]", resources: Collection[str]) -> Iterator[str]:

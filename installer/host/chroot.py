@@ -207,9 +207,11 @@ def changing(absolute: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def logged() -> Iterator[None]:
-    """Log an `errors.Failure` and go on: the next action matters more than this one."""
+    """Log an `errors.Failure` and go on: the next action matters more than this one, unless the kernel hangs."""
     try:
         yield
+    except process.Unkillable:
+        raise
     except errors.Failure as failure:
         LOG.warning("%s", failure)
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -85,6 +86,24 @@ def test_pods_that_hold_a_device_of_the_resources_are_named(host: chroot.Host, k
         "pod web/nginx-1 (container web: 0000:79:00.0, 0000:7b:00.0)",
     ]
     assert found.notes == ()
+
+
+def test_a_pod_that_the_kubelet_lists_twice_holds_what_either_entry_says(
+    host: chroot.Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = podresources.Kubelet.listed
+
+    def twice(self: podresources.Kubelet, *arguments: Any) -> Any:
+        answer = listed(self, *arguments)
+        answer.pod_resources.add(namespace="default", name="nginx-0")
+        return answer
+
+    monkeypatch.setattr(podresources.Kubelet, "listed", twice)
+    with podresources.serving(host.root) as kubelet:
+        kubelet.give("default/nginx-0", "web", HPRE, "0000:79:00.0")
+        found = device_holders.find(host, RESOURCES, ())
+
+    assert texts(found) == ["pod default/nginx-0 (container web: 0000:79:00.0)"]
 
 
 def test_a_host_on_which_nobody_holds_anything(host: chroot.Host, kubelet: podresources.Kubelet) -> None:

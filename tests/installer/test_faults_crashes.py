@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from installer import config, paths
@@ -392,6 +393,60 @@ def test_a_driver_that_crashed_the_host_is_not_tried_to_end_the_change_to_anothe
     assert (crew.job(newer).settle().reason, incidents.works(machine)) == (BACK, True)
 
 
+def test_a_change_that_was_killed_keeps_its_lease_when_the_next_installer_is_stopped(
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(incidents.POD)
+    killed(crew.job(newer), "unload-modules")
+    job = crew.job(newer)
+    job.at("announce-change", machine.host.stop.set)
+
+    job.loop.cycle()
+
+    assert incidents.holder(server) == "kp920-1"
+
+
+def test_a_crashed_host_keeps_its_lease_while_the_kubelet_says_nothing(
+    machine: machines.Machine, newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(incidents.POD)
+    panicked(machine, crew, newer)
+    users.kubelet.failure = grpc.StatusCode.UNAVAILABLE
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.holder(server)) == ("Failed", "kp920-1")
+
+
+def test_a_way_back_that_crashes_the_host_is_not_begun_again_for_a_wish_that_cannot_be_staged(
+    machine: machines.Machine, newer: Path, tmp_path: Path, crew: incidents.Crew
+) -> None:
+    machine.add_image(tmp_path / "newest", "2.0.3", prebuilt=False)
+    panicked(machine, crew, newer)
+    machine.let_panic("2.0.1")
+    with pytest.raises(kernel.Panic):
+        crew.job(tmp_path / "newest", "2.0.3").settle()
+    machine.reboot()
+
+    shown = crew.job(tmp_path / "newest", "2.0.3").settle()
+
+    assert shown.state == "Failed"
+    assert "and again on the way back to the previous driver" in shown.reason
+
+
+def test_a_boot_after_a_way_back_that_failed_is_no_second_crash(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew
+) -> None:
+    panicked(machine, crew, newer)
+    machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
+    assert "cannot be restored" in crew.job(newer).settle().reason
+    machine.reboot()
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.reason, incidents.works(machine)) == (BACK, True)
+
+
 def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
     machine: machines.Machine, newer: Path, server: apiserver.ApiServer, users: incidents.Users, crew: incidents.Crew
 ) -> None:
@@ -403,6 +458,7 @@ def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
 
     assert shown.state == "Blocked", shown.reason
     assert machine.host.path(paths.CHANGING).exists()
+    assert incidents.holder(server) == "kp920-1"
 
 
 def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driver_left(

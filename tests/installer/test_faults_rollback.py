@@ -211,3 +211,39 @@ def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
 
     assert (shown.state, shown.reason, loads) == ("Stuck", "modprobe uacce hangs.", ["uacce", "uacce"])
     assert machine.host.path(paths.CHANGING).exists()
+
+
+def test_a_depmod_that_hangs_in_a_rollback_ends_it(
+    machine: machines.Machine, newer: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(machine, "hisi_zip", times=1)
+    calls = []
+    index = kmod.index
+
+    def hang(host: chroot.Host, release: str) -> None:
+        calls.append(release)
+        if len(calls) > 1:
+            raise process.Unkillable("depmod hangs in the kernel.")
+        index(host, release)
+
+    monkeypatch.setattr(kmod, "index", hang)
+
+    assert crew.job(newer).settle().state == "Stuck"
+
+
+def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    def flip() -> None:
+        (path,) = machine.host.path(paths.DRIVERS).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
+        content = path.read_bytes()
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+
+    users.come(incidents.POD)
+    job = crew.job(newer)
+    job.at("store-driver", flip)
+
+    shown = job.settle()
+
+    assert (shown.state, users.evicted, incidents.works(machine)) == ("Failed", [], True)
+    assert shown.reason == f"The staged driver in '{paths.DRIVERS}' was changed or removed by others."

@@ -196,6 +196,26 @@ def test_a_host_whose_driver_failed_keeps_its_turn_when_a_later_try_ends_before_
             assert incidents.holder(server) == "kp920-1"
 
 
+def test_a_host_whose_driver_failed_keeps_its_turn_when_a_device_is_opened_in_the_last_moment(
+    installed: machines.Machine, tmp_path: Path, server: apiserver.ApiServer, boot: settings.Boot
+) -> None:
+    machine = installed.copied(tmp_path / "failing")
+    machine.add_image(tmp_path / "newer", "2.0.2")
+    crashes.spoil(tmp_path / "newer", machine.kernel)
+    with podresources.serving(machine.root) as kubelet, incidents.Crew(machine, server) as crew:
+        users = incidents.Users(kubelet, server)
+        users.come(POD)
+        job = crew.job(tmp_path / "newer")
+        assert (job.settle().state, incidents.holder(server)) == ("Failed", "kp920-1")
+        users.come(POD)
+        boot.now_s += 7300
+        job.at("begin-change", lambda: machine.hold(4711, "hisi_hpre-0"))
+
+        shown = job.settle()
+
+        assert (shown.state, incidents.holder(server)) == ("Blocked", "kp920-1")
+
+
 def test_a_host_that_was_installed_anew_frees_the_lease_of_its_name_that_it_knows_nothing_of(
     machine: machines.Machine, image: Path, server: apiserver.ApiServer
 ) -> None:
