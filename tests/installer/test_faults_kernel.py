@@ -9,7 +9,7 @@ import pytest
 
 from installer import loop, paths
 from installer.drain import device_users, leases, processes
-from installer.host import chroot, pci, record
+from installer.host import chroot, kmod, pci, record
 from runtime import errors, process
 from tests.installer import incidents, machines, settings
 
@@ -255,3 +255,20 @@ def test_an_attribute_is_written_and_a_refusal_has_the_kernels_reason(tmp_path: 
         host.write_attribute("/full", "1")
     with pytest.raises(errors.Failure, match=r"^The kernel refuses '1' in '/none': No such file or directory\.$"):
         host.write_attribute("/none", "1")
+
+
+def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other(
+    machine: machines.Machine, image: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = []
+
+    def hang(_: chroot.Host, name: str) -> None:
+        loads.append(name)
+        raise process.Unkillable(f"modprobe {name} hangs.")
+
+    machine.host.write(paths.BLOCKED, "blacklist hisi_qm\n")
+    monkeypatch.setattr(kmod, "load", hang)
+
+    crew.job(image, "2.0.1").loop.cycle()
+
+    assert len(loads) == 1
