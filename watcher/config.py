@@ -40,6 +40,9 @@ ClusterName = Annotated[
     ),
 ]
 
+LabelPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+\*?$", max_length=317)]
+PushOption = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=500)]
+
 
 class Repository(shapes.Shape, frozen=True, kw_only=True):
     """The repository of the inventory."""
@@ -73,13 +76,19 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     min_commit_seconds: Seconds
     """Between two commits."""
     max_loss_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]
-    """A snapshot that loses more of the nodes, or of the devices, is held back for a person."""
+    """The share of the nodes that may lose something within 24 hours; more is refused."""
+    max_loss_nodes: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 1
+    """So many nodes may lose something within 24 hours, whatever their share is."""
+    labels: tuple[LabelPrefix, ...] = ()
+    """The labels that the inventory keeps: keys, or beginnings of keys that end with `/` or `*`; without any, all."""
     ignore_labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/*?-]+$", max_length=317)], ...] = ()
     """Label keys, or globs of them, that the inventory leaves out."""
     author: Author
     message_template: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
     """`{cluster}` and `{summary}` are filled in."""
-    signing: Literal["ssh", "gpg"] | None = None
+    signing: Literal["ssh"] | None = None
     """Without it commits are not signed."""
+    push_options: tuple[PushOption, ...] = ()
+    """Sent with each push (git-push(1), --push-option)."""
     metrics: shapes.MetricsEndpoint | None = None
     """Without it no metrics are served."""

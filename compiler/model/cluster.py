@@ -109,7 +109,7 @@ class Author(Model):
 class Signing(Model):
     """How commits are signed."""
 
-    format: Literal["ssh", "gpg"]
+    format: Literal["ssh"]
     """The kind of key."""
     secretName: base.ObjectName
     """The Secret that holds the key."""
@@ -121,6 +121,25 @@ LabelGlob = Annotated[
         pattern=r"^[A-Za-z0-9._/*?-]+$",
         max_length=317,
         json_schema_extra=base.form("a label key or a glob, such as example.com/*"),
+    ),
+]
+
+LabelPrefix = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9._/-]+\*?$",
+        max_length=317,
+        json_schema_extra=base.form(
+            "a label key, or its beginning, such as feature.node.kubernetes.io/ or example.com/a*"
+        ),
+    ),
+]
+PushOption = Annotated[
+    str,
+    Field(
+        pattern=r"^[^\x00-\x1f\x7f]+$",
+        max_length=500,
+        json_schema_extra=base.form("a line such as merge_request.create"),
     ),
 ]
 

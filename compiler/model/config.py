@@ -139,11 +139,17 @@ class WatcherConfig(Program):
     minCommitSeconds: Annotated[int, Field(ge=0, le=86400)]
     """Between two commits."""
     maxLossPercent: Annotated[int, Field(ge=0, le=100)]
-    """A snapshot that loses more of the nodes, or of the devices, is held back."""
+    """The share of the nodes that may lose something within 24 hours; more is refused."""
+    maxLossNodes: Annotated[int, Field(ge=0, le=100_000)] = 1
+    """So many nodes may lose something within 24 hours, whatever their share is."""
+    labels: tuple[clusters.LabelPrefix, ...] = ()
+    """The labels that the inventory keeps: keys, or beginnings of keys that end with / or *; without any, all."""
     ignoreLabels: tuple[clusters.LabelGlob, ...] = ()
     """Label keys, or globs of them, that never enter the inventory."""
     author: clusters.Author
     messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)]
     """The commit message; {cluster} and {summary} are filled in."""
-    signing: Literal["ssh", "gpg"] | None = None
+    signing: Literal["ssh"] | None = None
     """Absent: commits are not signed."""
+    pushOptions: tuple[clusters.PushOption, ...] = ()
+    """Sent with each push (git-push(1), --push-option)."""

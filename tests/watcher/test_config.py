@@ -25,10 +25,13 @@ FULL: dict[str, Any] = {
     "removalQuietSeconds": 600,
     "minCommitSeconds": 60,
     "maxLossPercent": 10,
+    "maxLossNodes": 1,
+    "labels": ["feature.node.kubernetes.io/"],
     "ignoreLabels": ["example.com/*"],
     "author": {"name": "kae-watcher", "email": "kae@example.com"},
     "messageTemplate": "inventory({cluster}): {summary}",
     "signing": "ssh",
+    "pushOptions": ["merge_request.create"],
     "metrics": {"port": 9512},
 }
 """A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
@@ -43,7 +46,7 @@ SPECS: tuple[dict[str, Any], ...] = (
         "ignoreLabels": ["example.com/*", "a?"],
         "author": {"name": "é" * 200, "email": "a@b"},
         "messageTemplate": "{summary}\n\né",
-        "signing": {"format": "gpg", "secretName": "key"},
+        "signing": {"format": "ssh", "secretName": "key"},
     },
 )
 
@@ -144,17 +147,20 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         removal_quiet_seconds=600,
         min_commit_seconds=60,
         max_loss_percent=10,
+        max_loss_nodes=1,
+        labels=("feature.node.kubernetes.io/",),
         ignore_labels=("example.com/*",),
         author=config.Author(name="kae-watcher", email="kae@example.com"),
         message_template="inventory({cluster}): {summary}",
         signing="ssh",
+        push_options=("merge_request.create",),
         metrics=shapes.MetricsEndpoint(port=9512),
     )
 
 
 def test_what_is_absent_has_the_default_of_the_schema() -> None:
     smallest = FULL | {"repository": {"url": URLS[0]}, "author": {}}
-    for name in ("version", "ignoreLabels", "signing", "metrics"):
+    for name in ("version", "maxLossNodes", "labels", "ignoreLabels", "signing", "pushOptions", "metrics"):
         del smallest[name]
 
     found = LANGUAGE.decoded(smallest)
@@ -165,6 +171,7 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
     assert found.version == top["version"]["default"]
     assert found.ignore_labels == tuple(top["ignoreLabels"]["default"])
     assert (found.signing, found.metrics) == (None, None)
+    assert (found.max_loss_nodes, found.labels, found.push_options) == (1, (), ())
     assert found.repository == config.Repository(
         url=URLS[0], branch=repository["branch"]["default"], path=repository["path"]["default"]
     )
