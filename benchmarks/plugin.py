@@ -16,6 +16,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import tabulate
@@ -47,7 +48,9 @@ class Times:
 
 
 @contextlib.asynccontextmanager
-async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet]]:
+async def together(
+    root: Path, machine: Callable[..., hosts.Host] = machines.bare_metal
+) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubelet, loop.Loop]]:
     """A host, a kubelet that has registered the plugin, and the plugin."""
     running: list[loop.Loop] = []
 
@@ -55,15 +58,15 @@ async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubel
         for each in running:
             each.wake()
 
-    host = machines.bare_metal(root, tell=tell)
+    host = machine(root, tell=tell)
     (root / "program").mkdir()
     node = plugin.Plugin(faults.places_of(host), faults.settings())
     made = loop.Loop(node, state.ProgramDir(root / "program"), RESCAN_S)
     running.append(made)
     async with kubelets.Kubelet(host.kubelet) as kubelet:
         task = asyncio.create_task(made.run())
-        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
-        yield host, kubelet
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) > 0, within_s=60)
+        yield host, kubelet, made
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
@@ -72,7 +75,7 @@ async def together(root: Path) -> AsyncIterator[tuple[hosts.Host, kubelets.Kubel
 async def unplug_times(root: Path) -> Times:
     """Return the times from the unplugging of a device to the list without it."""
     seconds = []
-    async with together(root) as (host, kubelet):
+    async with together(root) as (host, kubelet, _):
         for _ in range(SAMPLES):
             began = time.perf_counter()
             host.unplug("0000:79:00.0")
@@ -86,7 +89,7 @@ async def unplug_times(root: Path) -> Times:
 async def isolation_times(root: Path) -> Times:
     """Return the times from the isolation of a device, which sends no event, to the list in which it is unhealthy."""
     seconds = []
-    async with together(root) as (host, kubelet):
+    async with together(root) as (host, kubelet, _):
         for left, address in ((1, "0000:79:00.0"), (0, "0000:b9:00.0")):
             # Not at the moment of a rescan.
             await asyncio.sleep(RESCAN_S / 3 if left else 0.0)
@@ -100,12 +103,36 @@ async def isolation_times(root: Path) -> Times:
 async def allocate_times(root: Path) -> Times:
     """Return the times from the call to its answer."""
     seconds = []
-    async with together(root) as (_, kubelet):
+    async with together(root) as (_, kubelet, _):
         for turn in range(SAMPLES):
             began = time.perf_counter()
             await kubelet.allocate(f"container-{turn}", HPRE, ("0000:79:00.0",))
             seconds.append(time.perf_counter() - began)
             kubelet.release(f"container-{turn}")
+    return Times(seconds)
+
+
+def many_functions(root: Path, **options: Any) -> hosts.Host:
+    """A machine with 768 functions: twelve devices with 63 virtual functions each."""
+    host = machines.new_920(root, **options)
+    for address in tuple(host.states()):
+        host.set_vfs(address, devices.MAX_VFS)
+    return host
+
+
+async def allocate_times_beside_looks(root: Path, *, hanging: bool) -> Times:
+    """Return the times of Allocate on a node of 768 functions, one look after the other, or one that hangs."""
+    seconds = []
+    async with together(root, many_functions) as (host, kubelet, program):
+        stuck, *others = sorted(kubelet.healthy(HPRE))
+        with host.hanging(stuck) if hanging else contextlib.nullcontext():
+            for turn in range(SAMPLES):
+                program.wake()
+                began = time.perf_counter()
+                await kubelet.allocate(f"container-{turn}", HPRE, (others[turn % len(others)],))
+                seconds.append(time.perf_counter() - began)
+                kubelet.release(f"container-{turn}")
+                await asyncio.sleep(0.01)
     return Times(seconds)
 
 
@@ -182,6 +209,9 @@ def main() -> None:
 
     measured("start to registered", lambda root: asyncio.run(start_times(root)))
     measured("Allocate", lambda root: asyncio.run(allocate_times(root)))
+    for hanging in (False, True):
+        title = f"Allocate, 768 functions, {'a look hangs' if hanging else 'looks all the time'}"
+        measured(title, lambda root: asyncio.run(allocate_times_beside_looks(root, hanging=hanging)))  # noqa: B023 - at once
     measured("unplug to told, by an event", lambda root: asyncio.run(unplug_times(root)))
     measured("isolation to told, by a rescan", lambda root: asyncio.run(isolation_times(root)))
     rows.append(("64 devices x 128 replicas", f"{largest_list() / 1024:.0f} KiB of 4096"))

@@ -64,7 +64,7 @@ def _list(options: argparse.Namespace, where: paths.Paths) -> int:
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1
-    made = list_report.report(where, settings)
+    made = list_report.current(where, settings)
     print(list_report.as_json(made) if options.output == "json" else list_report.as_table(made))
     return 0
 

@@ -3,94 +3,136 @@
 The runtime follows a link when it creates a container, which may be long after the kubelet cached the answer. So the
 links are correct at all times, and a wrong link is removed: the container then waits instead of getting another device.
 Folders that containers have mounted are changed in place and never replaced: a new folder would not reach them.
+
+A container runtime makes a folder of each host path that an answer names and that is not there. Such a folder, and
+whatever else is in the way, is moved to /run/kae/moved-away.
 """
 
 import contextlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+import logging
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised, openssl
-from runtime import files
+from runtime import files, readings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Link:
-    """A symbolic link on the host, and its target in a container or for the runtime."""
-
-    path: Path
-    target: str
+LOG = logging.getLogger(__name__)
 
 
 def prepare(where: paths.Paths) -> None:
     """Create the folders and the files that do not depend on devices."""
+    _clear(where, where.sockets)
+    if _is_folder(where.lock):
+        _move_away(where, where.lock)
     for folder in (where.links, where.shown, where.given):
-        folder.mkdir(parents=True, exist_ok=True)
+        _make_folder(where, folder)
     for variant in openssl.variants():
         folder = where.openssl / variant.name
-        folder.mkdir(parents=True, exist_ok=True)
-        _replace_text(folder / "openssl.cnf", openssl.text(variant))
+        _make_folder(where, folder)
+        _replace(where, folder / "openssl.cnf", openssl.text(variant).encode())
 
 
 def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
-    """Bring the links, and the list of damped devices, up to date.
+    """Bring the links up to date.
 
     Wrong links to device nodes go first, then come the links that containers see, and only then new links to device
     nodes: a container that can start finds all of its links.
     """
     offered = tuple(devices)
-    nodes = {link.path: link.target for device in offered for link in _node_link(where, device)}
-    _remove_others(where.links, nodes)
-    entries = {link.path: link.target for device in offered for link in _entry_links(where, device.function)}
-    for folder in list(where.given.iterdir()):
-        if (link := folder / "device") not in entries and link.is_symlink():
-            link.unlink(missing_ok=True)
+    links, shown, given = str(where.links), str(where.shown), str(where.given)
+    nodes = dict(link for device in offered for link in _node_link(links, device))
+    _remove_others(where, nodes)
+    entries = dict(link for device in offered for link in _entry_links(shown, given, device.function))
+    for name in readings.names(where.given):
+        if (path := f"{given}/{name}/device") not in entries and _target(path) is not None:
+            Path(path).unlink(missing_ok=True)
     for wanted in (entries, nodes):
         for path, target in wanted.items():
-            _link(path, target)
-    damped = [device.function.address for device in offered if health.DAMPED in device.reasons]
-    _replace_text(where.damped, "".join(f"{address}\n" for address in damped))
+            if _target(path) != target:
+                _link(where, Path(path), target)
 
 
-def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[Link]:
+def write_report(where: paths.Paths, content: bytes) -> None:
+    """Write the report that `list` shows."""
+    _replace(where, where.report, content)
+
+
+def _make_folder(where: paths.Paths, folder: Path) -> None:
+    _clear(where, folder)
+    folder.mkdir(parents=True, exist_ok=True)
+
+
+def _clear(where: paths.Paths, folder: Path) -> None:
+    """Move what is no folder out of the way of a folder and those above it."""
+    for path in (*reversed(folder.parents), folder):
+        if os.path.lexists(path) and not path.is_dir():
+            _move_away(where, path)
+
+
+# Strings, as a machine may have thousands of links, and reading them takes less time than making a Path of each.
+def _node_link(links: str, device: advertised.Device) -> Iterator[tuple[str, str]]:
+    """Yield the link, and its target, to the node of a device that a container may open now."""
     entry = device.function.entry
     # During a driver change no container may open the device, not even one that was allocated it.
     if entry is not None and health.usable(device.function) and health.CHANGING not in device.reasons:
-        yield Link(path=where.links / device.function.address, target=f"/dev/{entry.node}")
+        yield f"{links}/{device.function.address}", f"/dev/{entry.node}"
 
 
-def _entry_links(where: paths.Paths, function: sysfs.Function) -> Iterator[Link]:
+def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[tuple[str, str]]:
     if function.entry is None:
         return
     name = paths.published_name(function.kind.module, function.address)
-    yield Link(path=where.given / name / "device", target=f"/sys/{function.entry.folder}")
-    yield Link(path=where.shown / name, target=f"{paths.CONTAINER_RUN}/uacce/given/{name}/device")
+    yield f"{given}/{name}/device", f"/sys/{function.entry.folder}"
+    yield f"{shown}/{name}", f"{paths.CONTAINER_RUN}/uacce/given/{name}/device"
 
 
-def _remove_others(folder: Path, wanted: dict[Path, str]) -> None:
-    for path in list(folder.iterdir()):
+def _remove_others(where: paths.Paths, wanted: Mapping[str, str]) -> None:
+    folder = str(where.links)
+    for name in readings.names(where.links):
+        path = f"{folder}/{name}"
         if path not in wanted or _target(path) != wanted[path]:
-            path.unlink(missing_ok=True)
+            if _is_folder(Path(path)):
+                _move_away(where, Path(path))
+            else:
+                Path(path).unlink(missing_ok=True)
 
 
-def _link(path: Path, target: str) -> None:
-    if _target(path) == target:
-        return
-    path.parent.mkdir(exist_ok=True)
+def _link(where: paths.Paths, path: Path, target: str) -> None:
+    _make_folder(where, path.parent)
+    if _is_folder(path):
+        _move_away(where, path)
     with files.replaced(path) as fresh:
         fresh.symlink_to(target)
 
 
-def _target(path: Path) -> str | None:
+def _target(path: str) -> str | None:
     with contextlib.suppress(OSError):
-        return str(path.readlink())
+        return os.readlink(path)  # noqa: PTH115 - see above
     return None
 
 
-def _replace_text(path: Path, text: str) -> None:
+def _replace(where: paths.Paths, path: Path, content: bytes) -> None:
     with contextlib.suppress(OSError):
-        if path.read_text() == text:
+        if path.read_bytes() == content:
             return
+    if _is_folder(path):
+        _move_away(where, path)
     with files.replaced(path) as fresh:
-        fresh.write_text(text)
+        fresh.write_bytes(content)
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink()
+
+
+def _move_away(where: paths.Paths, path: Path) -> None:
+    # The registry may be on another file system, and the kubelet ignores names with a dot (pluginwatcher of
+    # kubernetes/kubernetes).
+    inside = path.is_relative_to(where.registry)
+    folder = path.with_name(".kae-moved-away") if inside else where.moved
+    folder.mkdir(parents=True, exist_ok=True)
+    place = path.replace(folder / f"{path.name}-{secrets.token_hex(4)}")
+    LOG.warning("'%s' was in the way of the plugin's own, and is now '%s'.", path, place)

@@ -30,6 +30,7 @@ class Loop:
         self._directory = directory
         self._rescan_s = rescan_s
         self._woken = asyncio.Event()
+        node.surprised = self.wake
         self._ready = False
         self.registrations: Sequence[registration.Registration] = tuple(map(self._registration, node.settings.kinds))
 
@@ -42,7 +43,7 @@ class Loop:
         async with _lock(self._node.where.lock, self._directory.beat):
             registration.clear(self._node.where)
             # Host paths first: a container may start as soon as the kubelet knows a device.
-            self._node.look()
+            await self._node.look()
             with self._events() as folders:
                 try:
                     await first_of(*(each.run() for each in self.registrations), self._beat(), self._look_on(folders))
@@ -66,7 +67,7 @@ class Loop:
                 again = [moment for moment in again if moment > due]
             rescan = loop.time() + self._rescan_s
             self._check_folders(folders)
-            self._node.look()
+            await self._node.look()
 
     def _check_folders(self, folders: events.FolderEvents) -> None:
         registry = self._node.where.registry

@@ -1,13 +1,16 @@
 """The devices of a node: scan them, update the kubelet's lists and the host paths, answer Allocate."""
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from device_plugin import config, host_links
+import msgspec
+
+from device_plugin import config, host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import flap_damping, health, paths, sysfs
+from device_plugin.host import flap_damping, health, paths, reader, sysfs
 from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
 from device_plugin.kubelet.service import Refusal
 from runtime import errors
@@ -22,7 +25,11 @@ class Plugin:
     """
 
     def __init__(
-        self, where: paths.Paths, settings: config.Config, clock: Callable[[], float] = time.monotonic
+        self,
+        where: paths.Paths,
+        settings: config.Config,
+        clock: Callable[[], float] = time.monotonic,
+        patience_s: float = reader.PATIENCE_S,
     ) -> None:
         self.where = where
         self.settings = settings
@@ -32,21 +39,26 @@ class Plugin:
         self.allocations = {(kind.resource, result): 0 for kind in settings.kinds for result in ("succeeded", "failed")}
         """The number of answered containers, by resource and result."""
         self.devices: tuple[advertised.Device, ...] = ()
+        self.surprised: Callable[[], None] = lambda: None
+        """Called when Allocate found a device otherwise than the last look: others may have changed, too."""
+        self._reader = reader.Reader(where, settings, patience_s)
+        self._scan = sysfs.Scan(functions=(), strangers=(), numa_nodes=frozenset(), uacce=False)
+        self._reread: dict[str, tuple[float, sysfs.Function | None]] = {}
+        self._changing = False
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
         self._histories: dict[str, flap_damping.History] = {}
         _written(host_links.prepare, where)
 
-    def look(self) -> None:
-        """Scan the devices, and update lists, host paths and log."""
-        scan = sysfs.scan(self.where, self.settings.vendor, self.settings.kinds)
-        changing = self.where.changing.exists()
-        withheld = {function.address: why for function in scan.functions if (why := health.withheld(function))}
-        devices = tuple(
-            advertised.Device(function=function, reasons=self._reasons(function, changing=changing))
-            for function in scan.functions
-            if function.address not in withheld
-        )
+    async def look(self) -> None:
+        """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
+        self._reread = {}
+        self._apply(await self._reader.scan())
+
+    def _apply(self, scan: sysfs.Scan) -> None:
+        self._scan = scan = _merged(scan, self._reread)
+        self._changing = self.where.changing.exists()
+        devices, withheld = advertised.split(scan.functions, self._reasons)
         self._log_changes(devices, withheld)
         self.devices, self._withheld = devices, withheld
         self._histories = {device.function.address: self._histories[device.function.address] for device in devices}
@@ -58,14 +70,17 @@ class Plugin:
                     offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), scan.numa_nodes
                 )
             )
+        made = report.of(self.where, self.settings, scan, devices, withheld)
+        _written(host_links.write_report, self.where, msgspec.json.encode(made))
 
-    def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+    async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """Return the answer for one container; raises `Refusal` for a device that cannot be used now.
 
-        The devices in question are read again, because an event may not have arrived yet.
+        The devices in question are read again, because an event may not have arrived yet, and no others: their reads
+        may hang.
         """
         try:
-            answer = self._answer(resource, ids)
+            answer = await self._answer(resource, ids)
         except Refusal as refusal:
             self.allocations[resource, "failed"] += 1
             LOG.warning("Refused to allocate.", extra={"resource": resource, "devices": ids, "reason": str(refusal)})
@@ -85,10 +100,9 @@ class Plugin:
             if device.function.kind.resource == resource
         }
 
-    def _answer(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+    async def _answer(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         addresses = {advertised.address_of(replica) for replica in ids}
-        if any(self._stale(address) for address in addresses):
-            self.look()
+        await self._read_again(addresses)
         known = {
             device.function.address: device for device in self.devices if device.function.kind.resource == resource
         }
@@ -101,15 +115,18 @@ class Plugin:
                 raise Refusal(f"Device {address} of {resource} is unhealthy: {known[address].reasons[0].text}")
         return allocation.answer(self.where, self.settings.inject, [known[address] for address in sorted(addresses)])
 
-    def _stale(self, address: str) -> bool:
-        now = sysfs.read(self.where, self.settings.vendor, self.settings.kinds, address)
-        changing = self.where.changing.exists()
-        return not any(
-            device.function == now and changing == (health.CHANGING in device.reasons) for device in self.devices
-        )
+    async def _read_again(self, addresses: set[str]) -> None:
+        began_s = time.monotonic()
+        found = await self._reader.read(addresses)
+        self._reread |= {address: (began_s, function) for address, function in found.items()}
+        known = {function.address: function for function in self._scan.functions}
+        changed = any(function != known.get(address) for address, function in found.items())
+        if changed or self._changing != self.where.changing.exists():
+            self._apply(self._scan)
+            self.surprised()
 
-    def _reasons(self, function: sysfs.Function, *, changing: bool) -> tuple[health.Reason, ...]:
-        reasons = health.reasons(function, changing=changing)
+    def _reasons(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
+        reasons = health.reasons(function, changing=self._changing)
         history = flap_damping.step(
             self._histories.get(function.address, flap_damping.History()),
             faulty=any(reason.fault for reason in reasons),
@@ -132,6 +149,18 @@ class Plugin:
             LOG.info("Device is offered no more.", extra={**_fields(before[address]), "reason": reason})
         for address in sorted(withheld.keys() - before.keys() - self._withheld.keys()):
             LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
+
+
+def _merged(scan: sysfs.Scan, reread: Mapping[str, tuple[float, sysfs.Function | None]]) -> sysfs.Scan:
+    """Return the scan with the functions that Allocate read later than the scan did, which may take long."""
+    functions = {function.address: function for function in scan.functions}
+    for address, (began_s, function) in reread.items():
+        if address in functions and functions[address].began_s > began_s:
+            continue
+        functions.pop(address, None)
+        if function is not None:
+            functions[address] = function
+    return dataclasses.replace(scan, functions=tuple(functions[address] for address in sorted(functions)))
 
 
 def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> None:

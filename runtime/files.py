@@ -30,6 +30,21 @@ class Lock:
         os.close(self._descriptor)
 
 
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds the lock of this file; false where there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def sync(path: Path) -> None:
     """Write a file, or the names in a folder, to the disk (fsync(2)); raise `OSError` if that fails."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -47,9 +47,14 @@ class Function:
         return self.kind is not None and self.device == self.kind.vf
 
 
+def addresses(sysfs: Path) -> list[str]:
+    """Return the addresses of all PCI functions, of any vendor, in order."""
+    return sorted(readings.names(sysfs / "bus/pci/devices"))
+
+
 def scan(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind]) -> Iterator[Function]:
     """Yield every function of the vendor, sorted by address."""
-    for address in sorted(readings.names(sysfs / "bus/pci/devices")):
+    for address in addresses(sysfs):
         if (function := read(sysfs, vendor, kinds, address)) is not None:
             yield function
 

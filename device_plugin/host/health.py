@@ -22,6 +22,13 @@ CHANGING = Reason(code="DriverChanging", text="The driver of the node is being c
 DAMPED = Reason(code="Damped", text="It failed again and again, and has not been without fault for long enough since.")
 
 
+UNREADABLE = Reason(
+    code="Unreadable",
+    text="A read of its attributes in sysfs hangs: the kernel resets it, or is stuck (dmesg).",
+    fault=True,
+)
+
+
 def withheld(function: sysfs.Function) -> str | None:
     """Return why a function is not advertised, in a sentence; None when it is."""
     if function.vfs:
@@ -36,7 +43,12 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 
     A device whose queues are all in use is busy, not broken.
     """
-    own = [_without_entry(function)] if function.entry is None else _of_entry(function.entry)
+    if function.unreadable:
+        own = [UNREADABLE]
+    elif function.entry is None:
+        own = [_without_entry(function)]
+    else:
+        own = _of_entry(function.entry)
     # Last: all devices share it, and it must not hide a reason of one device.
     return (*own, CHANGING) if changing else tuple(own)
 
@@ -44,7 +56,7 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 def usable(function: sysfs.Function) -> bool:
     """Return whether a container can start with the function: its entry is complete and its device node exists."""
     entry = function.entry
-    return entry is not None and not entry.missing and entry.node_state == "there"
+    return not function.unreadable and entry is not None and not entry.missing and entry.node_state == "there"
 
 
 def _without_entry(function: sysfs.Function) -> Reason:

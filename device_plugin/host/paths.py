@@ -58,9 +58,14 @@ class Paths:
         return self.run / "driver-changing"
 
     @property
-    def damped(self) -> Path:
-        """Return the file with the PCI addresses of the damped devices, which only the running plugin knows."""
-        return self.run / "damped-devices"
+    def report(self) -> Path:
+        """Return the file with the running plugin's report, which `list` shows."""
+        return self.run / "devices.json"
+
+    @property
+    def moved(self) -> Path:
+        """Return the folder of what was in the way of a folder, a file or a link."""
+        return self.run / "moved-away"
 
     @property
     def lock(self) -> Path:

@@ -7,7 +7,8 @@ attrs/. Any file here may vanish between two reads, so every read may return Non
 import os
 import re
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,6 +17,10 @@ from runtime import pci, readings, shapes
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")
 """The attributes that libwd needs of an entry; the driver creates them all before it announces the entry."""
+
+
+Visit = Callable[[str], bool]
+"""Called with each address before the function there is read; False skips it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +58,10 @@ class Function:
     vfs: int
     """The number of its virtual functions now."""
     entry: Entry | None
+    unreadable: bool = False
+    """True when a read of it hangs; the rest is what was read last."""
+    began_s: float = field(default=0.0, compare=False)
+    """The time at which its reading began, of a monotonic clock."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +84,19 @@ class Scan:
     """True when the class uacce exists, hence the module is loaded."""
 
 
-def scan(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Scan:
-    """Return every function of the vendor on the PCI bus."""
+def scan(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], visit: Visit = lambda _: True) -> Scan:
+    """Return every function of the vendor on the PCI bus that `visit` does not skip."""
     functions: list[Function] = []
     strangers: list[Stranger] = []
-    for seen in pci.scan(where.sysfs, vendor, kinds):
+    for address in filter(visit, pci.addresses(where.sysfs)):
+        began_s = time.monotonic()
+        seen = pci.read(where.sysfs, vendor, kinds, address)
+        if seen is None:
+            continue
         if seen.kind is None:
             if seen.entry is not None:
                 strangers.append(Stranger(address=seen.address, device=seen.device, entry=seen.entry.name))
-        elif (function := _function(where, seen, seen.kind)) is not None:
+        elif (function := _function(where, seen, seen.kind, began_s)) is not None:
             functions.append(function)
     return Scan(
         functions=tuple(functions),
@@ -95,11 +108,12 @@ def scan(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...]) -> Sca
 
 def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | None:
     """Return the function at an address; None when none of a served kind is there."""
+    began_s = time.monotonic()
     seen = pci.read(where.sysfs, vendor, kinds, address)
-    return _function(where, seen, seen.kind) if seen is not None and seen.kind is not None else None
+    return _function(where, seen, seen.kind, began_s) if seen is not None and seen.kind is not None else None
 
 
-def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Function | None:
+def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind, began_s: float) -> Function | None:
     numa_node = readings.integer(seen.folder / "numa_node")
     function = Function(
         address=seen.address,
@@ -110,6 +124,7 @@ def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Func
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
         vfs=seen.vfs,
         entry=_entry(where, seen.entry) if seen.entry else None,
+        began_s=began_s,
     )
     # It was unplugged during the reads, so the values are worthless.
     return function if seen.folder.exists() else None

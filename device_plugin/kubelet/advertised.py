@@ -1,6 +1,6 @@
 """The devices that the kubelet sees of one resource: a pure function of the functions found."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from device_plugin.host import health, sysfs
@@ -28,6 +28,19 @@ class Replica:
     id: str
     healthy: bool
     numa_node: int | None
+
+
+def split(
+    functions: Iterable[sysfs.Function], reasons: Callable[[sysfs.Function], tuple[health.Reason, ...]]
+) -> tuple[tuple[Device, ...], dict[str, str]]:
+    """Return the advertised devices, each with its reasons, and why the others are withheld, by address."""
+    devices, withheld = [], {}
+    for function in functions:
+        if why := health.withheld(function):
+            withheld[function.address] = why
+        else:
+            devices.append(Device(function=function, reasons=reasons(function)))
+    return tuple(devices), withheld
 
 
 def replicas(devices: Iterable[Device], count: int, numa_nodes: frozenset[int]) -> tuple[Replica, ...]:
@@ -61,8 +74,7 @@ def address_of(replica: str) -> str:
 
 def by_resource(devices: Iterable[Device]) -> Mapping[str, tuple[Device, ...]]:
     """Return the devices of each resource, in the order given."""
-    groups: dict[str, tuple[Device, ...]] = {}
+    groups: dict[str, list[Device]] = {}
     for device in devices:
-        resource = device.function.kind.resource
-        groups[resource] = (*groups.get(resource, ()), device)
-    return groups
+        groups.setdefault(device.function.kind.resource, []).append(device)
+    return {resource: tuple(group) for resource, group in groups.items()}

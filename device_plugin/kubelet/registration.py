@@ -153,7 +153,8 @@ def clear(where: paths.Paths) -> None:
     """Remove the sockets of a killed predecessor: the kubelet would dial them in vain."""
     with contextlib.suppress(FileNotFoundError):
         for path in where.sockets.iterdir():
-            path.unlink(missing_ok=True)
+            if not path.is_dir():  # The kubelet dials none, and no socket of ours gets its name.
+                path.unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -34,7 +34,7 @@ class Refusal(Exception):  # noqa: N818 - a refusal is an answer, not an error
 class Node(Protocol):
     """The parts of the node that the services use."""
 
-    def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+    async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """Return the answer for one container; raises `Refusal`."""
 
     def loads(self, resource: str) -> dict[str, preferred_allocation.Load]:
@@ -115,7 +115,7 @@ class DevicePlugin(api_grpc.DevicePluginServicer):
         answers = []
         for asked in request.container_requests:
             try:
-                answers.append(self._node.allocate(self._resource, tuple(asked.devices_ids)))
+                answers.append(await self._node.allocate(self._resource, tuple(asked.devices_ids)))
             except Refusal as refusal:
                 await context.abort(grpc.StatusCode.FAILED_PRECONDITION, str(refusal))
         return api.AllocateResponse(container_responses=answers)

@@ -130,16 +130,20 @@ class Swap:
         kmod.unload(self._host, reversed(self._settings.all_modules))
 
     def _unload(self) -> None:
-        # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
-        # device has the number by then.
-        self._host.empty(paths.LINKS)
+        self._drop_links()
         self._unload_modules()
         change = record.read(self._host).change
         if change is not None and not change.touched:
             record.update(self._host, change=msgspec.structs.replace(change, touched=True))
 
+    def _drop_links(self) -> None:
+        # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
+        # device has the number by then.
+        self._host.empty(paths.LINKS)
+
     def _disable(self, among: Collection[str]) -> None:
         self._refuse_users()
+        self._drop_links()
         for function in _losing(pci.functions(self._host, self._settings), among):
             self._host.write_attribute(f"{function.folder}/sriov_numvfs", "0")
 

@@ -176,7 +176,7 @@ class Host:
             shutil.rmtree(self.path(absolute))
 
     def empty(self, absolute: str) -> None:
-        """Remove the files in a folder, if it exists, and a link in its place, which is not followed."""
+        """Remove the files in a folder, if it exists, and a link in its place, which is not followed; folders stay."""
         path = self.path(absolute)
         with changing(absolute), contextlib.suppress(FileNotFoundError):
             if path.is_symlink():
@@ -184,7 +184,8 @@ class Host:
             folder = os.open(path, os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             try:
                 for name in os.listdir(folder):  # noqa: PTH208 - a descriptor has no path
-                    os.unlink(name, dir_fd=folder)
+                    with contextlib.suppress(IsADirectoryError):
+                        os.unlink(name, dir_fd=folder)
             finally:
                 os.close(folder)
 

@@ -4,9 +4,11 @@ Whatever changes, changes step by step in the kernel's order (tests/device_plugi
 reads at the same time sees what it could see on a machine. Ready-made hosts are in tests/device_plugin/machines.py.
 """
 
+import contextlib
 import dataclasses
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -165,6 +167,23 @@ class Host:
     def set_available_instances(self, address: str, free: int) -> None:
         """Leaves so many queues free."""
         self._write_attribute(address, "available_instances", free)
+
+    @contextlib.contextmanager
+    def hanging(self, address: str, attribute: str = "available_instances") -> Iterator[None]:
+        """Lets whoever reads an attribute of the device wait: a pipe makes its reader wait for a writer."""
+        file = self.sysfs / "class/uacce" / self._entry(address) / attribute
+        text = file.read_text()
+        file.unlink()
+        os.mkfifo(file)
+        try:
+            yield
+        finally:
+            # Whoever waits gets the text, and so does whoever comes later.
+            pipe = os.open(file, os.O_RDWR)
+            file.unlink()
+            file.write_text(text)
+            os.write(pipe, text.encode())
+            os.close(pipe)
 
     def remove_node(self, address: str) -> None:
         """Removes the device node alone."""

@@ -216,6 +216,53 @@ def test_foreign_things_among_the_given_are_harmless(tmp_path: Path) -> None:
     assert {"made-by-the-runtime", "strange", "file"} < {path.name for path in where.given.iterdir()}
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        f"dev/{HPRE}",
+        "dev/0000:01:00.0",
+        f"uacce/given/{NAME}/device",
+        f"uacce/class/{NAME}",
+        "openssl/3.0-host/openssl.cnf",
+        "device-plugin.lock",
+    ],
+)
+def test_a_folder_in_the_place_of_a_link_or_a_file_is_moved_away(
+    place: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    # As a container runtime makes one of a host path that is not there.
+    (host.run / place / "with a file").mkdir(parents=True)
+    expected = publish(machines.bare_metal(tmp_path / "fresh"))
+
+    where = publish(host)
+
+    assert leads(where.links) == leads(expected.links)
+    assert leads(where.shown) == leads(expected.shown)
+    assert len(leads(where.given / NAME)) == 1
+    assert (where.openssl / "3.0-host/openssl.cnf").is_file()
+    assert not where.lock.exists()
+    (moved,) = where.moved.iterdir()
+    assert (moved / "with a file").is_dir()
+    assert [record.getMessage() for record in caplog.records] == [
+        f"'{host.run / place}' was in the way of the plugin's own, and is now '{moved}'."
+    ]
+
+
+@pytest.mark.parametrize("place", ["run/kae/uacce", "run/kae/uacce/given", "kubelet/plugins_registry/kae"])
+def test_a_file_in_the_place_of_a_folder_is_moved_away(place: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).write_text("in the way")
+
+    where = publish(host)
+
+    moved = where.moved if place.startswith("run") else where.registry / ".kae-moved-away"
+    assert [path.read_text() for path in moved.iterdir()] == ["in the way"]
+    assert len(leads(where.given / NAME)) == 1
+    assert not where.sockets.is_file()
+
+
 def test_wrong_nodes_go_first_and_right_ones_come_last(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     where = publish(host)

@@ -1,19 +1,23 @@
 """`list` on every ready-made host: what people and programs see, kept in tests/device_plugin/listings/."""
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin
-from device_plugin.host import flap_damping, health
+from device_plugin import config, list_report, plugin, report
+from device_plugin.host import flap_damping, health, paths
+from runtime import files
 from tests import project
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
 
 HERE = Path(__file__).parent / "listings"
 A, B, SEC = "0000:79:00.0", "0000:b9:00.0", "0000:76:00.0"
+NOBODY = "No device plugin is at work on this node; this is what one would tell the kubelet."
 Machine = Callable[[Path], hosts.Host]
 
 
@@ -68,17 +72,25 @@ def expected(file: str, text: str) -> str:
     return path.read_text("utf-8")
 
 
-def reported(name: str, root: Path, stated: config.Config | None = None) -> list_report.Report:
+def reported(name: str, root: Path, stated: config.Config | None = None) -> report.Report:
     """The report of a host by name."""
-    return list_report.report(settings.where(MACHINES[name](root)), stated or settings.settings())
+    return list_report.current(settings.where(MACHINES[name](root)), stated or settings.settings())
+
+
+@contextlib.contextmanager
+def working(where: paths.Paths) -> Iterator[None]:
+    """A device plugin is at work: it has the lock."""
+    with contextlib.closing(files.Lock(where.lock)) as lock:
+        assert lock.acquire()
+        yield
 
 
 @EVERY
 def test_people_get_a_table_and_programs_get_json(name: str, tmp_path: Path) -> None:
-    report = reported(name, tmp_path)
+    made = reported(name, tmp_path)
 
     table, data = (
-        f"{text.replace(str(tmp_path), '')}\n" for text in (list_report.as_table(report), list_report.as_json(report))
+        f"{text.replace(str(tmp_path), '')}\n" for text in (list_report.as_table(made), list_report.as_json(made))
     )
 
     assert table == expected(f"{name}.txt", table)
@@ -116,9 +128,9 @@ def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node
     for address, numa in ((A, 0), (B, 1), ("0000:c9:00.0", -1)):
         host.add(Function(address=address, kind=machines.KIND["hpre"], numa=numa))
 
-    found = list_report.report(settings.where(host), settings.settings("hpre"))
+    found = list_report.current(settings.where(host), settings.settings("hpre"))
 
-    assert found.notes == (
+    assert found.notes[1:] == (
         f"The kubelet is told no NUMA node for openfuyao.com/kae.hpre, as {B} is on node 1, which is not below"
         " /sys/devices/system/node and 0000:c9:00.0 has none.",
     )
@@ -131,28 +143,56 @@ def test_a_device_that_the_running_plugin_damps_is_unhealthy_until_the_damping_e
     for isolated in (1, 0, 1, 0, 1, 0):
         now[0] += 10
         host.set_isolate(A, isolated)
-        node.look()
+        asyncio.run(node.look())
 
-    damped = list_report.report(settings.where(host), stated)
-    now[0] += flap_damping.CALM_S
-    node.look()
-    free = list_report.report(settings.where(host), stated)
+    with working(settings.where(host)):
+        damped = list_report.current(settings.where(host), stated)
+        now[0] += flap_damping.CALM_S
+        asyncio.run(node.look())
+        free = list_report.current(settings.where(host), stated)
 
     assert damped.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 1),)
     assert [(row.health, row.why) for row in damped.rows] == [("Unhealthy", (health.DAMPED.text,)), ("Healthy", ())]
     assert free.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 2),)
 
 
-def test_a_plugin_that_starts_anew_damps_nothing_and_the_list_says_so(tmp_path: Path) -> None:
-    host = machines.bare_metal(tmp_path)
+def test_the_list_is_what_the_kubelet_was_told_and_not_what_has_become_of_the_host_since(tmp_path: Path) -> None:
+    host = machines.one_isolated(tmp_path)
+    where, stated = settings.where(host), settings.settings("hpre", sharing={"hpre": 4})
+    node = plugin.Plugin(where, stated)
+
+    with working(where):
+        asyncio.run(node.look())
+        host.set_isolate(A, 0)
+        host.unplug(B)
+        listed = list_report.current(where, stated)
+
+    told = node.device_lists["openfuyao.com/kae.hpre"].replicas
+    assert listed.offered == (("openfuyao.com/kae.hpre", 2, 4, len(told), sum(share.healthy for share in told)),)
+    assert [(row.function.address, row.health) for row in listed.rows] == [(A, "Unhealthy"), (B, "Healthy")]
+    assert NOBODY not in listed.notes
+
+
+def test_without_a_plugin_at_work_the_list_is_of_the_host_and_says_so(tmp_path: Path) -> None:
+    host = machines.one_isolated(tmp_path)
     where, stated = settings.where(host), settings.settings("hpre")
-    where.damped.parent.mkdir(parents=True, exist_ok=True)
-    where.damped.write_text(f"{A}\n")
-    before = list_report.report(where, stated)
+    asyncio.run(plugin.Plugin(where, stated).look())
+    host.set_isolate(A, 0)
 
-    plugin.Plugin(where, stated).look()
+    listed = list_report.current(where, stated)
 
-    assert [report.offered[0][-1] for report in (before, list_report.report(where, stated))] == [1, 2]
+    assert [row.health for row in listed.rows] == ["Healthy", "Healthy"]
+    assert listed.notes[0] == NOBODY
+
+
+def test_a_report_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    where.report.write_text('{"rows": [')
+
+    with working(where):
+        listed = list_report.current(where, settings.settings("hpre"))
+
+    assert [row.health for row in listed.rows] == ["Healthy", "Healthy"]
 
 
 def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The plugin of a node: what it tells, what it answers, and what it refuses."""
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from device_plugin import config, plugin
+from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.host import flap_damping, health
 from device_plugin.kubelet.service import Refusal
 from runtime import errors
@@ -29,8 +31,18 @@ class Clock:
 def looked(host: hosts.Host, stated: config.Config | None = None, clock: Clock | None = None) -> plugin.Plugin:
     """A plugin that has looked at the host once."""
     node = plugin.Plugin(settings.where(host), stated or settings.settings(), clock or Clock())
-    node.look()
+    look(node)
     return node
+
+
+def look(node: plugin.Plugin) -> None:
+    """Have the plugin look at its host."""
+    asyncio.run(node.look())
+
+
+def allocated(node: plugin.Plugin, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
+    """Return the answer for a container."""
+    return asyncio.run(node.allocate(resource, ids))
 
 
 def told(node: plugin.Plugin, resource: str = HPRE) -> dict[str, bool]:
@@ -46,13 +58,13 @@ def reasons(node: plugin.Plugin, address: str = A) -> list[str]:
 
 def given(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> list[str]:
     """The addresses of the nodes that a container gets."""
-    return [Path(device.host_path).name for device in node.allocate(resource, ids).devices]
+    return [Path(device.host_path).name for device in allocated(node, resource, ids).devices]
 
 
 def refused(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> str:
     """Why a container does not get what it was given."""
     with pytest.raises(Refusal) as caught:
-        node.allocate(resource, ids)
+        allocated(node, resource, ids)
     return str(caught.value)
 
 
@@ -74,11 +86,11 @@ def test_virtual_functions_take_the_place_of_their_physical_one_and_give_it_back
     node = looked(host)
 
     host.set_vfs(A, 2)
-    node.look()
+    look(node)
     assert told(node) == {VF: True, "0000:79:00.2": True, B: True}
 
     host.set_vfs(A, 0)
-    node.look()
+    look(node)
     assert told(node) == {A: True, B: True}
 
 
@@ -89,7 +101,7 @@ def test_a_virtual_function_that_a_guest_gets_is_offered_no_more(tmp_path: Path)
 
     host.unbind(VF)
     host.bind(VF, "vfio-pci")
-    node.look()
+    look(node)
 
     assert told(node) == {"0000:79:00.2": True, B: True}
     assert refused(node, VF) == (
@@ -103,7 +115,7 @@ def test_a_virtual_function_without_driver_is_given_to_nobody(tmp_path: Path) ->
     node = looked(host)
 
     host.unbind(VF)
-    node.look()
+    look(node)
 
     assert told(node) == {VF: False, "0000:79:00.2": True, B: True}
     assert reasons(node, VF) == ["NoDriver"]
@@ -115,12 +127,12 @@ def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> 
     node = looked(host)
 
     host.set_driver_changing("upgrade")
-    node.look()
+    look(node)
     assert told(node) == {A: False, B: False}
     assert list(node.where.links.iterdir()) == []
 
     host.set_driver_changing(None)
-    node.look()
+    look(node)
     assert told(node) == {A: True, B: True}
     assert len(list(node.where.links.iterdir())) == 6
 
@@ -140,7 +152,7 @@ def test_two_shares_of_a_device_are_one_node(tmp_path: Path) -> None:
 def test_the_same_devices_can_be_given_again(tmp_path: Path) -> None:
     node = looked(machines.bare_metal(tmp_path))
 
-    assert node.allocate(HPRE, [A]) == node.allocate(HPRE, [A])
+    assert allocated(node, HPRE, [A]) == allocated(node, HPRE, [A])
 
 
 @pytest.mark.parametrize("unknown", ["0000:01:00.0", "", "::1", "../../dev/sda", "0000:79:00.0x"])
@@ -221,7 +233,7 @@ def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_
     node = looked(host)
 
     host.renumber()
-    node.allocate(HPRE, [A])
+    allocated(node, HPRE, [A])
 
     assert str((node.where.links / A).readlink()) == f"/dev/{host.states()[A].entry}"
 
@@ -263,14 +275,14 @@ def test_a_device_that_fails_again_and_again_is_damped_and_comes_back(tmp_path: 
     for isolated in (1, 0, 1, 0, 1, 0):
         clock.now += 10
         host.set_isolate(A, isolated)
-        node.look()
+        look(node)
 
     assert reasons(node) == [health.DAMPED.code]
     assert refused(node, A).endswith(health.DAMPED.text)
     assert told(node)[B]
 
     clock.now += flap_damping.CALM_S
-    node.look()
+    look(node)
     assert reasons(node) == []
 
 
@@ -282,7 +294,7 @@ def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
         for change in (host.unload, host.load):
             clock.now += 1
             change()
-            node.look()
+            look(node)
 
     assert told(node) == {A: True, B: True}
 
@@ -304,11 +316,11 @@ def test_what_changes_is_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFi
     caplog.clear()
 
     host.set_isolate(A, 1)
-    node.look()
-    node.look()
+    look(node)
+    look(node)
     host.unplug(B)
-    node.look()
-    node.look()
+    look(node)
+    look(node)
 
     assert [(record.levelname, record.message) for record in caplog.records] == [
         ("WARNING", "Device is unhealthy."),
@@ -325,7 +337,7 @@ def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.L
     caplog.clear()
 
     host.renumber()
-    node.look()
+    look(node)
 
     assert [record.message for record in caplog.records] == ["Device was renumbered."] * 6
 
@@ -333,6 +345,7 @@ def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.L
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     (host.run / "dev").write_text("in the way")
+    (host.run / "moved-away").write_text("in the way of what is moved away")
 
-    with pytest.raises(errors.Failure, match=r"^'.*run/kae/dev' cannot be changed: File exists\.$"):
+    with pytest.raises(errors.Failure, match=r"^'.*run/kae/moved-away' cannot be changed: File exists\.$"):
         looked(host)

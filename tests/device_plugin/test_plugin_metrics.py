@@ -1,5 +1,6 @@
 """Metrics say what the kubelet was told, under the names that the alerts use."""
 
+import asyncio
 import re
 from pathlib import Path
 
@@ -22,7 +23,7 @@ class Node:
     def __init__(self, host: hosts.Host) -> None:
         stated = settings.settings(sharing={"hpre": 3, "sec": 1, "zip": 1})
         self.plugin = plugin.Plugin(settings.where(host), stated)
-        self.plugin.look()
+        asyncio.run(self.plugin.look())
         self.registrations = tuple(
             registration.Registration(
                 self.plugin.where,
@@ -64,7 +65,7 @@ def test_every_reason_is_told_and_goes_with_it(tmp_path: Path) -> None:
     assert node.value("unhealthy", resource=HPRE, device=A, reason="NoDeviceNode") == 1
 
     host.restore_node(A)
-    node.plugin.look()
+    asyncio.run(node.plugin.look())
 
     assert node.value("unhealthy", resource=HPRE, device=A, reason="Isolated") == 1
     assert node.value("unhealthy", resource=HPRE, device=A, reason="NoDeviceNode") is None
@@ -77,7 +78,7 @@ def test_free_queues_are_those_of_the_last_look(tmp_path: Path) -> None:
     host.set_available_instances(A, 7)
     assert node.value("free_queues", resource=HPRE, device=A) == 256
 
-    node.plugin.look()
+    asyncio.run(node.plugin.look())
 
     assert node.value("free_queues", resource=HPRE, device=A) == 7
     assert node.value("free_queues", resource=HPRE, device=B) is None
@@ -85,9 +86,9 @@ def test_free_queues_are_those_of_the_last_look(tmp_path: Path) -> None:
 
 def test_answers_are_counted_from_zero(tmp_path: Path) -> None:
     node = Node(machines.bare_metal(tmp_path))
-    node.plugin.allocate(HPRE, [A])
+    asyncio.run(node.plugin.allocate(HPRE, [A]))
     with pytest.raises(service.Refusal):
-        node.plugin.allocate(HPRE, ["x"])
+        asyncio.run(node.plugin.allocate(HPRE, ["x"]))
 
     found = {
         (resource, result): node.value("allocations_total", resource=resource, result=result)

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from installer import paths
+from installer.change import prepare
 from installer.report import report
 from tests.device_plugin import machines as racks
 from tests.installer import incidents, machines, settings
@@ -401,3 +403,19 @@ def test_a_physical_function_that_another_driver_has_is_left_alone(
     shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
 
     assert (shown.state, vfs(machine), machine.driver(HPRES[1])) == ("Ready", {HPRES[0]: 4, HPRES[1]: 2}, "vfio-pci")
+
+
+def test_before_virtual_functions_change_the_links_of_a_dead_device_plugin_go(
+    machine: machines.Machine, image: Path, crew: incidents.Crew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
+    monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
+    crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
+    # The kernel gives the next one that it makes the number of one that is gone.
+    links = machine.host.path(paths.LINKS)
+    links.mkdir(parents=True)
+    (links / "0000:79:00.1").symlink_to("/dev/hisi_hpre-6")
+
+    shown = crew.job(image, "2.0.1", sriov={"hpre": 4}).settle()
+
+    assert (shown.state, list(links.iterdir())) == ("Ready", [])

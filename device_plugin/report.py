@@ -1,0 +1,93 @@
+"""The report of the plugin on its devices: which ones the kubelet was told of, and why; `list` prints it."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from device_plugin import config
+from device_plugin.host import health, paths, sysfs
+from device_plugin.kubelet import advertised
+from runtime import shapes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One function: advertised (healthy or not) or withheld, and why."""
+
+    function: sysfs.Function
+    health: str
+    """Healthy, Unhealthy or Withheld."""
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """The functions of the node, the lists that the kubelet gets, and notes on the node."""
+
+    rows: tuple[Row, ...]
+    offered: tuple[tuple[str, int, int, int, int], ...]
+    """Resource, devices, shares of each, capacity and allocatable."""
+    notes: tuple[str, ...]
+
+
+def of(
+    where: paths.Paths,
+    settings: config.Config,
+    scan: sysfs.Scan,
+    devices: Iterable[advertised.Device],
+    withheld: Mapping[str, str],
+) -> Report:
+    """Return the report on a scan, of which `devices` are advertised and others withheld, by address and reason."""
+    known = {device.function.address: device for device in devices}
+    rows = tuple(_row(function, known.get(function.address), withheld) for function in scan.functions)
+    return Report(
+        rows=rows,
+        offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
+        notes=tuple(_notes(where, settings, scan)),
+    )
+
+
+def _row(function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]) -> Row:
+    if device is None:
+        return Row(function=function, health="Withheld", why=(withheld[function.address],))
+    return Row(
+        function=function,
+        health="Healthy" if device.healthy else "Unhealthy",
+        why=tuple(reason.text for reason in device.reasons),
+    )
+
+
+def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) -> tuple[str, int, int, int, int]:
+    share = settings.sharing.get(kind.name, 1)
+    ours = [row for row in rows if row.function.kind == kind and row.health != "Withheld"]
+    return kind.resource, len(ours), share, len(ours) * share, sum(row.health == "Healthy" for row in ours) * share
+
+
+def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
+    if not scan.functions:
+        yield (
+            f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
+            " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
+        )
+    elif not scan.uacce:
+        yield "/sys/class/uacce is not there: the module uacce is not loaded."
+    if where.changing.exists():
+        yield f"'{where.changing}' is there: the driver installer is changing the driver."
+    entries = [function.entry for function in scan.functions if function.entry]
+    if any(entry.api and entry.api.endswith("_noiommu") for entry in entries):
+        yield "The SMMU is off: devices work without it, and need contiguous memory (CMA) for their buffers."
+    for stranger in scan.strangers:
+        yield (
+            f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
+            f" is of no kind that policy '{settings.policy}' serves."
+        )
+    for kind in settings.kinds:
+        ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
+        reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]
+        if reasons:
+            yield f"The kubelet is told no NUMA node for {kind.resource}, as {' and '.join(reasons)}."
+
+
+def _without_node(function: sysfs.Function) -> str:
+    if function.numa_node is None:
+        return f"{function.address} has none"
+    return f"{function.address} is on node {function.numa_node}, which is not below /sys/devices/system/node"

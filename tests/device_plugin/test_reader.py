@@ -1,0 +1,176 @@
+"""Reads that hang: they make a device unhealthy, and hold up nothing else."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from pathlib import Path
+
+import pytest
+
+from device_plugin import loop, plugin
+from device_plugin.kubelet.service import Refusal
+from runtime import errors, state
+from tests.device_plugin import hosts, kubelets, machines, settings
+
+A, B = "0000:79:00.0", "0000:b9:00.0"
+HPRE = settings.kind("hpre").resource
+PATIENCE_S = 0.2
+
+
+def told(node: plugin.Plugin) -> dict[str, bool]:
+    """The shares of HPRE, and whether they are healthy."""
+    return {replica.id: replica.healthy for replica in node.device_lists[HPRE].replicas}
+
+
+def plugged(host: hosts.Host) -> plugin.Plugin:
+    """A plugin that soon counts a read as hanging."""
+    return plugin.Plugin(settings.where(host), settings.settings(), patience_s=PATIENCE_S)
+
+
+async def test_a_look_at_a_device_whose_read_hangs_does_not_hold_up_the_event_loop(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+    await node.look()
+
+    with host.hanging(A):
+        look = asyncio.create_task(node.look())
+        pauses = []
+        while not look.done():
+            began = time.perf_counter()
+            await asyncio.sleep(0.01)
+            pauses.append(time.perf_counter() - began)
+
+    assert len(pauses) >= 10
+    assert max(pauses) < PATIENCE_S
+
+
+async def test_a_device_whose_read_hangs_is_unhealthy_until_it_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+    await node.look()
+
+    with host.hanging(A):
+        await node.look()
+        assert told(node) == {A: False, B: True}
+        assert not (node.where.links / A).is_symlink()
+        # Nobody waits for it a second time.
+        began = time.perf_counter()
+        await node.look()
+        assert time.perf_counter() - began < PATIENCE_S
+    await until_read_again(node)
+
+    assert told(node) == {A: True, B: True}
+    assert [record.message for record in caplog.records if record.levelno == logging.WARNING] == [
+        "Device does not answer.",
+        "Device is unhealthy.",
+    ]
+
+
+async def until_read_again(node: plugin.Plugin) -> None:
+    """Look until the thread that waited has ended."""
+    for _ in range(100):
+        await node.look()
+        if told(node)[A]:
+            return
+        await asyncio.sleep(0.01)
+
+
+async def test_while_a_look_waits_other_devices_are_allocated_and_changes_of_them_are_seen(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugin.Plugin(settings.where(host), settings.settings(), patience_s=60)
+    await node.look()
+
+    with host.hanging(A):
+        look = asyncio.create_task(node.look())
+        await asyncio.sleep(0.05)
+        answer = await node.allocate(HPRE, [B])
+        host.set_isolate(B, 1)
+        with pytest.raises(Refusal, match="isolated"):
+            await node.allocate(HPRE, [B])
+        assert not look.done()
+    await look
+
+    assert [Path(device.host_path).name for device in answer.devices] == [B]
+    # The look may have read it before it was isolated.
+    assert told(node) == {A: True, B: False}
+
+
+async def test_a_device_whose_read_hangs_is_refused_with_the_reason(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+    await node.look()
+
+    with host.hanging(A, "isolate"), pytest.raises(Refusal, match="unhealthy: A read of its attributes in sysfs"):
+        await node.allocate(HPRE, [A])
+
+
+async def test_a_device_whose_first_read_hangs_is_offered_once_it_ends(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+
+    with host.hanging(A):
+        await node.look()
+        assert told(node) == {B: True}
+        with pytest.raises(Refusal, match="is not there"):
+            await node.allocate(HPRE, [A])
+    for _ in range(100):
+        await node.look()
+        if A in told(node):
+            break
+        await asyncio.sleep(0.01)
+
+    assert told(node) == {A: True, B: True}
+
+
+async def test_several_devices_may_hang_at_once(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+    await node.look()
+
+    with host.hanging(A), host.hanging(B):
+        await node.look()
+
+        assert told(node) == {A: False, B: False}
+        assert all(replica.healthy for replica in node.device_lists[settings.kind("zip").resource].replicas)
+
+
+async def test_a_bus_that_cannot_be_listed_ends_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+    monkeypatch.setattr("runtime.pci.addresses", lambda _: time.sleep(3 * PATIENCE_S))
+
+    with pytest.raises(errors.Failure, match=r"bus/pci/devices' cannot be listed: the read hangs\.$"):
+        await node.look()
+
+
+async def test_a_bug_in_a_reading_thread_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = plugged(machines.bare_metal(tmp_path))
+    monkeypatch.setattr("runtime.pci.addresses", lambda _: 1 / 0)
+
+    with pytest.raises(ZeroDivisionError):
+        await node.look()
+
+
+async def test_the_kubelet_gets_its_answers_while_a_look_waits(short_path: Path) -> None:
+    host = machines.bare_metal(short_path)
+    node = plugin.Plugin(settings.where(host), settings.settings(), patience_s=60)
+    (short_path / "program").mkdir()
+    program = loop.Loop(node, state.ProgramDir(short_path / "program"), rescan_s=30)
+    async with kubelets.Kubelet(host.kubelet) as kubelet:
+        task = asyncio.create_task(program.run())
+        await kubelet.until(lambda: kubelet.allocatable(HPRE) == 2)
+        with host.hanging(A):
+            program.wake()
+            await asyncio.sleep(0.1)
+            began = time.perf_counter()
+            answer = await kubelet.allocate("container", HPRE, (B,))
+            took_s = time.perf_counter() - began
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    assert [Path(device.host_path).name for device in answer.devices] == [B]
+    assert took_s < 2
