@@ -21,7 +21,7 @@ SINCE = {"ValidatingAdmissionPolicy": "1.30", "ValidatingAdmissionPolicyBinding"
 """Kinds that are younger than the oldest release."""
 
 FOREIGN_GROUPS = (
-    *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io"),
+    *("nfd.k8s-sigs.io", "monitoring.coreos.com", "argoproj.io", "security.openshift.io"),
     *("source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "kustomize.config.k8s.io"),
 )
 """API groups without a schema in Kubernetes itself."""

@@ -154,6 +154,14 @@ def _by_ref(output: deployed.Deployed) -> dict[Ref, str]:
     return {ref(data): path for path, data in output.objects.items() if not path.startswith(f"{names.BOOTSTRAP}/")}
 
 
+def pod_template(data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """Return the pod template of a workload; None for another object."""
+    spec: Mapping[str, Any] = data.get("spec") or {}
+    if data["kind"] == "CronJob":
+        spec = spec["jobTemplate"]["spec"]
+    return spec.get("template") if data["kind"] in ("CronJob", "DaemonSet", "Deployment") else None
+
+
 def ref(data: Mapping[str, Any]) -> Ref:
     """Return the identity of an object."""
     # Output that was edited by hand may hold anything there.

@@ -1,15 +1,14 @@
-"""Rules for the container of a component: its pull secrets, and its requests and limits."""
+"""Rules for the container of a component: pull secrets, variables, requests and limits."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from compiler import repeats
+from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import definitions
 from compiler.formats import documents
-from compiler.model import quantities
+from compiler.model import base, quantities
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -32,26 +31,52 @@ class _Fault(NamedTuple):
     note: str = ""
 
 
-def pull_secrets(policy: definitions.Policy, component: str) -> Iterator[Diagnostic]:
+def pull_secrets(
+    source: documents.Document, path: documents.Path, secrets: Iterable[base.LocalObjectReference]
+) -> Iterator[Diagnostic]:
     """A component names a pull secret once, as server-side apply merges them by name."""
-    secrets = enumerate(getattr(policy.spec, component).pullSecrets)
-    for _, (index, secret) in repeats.of(secrets, key=lambda pair: pair[1].name):
+    for _, (index, secret) in repeats.of(enumerate(secrets), key=lambda pair: pair[1].name):
         yield Diagnostic(
             code="duplicate-name",
-            span=policy.source.span("spec", component, "pullSecrets", index, "name"),
+            span=source.span(*path, "pullSecrets", index, "name"),
             message=f"The Secret '{secret.name}' is named twice.",
             hint="Keep one of the two.",
         )
 
 
-def amounts(policy: definitions.Policy, component: str) -> Iterator[Diagnostic]:
+def variables(
+    source: documents.Document, path: documents.Path, env: Iterable[base.EnvVar], reserved: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Variables are unique, none is set by the compiler, and none, such as HTTPS_PROXY, has a URL with credentials."""
+    seen: set[str] = set()
+    for index, variable in enumerate(env):
+        if variable.name in seen or variable.name in reserved:
+            predicate = "is set twice" if variable.name in seen else "is set by the compiler"
+            yield Diagnostic(
+                code="duplicate-name",
+                span=source.span(*path, "env", index, "name"),
+                message=f"The variable '{variable.name}' {predicate}.",
+                hint="Keep one of the two." if variable.name in seen else "Remove it.",
+            )
+        seen.add(variable.name)
+        if wording.without_credentials(variable.value) != variable.value:
+            yield Diagnostic(
+                code="env-credentials",
+                span=source.span(*path, "env", index, "value"),
+                message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
+                hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
+            )
+
+
+def amounts(
+    source: documents.Document, component: documents.Path, resources: base.ResourceRequirements
+) -> Iterator[Diagnostic]:
     """The API server takes each amount without a warning, and stores it unchanged.
 
     See `ValidateContainerResourceRequirements` in Kubernetes' core validation, and `warningsForPodSpec`.
     """
-    resources = getattr(policy.spec, component).resources
     limits, requests = resources.limits, resources.requests
-    path: documents.Path = ("spec", component, "resources")
+    path: documents.Path = (*component, "resources")
     for side, given in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(given.items()):
             fault = _of_name(name) or _alone(name, quantities.value(amount))
@@ -60,7 +85,7 @@ def amounts(policy: definitions.Policy, component: str) -> Iterator[Diagnostic]:
             if fault:
                 yield Diagnostic(
                     code="resource-amount",
-                    span=policy.source.span(*path, side, name),
+                    span=source.span(*path, side, name),
                     message=f"'{amount}' of '{name}' {fault.predicate}.",
                     notes=(fault.note,) if fault.note else (),
                     hint=fault.hint,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import devices, wording
+from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
@@ -15,7 +16,6 @@ def findings(policy: definitions.Policy, variants: Sequence[overrides.Variant]) 
     """Yield the mistakes in the driver of a policy and in its variants, judged without any nodes."""
     yield from driver_version(policy, variants)
     yield from driver_environment(policy)
-    yield from driver_credentials(policy)
     yield from repository_credentials(policy, variants)
     yield from module_parameters(policy, variants)
     yield from virtual_functions(policy)
@@ -40,18 +40,9 @@ def driver_version(policy: definitions.Policy, variants: Iterable[overrides.Vari
 
 
 def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """Variables are unique, none is set by the compiler, and INSTALL_POLICY is IfNotPresent or Always."""
-    seen: set[str] = set()
+    """INSTALL_POLICY is IfNotPresent or Always."""
+    yield from containers.variables(policy.source, ("spec", "driver"), policy.spec.driver.env, ("NODE_NAME",))
     for index, variable in enumerate(policy.spec.driver.env):
-        if variable.name in seen or variable.name == "NODE_NAME":
-            predicate = "is set twice" if variable.name in seen else "is set by the compiler"
-            yield Diagnostic(
-                code="duplicate-name",
-                span=policy.source.span("spec", "driver", "env", index, "name"),
-                message=f"The variable '{variable.name}' {predicate}.",
-                hint="Keep one of the two." if variable.name in seen else "Remove it.",
-            )
-        seen.add(variable.name)
         if variable.name == "INSTALL_POLICY" and variable.value not in _INSTALL_POLICIES:
             near = wording.nearest(variable.value, _INSTALL_POLICIES)
             yield Diagnostic(
@@ -61,18 +52,6 @@ def driver_environment(policy: definitions.Policy) -> Iterator[Diagnostic]:
                 hint=f"Did you mean '{near}'?"
                 if near
                 else "Write IfNotPresent to keep a foreign driver that works, or Always to replace it.",
-            )
-
-
-def driver_credentials(policy: definitions.Policy) -> Iterator[Diagnostic]:
-    """No variable, such as HTTPS_PROXY, holds a URL with credentials."""
-    for index, variable in enumerate(policy.spec.driver.env):
-        if wording.without_credentials(variable.value) != variable.value:
-            yield Diagnostic(
-                code="env-credentials",
-                span=policy.source.span("spec", "driver", "env", index, "value"),
-                message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
-                hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
             )
 
 

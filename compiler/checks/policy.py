@@ -24,8 +24,9 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     variants = tuple(overrides.variants(policy))
     for name in _COMPONENTS:
         yield from images.of_component(policy, name, variants)
-        yield from containers.pull_secrets(policy, name)
-        yield from containers.amounts(policy, name)
+        component: base.Component = getattr(policy.spec, name)
+        yield from containers.pull_secrets(policy.source, ("spec", name), component.pullSecrets)
+        yield from containers.amounts(policy.source, ("spec", name), component.resources)
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
     yield from unavailable(policy)
@@ -56,43 +57,45 @@ def default_with_selector(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def selector_values(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """The requirements of every selector are well formed, ask for no effect and do not contradict each other."""
-    if policy.spec.nodeSelector is not None:
-        yield from _selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector, policy.term)
-    for path, group in policy.groups:
-        selector = group.inventorySelector
-        if selector is not None:
-            yield from _selector(policy, (*path, "inventorySelector"), selector, selectors.of(selector))
+    own: tuple[documents.Path, base.NodeSelector | None] = (("spec", "nodeSelector"), policy.spec.nodeSelector)
+    for path, given in (
+        own,
+        *(((*path, "inventorySelector"), group.inventorySelector) for path, group in policy.groups),
+    ):
+        if given is not None:
+            yield from selector(policy.source, path, given, f"policy '{policy.name}'")
 
 
-def _selector(
-    policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector, term: selectors.Term
+def selector(
+    source: documents.Document, path: documents.Path, given: base.NodeSelector, owner: str
 ) -> Iterator[Diagnostic]:
+    """The requirements of a selector are well formed, ask for no effect and do not contradict each other."""
+    term = selectors.of(given)
     for requirement in term:
         if requirement.key.startswith(devices.POOL_PREFIX) or requirement.key in _COUNTS:
             yield Diagnostic(
                 code="selector-on-effect",
-                span=_key_span(policy.source, path, selector, requirement.key),
-                message=f"A selector of policy '{policy.name}' uses '{requirement.key}', a label that policies change.",
+                span=_key_span(source, path, given, requirement.key),
+                message=f"A selector of {owner} uses '{requirement.key}', a label that policies change.",
                 notes=("A node could move between policies for ever, as each policy changes the label.",),
                 hint="Select by a label that people or clouds set, or by the kinds of devices.",
             )
     is_sound = True
-    for index, expression in enumerate(selector.matchExpressions):
-        requirement = selectors.Requirement(expression.key, expression.operator, expression.values)
-        misuse = selectors.misuse(requirement)
+    for index, expression in enumerate(given.matchExpressions):
+        misuse = selectors.misuse(selectors.Requirement(expression.key, expression.operator, expression.values))
         if misuse:
             is_sound = False
             yield Diagnostic(
                 code="selector-values",
-                span=policy.source.span(*path, "matchExpressions", index, "values"),
+                span=source.span(*path, "matchExpressions", index, "values"),
                 message=f"Operator '{expression.operator}' on '{expression.key}' {misuse}.",
             )
     contradicted = overlap.contradiction(term, ()) if is_sound else None
     if contradicted is not None:
         yield Diagnostic(
             code="selector-never-matches",
-            span=policy.source.setting_span(*path),
-            message=f"The {path[-1]} of policy '{policy.name}' can match no node.",
+            span=source.setting_span(*path),
+            message=f"The {path[-1]} of {owner} can match no node.",
             notes=(f"Its requirements on '{contradicted}' contradict each other.",),
             hint="Remove one of them.",
         )

@@ -220,6 +220,17 @@ class Metrics(Model):
     """Where they are served."""
 
 
+class PodPlacement(Model):
+    """Where pods of a cluster may run, and how their images are pulled."""
+
+    pullSecrets: tuple[LocalObjectReference, ...] = ()
+    """Secrets of the namespace with the registry's credentials."""
+    tolerations: tuple[Toleration, ...] = ()
+    """Taints that the pods bear."""
+    nodeSelector: NodeSelector | None = None
+    """The nodes that the pods may run on; absent means every node whose taints they tolerate."""
+
+
 class Component(Model):
     """An image and how it is pulled and run."""
 

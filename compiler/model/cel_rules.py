@@ -116,7 +116,8 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "A toleration with tolerationSeconds needs effect 'NoExecute'.",
             ),
         ),
-        "EnvVar": (
+        "WatcherVariable": (Rule("self.name != 'HOME'", "The variable 'HOME' is set by the compiler."),),
+        "DriverVariable": (
             Rule("self.name != 'NODE_NAME'", "The variable 'NODE_NAME' is set by the compiler."),
             Rule(
                 "self.name != 'INSTALL_POLICY' || (has(self.value) && self.value in ['IfNotPresent', 'Always'])",
@@ -232,11 +233,12 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
 
 KEYS: Mapping[str, str] = MappingProxyType(
     {
-        "EnvVar": "name",
+        "DriverVariable": "name",
         "Frozen": "name",
         "KernelMapping": "name",
         "LocalObjectReference": "name",
         "Mirror": "from",
+        "WatcherVariable": "name",
         "Wave": "name",
     }
 )

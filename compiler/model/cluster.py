@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from compiler.model import base, repositories
+from compiler.model import base
 from compiler.model import gitops as engines
+from compiler.model import watcher as watchers
 from compiler.model.base import Model
 
 Prefix = Annotated[
@@ -48,11 +49,57 @@ class NfdImage(Model):
         ),
     ] = "v0.16.4"
     """A tag of NFD's releases 0.16 to 0.19."""
+    digest: (
+        Annotated[
+            str,
+            Field(
+                pattern="^sha256:[0-9a-f]{64}$",
+                json_schema_extra=base.form("a digest, sha256: and 64 hexadecimal digits"),
+            ),
+        ]
+        | None
+    ) = None
+    """What the kubelet pulls whatever the tag points to; it has to be that of the tag's image."""
     pullPolicy: base.PullPolicy = "IfNotPresent"
     """When the kubelet pulls it."""
 
 
-class Nfd(Model):
+class NfdWorker(Model):
+    """The pods that report the features of their node, on every Linux node."""
+
+    resources: base.ResourceRequirements = base.defaults(
+        requests={"cpu": "5m", "memory": "64Mi"}, limits={"memory": "512Mi"}
+    )
+    """What the container asks for and is held to; replaces the default as a whole."""
+    priorityClassName: base.ObjectName = "system-node-critical"
+    """The priority of the pods; it must exist in the cluster."""
+
+
+class NfdMaster(Model):
+    """The pod that evaluates rules and labels nodes."""
+
+    # It holds the reports of all nodes in memory, some 50 KB each before they are decoded.
+    resources: base.ResourceRequirements = base.defaults(
+        requests={"cpu": "100m", "memory": "128Mi"}, limits={"memory": "4Gi"}
+    )
+    """What the container asks for and is held to; replaces the default as a whole."""
+    priorityClassName: base.ObjectName = "system-cluster-critical"
+    """The priority of the pod; it must exist in the cluster."""
+
+
+class NfdGc(Model):
+    """The pod that deletes the reports of nodes that are gone."""
+
+    # Earlier releases list whole reports, some 50 KB a node, not only their metadata.
+    resources: base.ResourceRequirements = base.defaults(
+        requests={"cpu": "10m", "memory": "128Mi"}, limits={"memory": "1Gi"}
+    )
+    """What the container asks for and is held to; replaces the default as a whole."""
+    priorityClassName: base.ObjectName | None = None
+    """The priority of the pod; it must exist in the cluster."""
+
+
+class Nfd(base.PodPlacement):
     """Node Feature Discovery, which labels the nodes."""
 
     enabled: bool = True
@@ -63,6 +110,14 @@ class Nfd(Model):
     """The image of the NFD that we deploy."""
     tolerations: tuple[base.Toleration, ...] = ()
     """For all of NFD's pods; its workers also tolerate what any policy tolerates."""
+    nodeSelector: base.NodeSelector | None = None
+    """The nodes of the master and of the garbage collector; the workers run on every Linux node."""
+    master: NfdMaster = base.defaults()
+    """The pod that evaluates rules and labels nodes."""
+    worker: NfdWorker = base.defaults()
+    """The pods that report the features of their node."""
+    gc: NfdGc = base.defaults()
+    """The pod that deletes the reports of nodes that are gone."""
 
 
 class Crd(Model):
@@ -79,119 +134,20 @@ class Psa(Model):
     """Label the namespace as privileged."""
 
 
-class WatcherRepository(Model):
-    """Where the watcher commits the inventory; never what a GitOps engine applies."""
-
-    url: Annotated[str, repositories.git_url("Remove them; the watcher reads those of watcher.secretName.")]
-    """The repository."""
-    branch: repositories.Branch = "main"
-    """The branch that gets the commits."""
-    path: repositories.GitPath = "inventory"
-    """The folder of <cluster>.json."""
-
-
-class Author(Model):
-    """Who the commits are by."""
-
-    name: Annotated[str, Field(min_length=1, max_length=200)] = "kae-watcher"
-    """The author's name."""
-    email: Annotated[
-        str,
-        Field(
-            pattern=r"^[^ @<>]+@[^ @<>]+$",
-            max_length=200,
-            json_schema_extra=base.form("an e-mail address, such as kae@example.com"),
-        ),
-    ] = "kae-watcher@localhost"
-    """The author's address."""
-
-
-class Signing(Model):
-    """How commits are signed."""
-
-    format: Literal["ssh"]
-    """The kind of key."""
-    secretName: base.ObjectName
-    """The Secret that holds the key."""
-
-
-LabelGlob = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._/*?-]+$",
-        max_length=317,
-        json_schema_extra=base.form("a label key or a glob, such as example.com/*"),
-    ),
-]
-
-LabelPrefix = Annotated[
-    str,
-    Field(
-        pattern=r"^[A-Za-z0-9._/-]+\*?$",
-        max_length=317,
-        json_schema_extra=base.form(
-            "a label key, or its beginning, such as feature.node.kubernetes.io/ or example.com/a*"
-        ),
-    ),
-]
-PushOption = Annotated[
-    str,
-    Field(
-        pattern=r"^[^\x00-\x1f\x7f]+$",
-        max_length=500,
-        json_schema_extra=base.form("a line such as merge_request.create"),
-    ),
-]
-
-_SOME = "[0-9]*[1-9][0-9]*"
-Interval = Annotated[
-    str,
-    Field(
-        # A duration of which one number is not zero; the API server's patterns (RE2) know no lookahead.
-        pattern=rf"^({_SOME}h([0-9]+m)?([0-9]+s)?|([0-9]+h)?{_SOME}m([0-9]+s)?|([0-9]+h)?([0-9]+m)?{_SOME}s)$",
-        min_length=2,
-        max_length=20,
-        json_schema_extra=base.form("a duration of at least a second, such as 90s, 10m or 1h30m"),
-    ),
-]
-
-
-class Watcher(Model):
-    """The program that refreshes the inventory and commits it to git."""
-
-    enabled: bool = False
-    """Run it in the cluster."""
-    image: base.ImagePart = "cr.openfuyao.cn/openfuyao/kae-watcher:latest"
-    """Its whole image reference."""
-    repository: WatcherRepository | None = None
-    """Where the inventory is kept."""
-    secretName: base.ObjectName | None = None
-    """The Secret with the repository's credentials."""
-    interval: Interval = "10m"
-    """Between full lists of the nodes."""
-    quietSeconds: Annotated[int, Field(ge=0, le=86400)] = 10
-    """Without a change before additions are committed."""
-    removalQuietSeconds: Annotated[int, Field(ge=0, le=86400)] = 600
-    """Without a change before removals are committed."""
-    minCommitSeconds: Annotated[int, Field(ge=1, le=86400)] = 60
-    """Between two commits."""
-    maxLossPercent: Annotated[int, Field(ge=0, le=100)] = 10
-    """A snapshot that loses more nodes or devices than this is held back for a person."""
-    ignoreLabels: tuple[LabelGlob, ...] = ()
-    """Label keys or shell globs that never enter the inventory."""
-    author: Author = base.defaults()
-    """Who the commits are by."""
-    messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)] = "inventory({cluster}): {summary}"
-    """The commit message; {cluster} and {summary} are filled in."""
-    signing: Signing | None = None
-    """Absent means unsigned commits."""
-
-
 class Monitoring(Model):
     """Objects for the Prometheus Operator and Grafana."""
 
     enabled: bool = False
     """Emit a PodMonitor, alerts and a dashboard."""
+
+
+class NetworkPolicies(Model):
+    """NetworkPolicies for the pods of every component."""
+
+    enabled: bool = False
+    """Allow each program only the connections that it makes; needs a network plugin that enforces the policies."""
+    apiServerPorts: Annotated[tuple[base.Port, ...], Field(min_length=1)] = (443, 6443)
+    """Ports at which the API servers listen: a policy is judged after the Service's address and port are replaced."""
 
 
 class KAEClusterSpec(Model):
@@ -212,6 +168,8 @@ class KAEClusterSpec(Model):
         | None
     ) = None
     """Of the API server. Where it is absent, 1.30 or newer is assumed, and kubelets that are older are a finding."""
+    platform: Literal["kubernetes", "openshift"] = "kubernetes"
+    """openshift: the programs get the security context constraints that their pods need."""
     gitops: engines.GitOps = base.defaults()
     """Who applies the manifests."""
     images: Images = base.defaults()
@@ -222,8 +180,10 @@ class KAEClusterSpec(Model):
     """What becomes of NFD's definitions."""
     psa: Psa = base.defaults()
     """Pod Security Admission."""
-    watcher: Watcher = base.defaults()
+    watcher: watchers.Watcher = base.defaults()
     """The program that keeps the inventory fresh."""
+    networkPolicies: NetworkPolicies = base.defaults()
+    """NetworkPolicies for the pods of every component."""
     monitoring: Monitoring = base.defaults()
     """Prometheus and Grafana."""
 

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from compiler.model import base, policy
-from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
+from compiler.model import watcher as watchers
 from compiler.model.base import Model
 
 _PciId = Annotated[
@@ -129,7 +129,7 @@ class WatcherConfig(Program):
 
     cluster: base.ClusterName
     """Its inventory is the file of this name."""
-    repository: clusters.WatcherRepository
+    repository: watchers.WatcherRepository
     intervalSeconds: Annotated[int, Field(ge=1)]
     """Between full lists of the nodes."""
     quietSeconds: Annotated[int, Field(ge=0, le=86400)]
@@ -142,14 +142,14 @@ class WatcherConfig(Program):
     """The share of the nodes that may lose something within 24 hours; more is refused."""
     maxLossNodes: Annotated[int, Field(ge=0, le=100_000)] = 1
     """So many nodes may lose something within 24 hours, whatever their share is."""
-    labels: tuple[clusters.LabelPrefix, ...] = ()
+    labels: tuple[watchers.LabelPrefix, ...] = ()
     """The labels that the inventory keeps: keys, or beginnings of keys that end with / or *; without any, all."""
-    ignoreLabels: tuple[clusters.LabelGlob, ...] = ()
+    ignoreLabels: tuple[watchers.LabelGlob, ...] = ()
     """Label keys, or globs of them, that never enter the inventory."""
-    author: clusters.Author
+    author: watchers.Author
     messageTemplate: Annotated[str, Field(min_length=1, max_length=2000)]
     """The commit message; {cluster} and {summary} are filled in."""
     signing: Literal["ssh"] | None = None
     """Absent: commits are not signed."""
-    pushOptions: tuple[clusters.PushOption, ...] = ()
+    pushOptions: tuple[watchers.PushOption, ...] = ()
     """Sent with each push (git-push(1), --push-option)."""

@@ -206,6 +206,10 @@ class DeviceNodes(Model):
     """The number of their group, as in supplementalGroups of a pod; absent: as it is, root's at first."""
 
 
+class DriverVariable(base.EnvVar):
+    """An environment variable of the driver installer with a plain value."""
+
+
 class Driver(base.Component):
     """The driver installer: which driver a host ends with, and how it gets there."""
 
@@ -218,7 +222,7 @@ class Driver(base.Component):
     """Absent removes the driver from the hosts."""
     enabledCleanup: bool = False
     """Also remove the driver when the DaemonSet itself is deleted."""
-    env: tuple[base.EnvVar, ...] = ()
+    env: tuple[DriverVariable, ...] = ()
     """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
     presentWhen: Literal["Serving", "Loaded"] = "Serving"
     """When a driver that others installed is there for INSTALL_POLICY IfNotPresent: when its devices have entries in

@@ -15,6 +15,11 @@ def reference(component: base.Component) -> str:
     return f"{component.repository.rstrip('/')}/{component.image}{separator}{component.version}"
 
 
+def of_nfd(image: cluster.NfdImage) -> str:
+    """Return repository:tag, with the digest where one is given: the kubelet then pulls that, and ignores the tag."""
+    return f"{image.repository}:{image.tag}{f'@{image.digest}' if image.digest else ''}"
+
+
 def mirrored(image: str, mirrors: Sequence[cluster.Mirror]) -> str:
     """Return the image at the mirror with the longest matching prefix; a prefix matches whole parts of the path."""
     for mirror in sorted(mirrors, key=lambda mirror: -len(mirror.from_)):

@@ -13,7 +13,7 @@ from compiler.fleet import definitions
 from compiler.model import gitops as engines
 from compiler.rendering import bootstrap_values, ir
 
-_WORKLOADS = frozenset({"DaemonSet", "Deployment"})
+_WORKLOADS = frozenset({"CronJob", "DaemonSet", "Deployment"})
 _FIRST: Mapping[str, int] = {"Namespace": -30, "CustomResourceDefinition": -20}
 _BEFORE_WORKLOADS = -10
 
@@ -21,7 +21,7 @@ _LARGE = frozenset({"CustomResourceDefinition", "NodeFeatureRule"})
 """Kinds that can outgrow the 262144 bytes of the annotation in which client-side apply keeps a copy."""
 
 _GUARD = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
-_RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"})
+_RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "SecurityContextConstraints"})
 """Kinds that confine and grant. Client-side apply sees nothing of a field that others add beside the rendered ones."""
 
 _SERVER_SIDE = _LARGE | _GUARD | _RIGHTS
@@ -38,14 +38,17 @@ _CLUSTER_KINDS = (
     ("nfd.k8s-sigs.io", "NodeFeatureRule"),
     ("rbac.authorization.k8s.io", "ClusterRole"),
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
+    ("security.openshift.io", "SecurityContextConstraints"),
 )
 _NAMESPACED_KINDS = (
     ("", "ConfigMap"),
     ("", "ServiceAccount"),
     ("apps", "DaemonSet"),
     ("apps", "Deployment"),
+    ("batch", "CronJob"),
     ("monitoring.coreos.com", "PodMonitor"),
     ("monitoring.coreos.com", "PrometheusRule"),
+    ("networking.k8s.io", "NetworkPolicy"),
     ("rbac.authorization.k8s.io", "Role"),
     ("rbac.authorization.k8s.io", "RoleBinding"),
 )

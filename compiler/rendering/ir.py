@@ -1,10 +1,11 @@
 """The input of the templates: one frozen, hashable value for each object, with every decision taken.
 
 Leaf values that Kubernetes defines have Kubernetes' field names and are written into a template as a whole;
-`None` fields are left out. The values of bootstrap/ are in `bootstrap_values`.
+`None` fields are left out. The values of bootstrap/ are in `bootstrap_values`,
+those of NFD, the watcher, NetworkPolicies and OpenShift in `cluster_values`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -72,19 +73,6 @@ class Namespace:
 
     name: str
     privileged: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nfd:
-    """NFD in one cluster: its minor release (16 to 19) decides its arguments and its rights."""
-
-    namespace: str
-    image: str
-    pull_policy: str
-    minor: int
-    tolerations: tuple[Toleration, ...]
-    """Of the master and the garbage collector."""
-    worker_tolerations: tuple[Toleration, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,19 +201,6 @@ class DevicePlugin(Pod):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Watcher:
-    """The inventory watcher."""
-
-    namespace: str
-    image: str
-    pull_policy: str
-    secret: str
-    signing_secret: str | None
-    config: str
-    metrics_port: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsPort:
     """Pods of a policy that serve metrics."""
 
@@ -274,6 +249,12 @@ class ClusterManifests:
     engine: Engine
     manifests: tuple[Manifest, ...]
     bootstrap: tuple[Manifest, ...]
+
+
+def manifests(component: str, templates: Iterable[str], value: Any, *, kept: bool = False) -> Iterator[Manifest]:
+    """Yield a manifest for each template of a component; all get the same value."""
+    for template in templates:
+        yield Manifest(component=component, template=f"{template}.yaml", value=value, kept=kept)
 
 
 def mapping(pairs: Iterable[tuple[str, Any]]) -> Map:

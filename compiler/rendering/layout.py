@@ -11,7 +11,7 @@ from compiler.output import tree as trees
 from compiler.rendering import gitops, ir
 
 COMPONENTS = (
-    *("namespace", "crds", "nfd", "node-feature-rule", "guard"),
+    *("namespace", "openshift", "network-policies", "crds", "nfd", "node-feature-rule", "guard"),
     *("driver", "device-plugin", "watcher", "monitoring"),
 )
 """Components in the order in which kustomize lists them; a cluster has only those that it needs."""

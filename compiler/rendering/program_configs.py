@@ -12,8 +12,8 @@ from pydantic import BaseModel
 from compiler import devices
 from compiler.fleet import assignment, definitions
 from compiler.model import base, config
-from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
+from compiler.model import watcher as watchers
 from compiler.planning import images, pools
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
@@ -75,7 +75,7 @@ def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
     )
 
 
-def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository, metrics_port: int | None) -> str:
+def watcher(cluster: definitions.Cluster, repository: watchers.WatcherRepository, metrics_port: int | None) -> str:
     """Return the watcher's config in a cluster."""
     spec = cluster.spec.watcher
     return _text(
@@ -87,10 +87,13 @@ def watcher(cluster: definitions.Cluster, repository: clusters.WatcherRepository
             removalQuietSeconds=spec.removalQuietSeconds,
             minCommitSeconds=spec.minCommitSeconds,
             maxLossPercent=spec.maxLossPercent,
+            maxLossNodes=spec.maxLossNodes,
+            labels=spec.inventory.labels,
             ignoreLabels=spec.ignoreLabels,
             author=spec.author,
             messageTemplate=spec.messageTemplate,
             signing=spec.signing.format if spec.signing else None,
+            pushOptions=spec.pushOptions,
             metrics=config.MetricsEndpoint(port=metrics_port) if metrics_port else None,
         )
     )

@@ -23,13 +23,16 @@ KINDS: tuple[tuple[str, str], ...] = (
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("apps/v1", "DaemonSet"),
     ("apps/v1", "Deployment"),
+    ("batch/v1", "CronJob"),
     ("monitoring.coreos.com/v1", "PodMonitor"),
     ("monitoring.coreos.com/v1", "PrometheusRule"),
+    ("networking.k8s.io/v1", "NetworkPolicy"),
     ("nfd.k8s-sigs.io/v1alpha1", "NodeFeatureRule"),
     ("rbac.authorization.k8s.io/v1", "ClusterRole"),
     ("rbac.authorization.k8s.io/v1", "ClusterRoleBinding"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    ("security.openshift.io/v1", "SecurityContextConstraints"),
 )
 """Every kind that output/ can hold, and so every kind of which an object may be left over."""
 

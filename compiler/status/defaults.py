@@ -127,6 +127,13 @@ _BINDING: Fields = {"subjects.*.apiGroup": _group, "roleRef.apiGroup": _RBAC}
 _KINDS: Mapping[str, Fields] = {
     "ClusterRole": {},
     "ClusterRoleBinding": _BINDING,
+    "CronJob": {
+        "spec.concurrencyPolicy": "Allow",
+        "spec.failedJobsHistoryLimit": 1,
+        "spec.successfulJobsHistoryLimit": 3,
+        "spec.suspend": False,
+        **_below(("spec.jobTemplate.spec.template.spec",), _POD),
+    },
     "DaemonSet": {
         **_WORKLOAD,
         "spec.updateStrategy.rollingUpdate.maxSurge": 0,
@@ -142,6 +149,7 @@ _KINDS: Mapping[str, Fields] = {
         "spec.strategy.rollingUpdate.maxUnavailable": "25%",
         "spec.strategy.type": "RollingUpdate",
     },
+    "NetworkPolicy": _below(("spec.ingress", "spec.egress"), {"*.ports.*.protocol": "TCP"}),
     "NodeFeatureRule": {},  # The CRD has no defaults.
     "Role": {},
     "RoleBinding": _BINDING,

@@ -10,7 +10,7 @@ from typing import get_type_hints
 import pytest
 import yaml
 
-from compiler.model import cluster
+from compiler.model import watcher as model
 from runtime import shapes
 from tests import project
 from tests.documentation import test_drivers, test_pages
@@ -119,7 +119,7 @@ def test_every_metric_and_every_alert_is_explained() -> None:
 
 
 def test_every_setting_is_explained() -> None:
-    fields = get_type_hints(cluster.Watcher)
+    fields = get_type_hints(model.Watcher)
 
     shown = {name.partition(".")[0] for name in _ROW.findall(section("Settings"))}
 

@@ -9,7 +9,7 @@ import kubernetes_validate
 import pytest
 
 from compiler import devices
-from compiler.rendering import ir
+from compiler.rendering import cluster_values, ir
 from compiler.rendering import templates as template_rendering
 
 MINORS = (16, 17, 18, 19)
@@ -36,13 +36,19 @@ def rendered(templates: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
         tolerations: tuple[ir.Toleration, ...] = (),
         worker_tolerations: tuple[ir.Toleration, ...] = (),
     ) -> dict[str, Any]:
-        value = ir.Nfd(
+        value = cluster_values.Nfd(
             namespace=NAMESPACE,
             image="registry.example/nfd:v1",
             pull_policy="IfNotPresent",
             minor=minor,
             tolerations=tolerations,
             worker_tolerations=worker_tolerations,
+            pull_secrets=(),
+            terms=(),
+            master=cluster_values.NfdPod(priority_class=None, resources=None),
+            worker=cluster_values.NfdPod(priority_class=None, resources=None),
+            gc=cluster_values.NfdPod(priority_class=None, resources=None),
+            fixed_user=True,
         )
         found = {}
         for name in sorted(templates):

@@ -12,7 +12,7 @@ import pytest
 
 from compiler.formats import canonical
 from compiler.kube import lease_objects
-from compiler.rendering import bootstrap_values, ir, templates
+from compiler.rendering import bootstrap_values, cluster_values, ir, templates
 from runtime import state
 
 Rendered = Callable[[str, object], Any]
@@ -70,10 +70,18 @@ PLUGIN = ir.DevicePlugin(
     metrics_port=None,
     libraries=False,
 )
-WATCHER = ir.Watcher(
+WATCHER = cluster_values.Watcher(
     namespace="kae-operator",
     image="registry.test/kae-watcher:1.0",
     pull_policy="IfNotPresent",
+    pull_secrets=(),
+    tolerations=(),
+    terms=(),
+    env=(),
+    resources=None,
+    priority_class=None,
+    fixed_user=True,
+    schedule=None,
     secret="inventory-key",  # noqa: S106 - the name of a Secret
     signing_secret=None,
     config='{"version":1}',
@@ -143,8 +151,8 @@ CORE: tuple[tuple[str, object], ...] = (
     ("watcher/serviceaccount-kae-watcher", WATCHER),
     ("watcher/clusterrole-kae-watcher", WATCHER),
     ("watcher/clusterrolebinding-kae-watcher", WATCHER),
-    ("watcher/deployment-kae-watcher", WATCHER),
-    ("watcher/deployment-kae-watcher", replace(WATCHER, **SIGNED, metrics_port=9512)),
+    ("watcher/workload-kae-watcher", WATCHER),
+    ("watcher/workload-kae-watcher", replace(WATCHER, **SIGNED, metrics_port=9512)),
 )
 GUARDS: tuple[tuple[str, object], ...] = (
     ("guard/validatingadmissionpolicy-kae-driver", GUARD),
@@ -161,7 +169,7 @@ BOOTSTRAP: tuple[tuple[str, object], ...] = (
 WORKLOADS: tuple[tuple[str, object], ...] = (
     ("driver/daemonset", POOL),
     ("device-plugin/daemonset", PLUGIN),
-    ("watcher/deployment-kae-watcher", WATCHER),
+    ("watcher/workload-kae-watcher", WATCHER),
 )
 
 
@@ -388,7 +396,7 @@ def test_the_probe_of_a_program_that_has_not_begun_fails(probed: Callable[[], tu
 
 def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: Rendered) -> None:
     plugin = container(rendered("device-plugin/daemonset", PLUGIN))
-    watcher = container(rendered("watcher/deployment-kae-watcher", WATCHER))
+    watcher = container(rendered("watcher/workload-kae-watcher", WATCHER))
     installer = container(rendered("driver/daemonset", POOL))
 
     for found in (plugin, watcher):
@@ -489,7 +497,7 @@ def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rende
 
     assert [name for name, found in pods.items() if found["automountServiceAccountToken"]] == [
         "driver/daemonset",
-        "watcher/deployment-kae-watcher",
+        "watcher/workload-kae-watcher",
     ]
     assert not any(account["automountServiceAccountToken"] for account in accounts)
 
@@ -597,7 +605,7 @@ def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:
 
 
 def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Rendered) -> None:
-    found = rendered("watcher/deployment-kae-watcher", WATCHER)
+    found = rendered("watcher/workload-kae-watcher", WATCHER)
 
     assert found["spec"]["replicas"] == 1
     assert found["spec"]["strategy"] == {"type": "Recreate"}
@@ -605,7 +613,7 @@ def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Render
 
 
 def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(rendered: Rendered) -> None:
-    found = rendered("watcher/deployment-kae-watcher", WATCHER)
+    found = rendered("watcher/workload-kae-watcher", WATCHER)
 
     user, own = pod(found)["securityContext"], container(found)["securityContext"]
     writable = {mount["mountPath"] for mount in container(found)["volumeMounts"] if not mount.get("readOnly", False)}
@@ -623,7 +631,7 @@ def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(render
 
 @pytest.mark.parametrize("signing", [None, "signing-key"])
 def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Rendered, signing: str | None) -> None:
-    found = rendered("watcher/deployment-kae-watcher", replace(WATCHER, signing_secret=signing))
+    found = rendered("watcher/workload-kae-watcher", replace(WATCHER, signing_secret=signing))
 
     secrets = [volume["secret"] for volume in pod(found)["volumes"] if "secret" in volume]
     assert {secret["secretName"] for secret in secrets} == {"inventory-key", signing} - {None}
@@ -632,7 +640,7 @@ def test_a_watchers_keys_are_readable_for_its_group_and_nobody_else(rendered: Re
 
 
 def test_what_git_leaves_behind_is_collected_by_the_sandbox(rendered: Rendered) -> None:
-    assert pod(rendered("watcher/deployment-kae-watcher", WATCHER))["shareProcessNamespace"] is True
+    assert pod(rendered("watcher/workload-kae-watcher", WATCHER))["shareProcessNamespace"] is True
 
 
 def test_the_application_follows_the_output_and_waits_for_no_hook(rendered: Rendered) -> None:

@@ -8,7 +8,7 @@ import jsonschema
 import msgspec
 import pytest
 
-from compiler.model import cluster as documents
+from compiler.model import watcher as documents
 from compiler.rendering import program_configs
 from runtime import shapes
 from tests import builders, mutations

@@ -78,12 +78,8 @@ def replaced(pairs: Iterable[objects.Pair]) -> frozenset[objects.Ref]:
         pair.ref
         for pair in pairs
         if pair.before is not None and pair.after is not None
-        if _template(pair.before) != _template(pair.after)
+        if objects.pod_template(pair.before) != objects.pod_template(pair.after)
     )
-
-
-def _template(data: Mapping[str, Any]) -> Any:
-    return data.get("spec", {}).get("template") if data["kind"] in ("DaemonSet", "Deployment") else None
 
 
 def fate(before: DaemonSet | None, after: DaemonSet | None, templates: frozenset[objects.Ref]) -> Fate | None:

@@ -78,14 +78,18 @@ def of_object(data: Mapping[str, Any] | None) -> frozenset[Privilege]:
     if data is None:
         return frozenset()
     kind = data["kind"]
-    if kind in ("DaemonSet", "Deployment"):
-        return frozenset(_of_template(data["spec"]["template"]))
+    template = objects.pod_template(data)
+    if template is not None:
+        return frozenset(_of_template(template))
     if kind in ("Role", "ClusterRole"):
         return frozenset(_of_role(data))
     if kind in ("RoleBinding", "ClusterRoleBinding"):
         return frozenset(_of_binding(data))
     if kind == "Namespace":
         return frozenset(_of_namespace(data))
+    if kind == "NetworkPolicy":
+        text = f"only the connections of NetworkPolicy {data['metadata']['name']} are allowed"
+        return frozenset({Privilege(sort="confinement", text=text)})
     if kind == "ValidatingAdmissionPolicyBinding":
         return frozenset({Privilege(sort="confinement", text="the API server confines evictions to the own node")})
     return frozenset(_of_project(data)) if kind == "AppProject" else frozenset()
@@ -106,9 +110,8 @@ def texts(privileges: Iterable[Privilege]) -> Iterator[str]:
 
 def images(data: Mapping[str, Any] | None) -> tuple[str, ...]:
     """Return the images of a workload; none for another object."""
-    if data is None or data["kind"] not in ("DaemonSet", "Deployment"):
-        return ()
-    return tuple(container["image"] for container in _containers(data["spec"]["template"]["spec"]))
+    template = objects.pod_template(data) if data is not None else None
+    return tuple(container["image"] for container in _containers(template["spec"])) if template is not None else ()
 
 
 def _of_role(data: Mapping[str, Any]) -> Iterator[Privilege]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator
 
 from compiler import names, repeats, wording
+from compiler.checks import containers, policy
 from compiler.checks import images as image_checks
-from compiler.checks import policy
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import definitions
 from compiler.formats import documents
@@ -23,7 +23,7 @@ def findings(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterat
     if source is None:
         return
     yield from nfd_release(cluster, source)
-    yield from policy.tolerations(source, ("spec", "nfd", "tolerations"), cluster.spec.nfd.tolerations)
+    yield from pods(cluster, source)
     yield from kubernetes_release(cluster, source)
     yield from conflicting_settings(cluster, source)
     yield from engine_repository(cluster, source)
@@ -32,6 +32,21 @@ def findings(cluster: definitions.Cluster, output: str = names.OUTPUT) -> Iterat
     yield from watcher(cluster, source)
     yield from mirrors(cluster, source)
     yield from image_references(cluster, source)
+
+
+def pods(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:
+    """The API server takes the settings of the pods of NFD and of the watcher, and keeps each as it is."""
+    spec = cluster.spec
+    for name, owner, placement in (("nfd", "NFD", spec.nfd), ("watcher", "the watcher", spec.watcher)):
+        path: documents.Path = ("spec", name)
+        yield from policy.tolerations(source, (*path, "tolerations"), placement.tolerations)
+        yield from containers.pull_secrets(source, path, placement.pullSecrets)
+        if placement.nodeSelector is not None:
+            yield from policy.selector(source, (*path, "nodeSelector"), placement.nodeSelector, owner)
+    for part in ("master", "worker", "gc"):
+        yield from containers.amounts(source, ("spec", "nfd", part), getattr(spec.nfd, part).resources)
+    yield from containers.amounts(source, ("spec", "watcher"), spec.watcher.resources)
+    yield from containers.variables(source, ("spec", "watcher"), spec.watcher.env, ("HOME",))
 
 
 def nfd_release(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

@@ -27,6 +27,8 @@ _SETTINGS: Mapping[str, documents.Path] = {
     "crds": ("spec", "nfd"),
     "nfd": ("spec", "nfd"),
     "watcher": ("spec", "watcher"),
+    "openshift": ("spec", "platform"),
+    "network-policies": ("spec", "networkPolicies"),
     "monitoring": ("spec", "monitoring"),
     "bootstrap": ("spec", "gitops"),
 }

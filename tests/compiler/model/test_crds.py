@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from compiler import devices
-from compiler.rendering import ir, templates
+from compiler.rendering import cluster_values, ir, templates
 
 GROUP = "nfd.k8s-sigs.io"
 
@@ -33,13 +33,19 @@ def definition(renders: Callable[[ir.Manifest], Any]) -> Callable[..., Any]:
     """The definition of a resource, by its plural name."""
 
     def defined(plural: str, minor: int = 16) -> Any:
-        value = ir.Nfd(
+        value = cluster_values.Nfd(
             namespace="kae-operator",
             image="registry.example/nfd:v1",
             pull_policy="Always",
             minor=minor,
             tolerations=(),
             worker_tolerations=(),
+            pull_secrets=(),
+            terms=(),
+            master=cluster_values.NfdPod(priority_class=None, resources=None),
+            worker=cluster_values.NfdPod(priority_class=None, resources=None),
+            gc=cluster_values.NfdPod(priority_class=None, resources=None),
+            fixed_user=True,
         )
         template = f"customresourcedefinition-{plural}.{GROUP}.yaml"
         return renders(ir.Manifest(component="crds", template=template, value=value))
