@@ -20,7 +20,7 @@ _BEFORE_WORKLOADS = -10
 _LARGE = frozenset({"CustomResourceDefinition", "NodeFeatureRule"})
 """Kinds that can outgrow the 262144 bytes of the annotation in which client-side apply keeps a copy."""
 
-_GUARD = frozenset({"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
+_GUARD = frozenset({"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"})
 _RIGHTS = frozenset({"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "SecurityContextConstraints"})
 """Kinds that confine and grant. Client-side apply sees nothing of a field that others add beside the rendered ones."""
 

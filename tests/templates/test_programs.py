@@ -153,6 +153,7 @@ CORE: tuple[tuple[str, object], ...] = (
     ("watcher/clusterrolebinding-kae-watcher", WATCHER),
     ("watcher/workload-kae-watcher", WATCHER),
     ("watcher/workload-kae-watcher", replace(WATCHER, **SIGNED, metrics_port=9512)),
+    ("watcher/workload-kae-watcher", replace(WATCHER, schedule="*/5 * * * *")),
 )
 GUARDS: tuple[tuple[str, object], ...] = (
     ("guard/validatingadmissionpolicy-kae-driver", GUARD),
@@ -350,7 +351,7 @@ def test_readiness_is_a_file_of_the_program_that_does_not_outlive_a_reboot(
     volumes = {volume["name"]: volume for volume in pod(found)["volumes"]}
     mounts = {mount["mountPath"]: mount["name"] for mount in container(found)["volumeMounts"]}
     assert "cat /run/program/ready" in " ".join(container(found)["readinessProbe"]["exec"]["command"])
-    assert volumes[mounts["/run/program"]]["emptyDir"] == {"medium": "Memory"}
+    assert volumes[mounts["/run/program"]]["emptyDir"]["medium"] == "Memory"
 
 
 @pytest.fixture(params=[WORKLOADS[0], WORKLOADS[2]], ids=["installer", "watcher"])
@@ -610,6 +611,24 @@ def test_there_is_one_watcher_at_a_time_and_it_may_run_anywhere(rendered: Render
     assert found["spec"]["replicas"] == 1
     assert found["spec"]["strategy"] == {"type": "Recreate"}
     assert not {"affinity", "nodeSelector", "tolerations"} & set(pod(found))
+
+
+def test_the_folders_of_a_watcher_that_is_written_to_are_bounded(rendered: Rendered) -> None:
+    found = rendered("watcher/workload-kae-watcher", WATCHER)
+
+    folders = {volume["name"]: volume["emptyDir"] for volume in pod(found)["volumes"] if "emptyDir" in volume}
+    assert folders == {"program": {"medium": "Memory", "sizeLimit": "8Mi"}, "scratch": {"sizeLimit": "1Gi"}}
+
+
+def test_a_cron_job_starts_one_watcher_at_a_time_which_commits_once(rendered: Rendered) -> None:
+    spec = rendered("watcher/workload-kae-watcher", replace(WATCHER, schedule="*/5 * * * *"))["spec"]
+
+    own = spec["jobTemplate"]["spec"]["template"]["spec"]
+    assert (spec["schedule"], spec["concurrencyPolicy"]) == ("*/5 * * * *", "Forbid")
+    assert spec["jobTemplate"]["spec"]["backoffLimit"] == 0
+    assert own["restartPolicy"] == "Never"
+    assert own["containers"][0]["args"] == ["--once"]
+    assert not {"readinessProbe", "livenessProbe"} & set(own["containers"][0])
 
 
 def test_a_watcher_is_an_ordinary_user_who_writes_to_scratch_folders_only(rendered: Rendered) -> None:

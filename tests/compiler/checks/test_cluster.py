@@ -151,3 +151,53 @@ def test_a_cluster_without_a_document_has_no_faults() -> None:
     item = builders.cluster()
 
     assert list(cluster.findings(type(item)(name=item.name, spec=item.spec, source=None))) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"tolerations": [{"operator": "Equal"}]}, ["toleration"]),
+        ({"pullSecrets": [{"name": "a"}, {"name": "a"}]}, ["duplicate-name"]),
+        ({"nodeSelector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}, ["selector-values"]),
+        (
+            {
+                "nodeSelector": {
+                    "matchLabels": {"a": "1"},
+                    "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}],
+                }
+            },
+            ["selector-never-matches"],
+        ),
+        ({"nodeSelector": {"matchLabels": {"openfuyao.com/kae.hpre.vf": "3"}}}, ["selector-on-effect"]),
+    ],
+)
+@pytest.mark.parametrize("program", ["nfd", "watcher"])
+def test_the_pods_of_nfd_and_of_the_watcher_are_judged_as_those_of_policies(
+    program: str, change: dict[str, Any], code: list[str]
+) -> None:
+    assert codes(**{program: change}) == code
+
+
+@pytest.mark.parametrize("path", [("watcher",), ("nfd", "master"), ("nfd", "worker"), ("nfd", "gc")])
+def test_amounts_of_the_watcher_and_of_nfd_are_those_that_the_api_server_takes(path: tuple[str, ...]) -> None:
+    resources = {"requests": {"memory": "2Gi"}, "limits": {"memory": "1Gi"}}
+    spec: dict[str, Any] = {"resources": resources}
+    for name in reversed(path):
+        spec = {name: spec}
+
+    assert codes(**spec) == ["resource-amount"]
+
+
+@pytest.mark.parametrize(
+    ("env", "code"),
+    [
+        ([{"name": "HTTPS_PROXY", "value": "http://proxy.test:3128"}], []),
+        ([{"name": "HTTPS_PROXY", "value": "http://me:word@proxy.test:3128"}], ["env-credentials"]),
+        ([{"name": "A"}, {"name": "A"}], ["duplicate-name"]),
+        ([{"name": "HOME", "value": "/"}], ["duplicate-name"]),
+    ],
+)
+def test_variables_of_the_watcher_hold_no_credentials_and_are_set_once(
+    env: list[dict[str, str]], code: list[str]
+) -> None:
+    assert codes(watcher={"env": env}) == code

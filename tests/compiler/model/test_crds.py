@@ -42,8 +42,8 @@ def definition(renders: Callable[[ir.Manifest], Any]) -> Callable[..., Any]:
             worker_tolerations=(),
             pull_secrets=(),
             terms=(),
-            master=cluster_values.NfdPod(priority_class=None, resources=None),
-            worker=cluster_values.NfdPod(priority_class=None, resources=None),
+            master=cluster_values.NfdPod(priority_class="system-cluster-critical", resources=None),
+            worker=cluster_values.NfdPod(priority_class="system-node-critical", resources=None),
             gc=cluster_values.NfdPod(priority_class=None, resources=None),
             fixed_user=True,
         )

@@ -24,8 +24,15 @@ KUSTOMIZATION = "bootstrap/kustomization-kae-east.yaml"
 URL = "https://git.test/fleet.git"
 
 EVERYTHING: dict[str, Any] = {
+    "platform": "openshift",
+    "networkPolicies": {"enabled": True},
     "monitoring": {"enabled": True},
-    "watcher": {"enabled": True, "repository": {"url": "https://git.test/i.git"}, "secretName": "git"},
+    "watcher": {
+        "enabled": True,
+        "mode": "CronJob",
+        "repository": {"url": "https://git.test/i.git"},
+        "secretName": "git",  # the name of a Secret
+    },
 }
 PACKAGES = {"source": {"packages": {"names": ["kae-${DRIVER_VERSION}"]}}, "version": "2.2.0"}
 
@@ -61,8 +68,8 @@ def test_without_an_engine_no_object_speaks_to_one() -> None:
 def test_every_workload_is_in_the_last_wave_and_all_else_before_it() -> None:
     waves = {path: (data["kind"], int(annotations(data).get(WAVE, "0"))) for path, data in applied("argocd").items()}
 
-    workloads = {wave for kind, wave in waves.values() if kind in ("DaemonSet", "Deployment")}
-    others = {wave for kind, wave in waves.values() if kind not in ("DaemonSet", "Deployment")}
+    workloads = {wave for kind, wave in waves.values() if kind in ("CronJob", "DaemonSet", "Deployment")}
+    others = {wave for kind, wave in waves.values() if kind not in ("CronJob", "DaemonSet", "Deployment")}
     assert workloads == {0}
     assert max(others) < 0
 
@@ -83,8 +90,8 @@ def test_large_kinds_rights_and_the_guard_are_applied_by_the_server_and_no_other
         data["kind"] for data in applied("argocd").values() if "ServerSideApply=true" in annotations(data).get(SYNC, "")
     }
 
-    rights = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"}
-    guard = {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+    rights = {"Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "SecurityContextConstraints"}
+    guard = {"NetworkPolicy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
     assert kinds == {"CustomResourceDefinition", "NodeFeatureRule"} | rights | guard
 
 
