@@ -234,6 +234,7 @@ def test_the_scripts_may_be_run(tmp_path: Path) -> None:
         "check.sh",
         "compile.sh",
         "install.sh",
+        "inventories.sh",
         "review.sh",
     }
 

@@ -457,7 +457,7 @@ def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:
     }
     assert {name: jobs[name]["if"] for name in ("check", "compile")} == {
         "check": "github.event_name == 'pull_request'",
-        "compile": "github.event_name == 'push'",
+        "compile": "github.event_name == 'push' || github.event_name == 'schedule'",
     }
     assert jobs["check"]["steps"][0]["with"]["persist-credentials"] is False
     assert jobs["check"]["timeout-minutes"] == 15

@@ -1,0 +1,176 @@
+"""ci/inventories.sh brings the inventories of the watchers' branches to the main line, and nothing else of them."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compiler.inventory import canonical_form, reduction, snapshot
+from tests import project
+from tests.cli.test_init import NODE, World
+
+Files = dict[str, str]
+
+
+@pytest.fixture
+def world(tmp_path: Path, repository_root: Path) -> World:
+    """A fleet whose main line holds one commit with everything compiled, and the real kae."""
+    found = World(tmp_path, repository_root)
+    found.begin()
+    found.install_real_kae()
+    return found
+
+
+def inventory(*names: str, cluster: str = "default") -> str:
+    """The inventory of a cluster with nodes of these names."""
+    nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in names]
+    return canonical_form.text(reduction.of_kubernetes(snapshot.ClusterName(cluster), "", nodes))
+
+
+def watch(world: World, branch: str, files: Files, *, remote: Path | None = None) -> None:
+    """Commit files to a branch that holds nothing else, as a watcher does."""
+    folder = world.folder / f"watcher-{len(list(world.folder.iterdir()))}"
+    folder.mkdir()
+    world.git(folder, "init", "--quiet", f"--initial-branch={branch}")
+    project.write(folder, files)
+    world.commit(folder, "inventory")
+    world.git(folder, "push", "--quiet", "--force", str(remote or world.bare), f"HEAD:refs/heads/{branch}")
+
+
+def compiled(world: World, name: str = "job", **more: str) -> str:
+    """Run the compile job in a new clone; return what it said."""
+    done = world.run(world.clone(name), "ci/compile.sh", "main", **more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout + done.stderr
+
+
+def test_the_inventory_of_a_watchers_branch_is_compiled_and_committed_with_the_output(world: World) -> None:
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+
+    compiled(world)
+
+    assert world.subjects() == ["Begin", "Compile default"]
+    assert world.text("inventory/default.json") == inventory("kp-01").strip()
+    assert json.loads(world.text("output/default/index.json"))["hasNodes"] is True
+    assert world.run(world.clone("b"), "ci/check.sh").returncode == 0
+
+
+def test_a_newer_inventory_on_top_of_its_own_commit_is_taken_and_an_unchanged_one_is_not(world: World) -> None:
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    compiled(world, "first")
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01", "kp-02")})
+    compiled(world, "second")
+
+    said = compiled(world, "third")
+
+    assert "nothing to do" in said
+    assert world.subjects() == ["Begin", "Compile default", "Compile default"]
+    assert world.text("inventory/default.json") == inventory("kp-01", "kp-02").strip()
+
+
+def test_watchers_may_commit_to_another_repository(world: World) -> None:
+    other = world.folder / "inventory.git"
+    world.git(world.folder, "init", "--quiet", "--bare", str(other))
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")}, remote=other)
+
+    compiled(world, KAE_INVENTORY_REMOTE=str(other))
+
+    assert world.text("inventory/default.json") == inventory("kp-01").strip()
+
+
+@pytest.mark.parametrize(
+    ("branch", "files", "said"),
+    [
+        ("inventory/default", {"inventory/default.json": "{"}, "is no inventory of the cluster"),
+        (
+            "inventory/default",
+            {"inventory/default.json": inventory("kp-01", cluster="west")},
+            "is no inventory of the cluster",
+        ),
+        ("inventory/default", {"inventory/west.json": inventory("kp-01")}, "has no file inventory/default.json"),
+        ("inventory/west", {"inventory/west.json": inventory("a", cluster="west")}, "is of no cluster of this project"),
+        ("inventory/a/b", {"policies/policy.yaml": "a: 1"}, "is of no cluster of this project"),
+    ],
+)
+def test_a_branch_can_change_the_inventory_of_its_own_cluster_alone(
+    world: World, branch: str, files: Files, said: str
+) -> None:
+    before = world.git(world.bare, "rev-parse", "main")
+    watch(world, branch, files | {"policies/evil.yaml": "kind: KAEPolicy", "output/default/x.yaml": "kind: Pod"})
+
+    told = compiled(world)
+
+    assert said in told
+    assert world.git(world.bare, "rev-parse", "main") == before
+
+
+def test_a_link_in_the_place_of_an_inventory_is_not_followed(world: World) -> None:
+    folder = world.folder / "link"
+    folder.mkdir()
+    world.git(folder, "init", "--quiet", "--initial-branch=inventory/default")
+    (folder / "inventory").mkdir()
+    (folder / "inventory/default.json").symlink_to("/etc/passwd")
+    world.commit(folder, "inventory")
+    world.git(folder, "push", "--quiet", str(world.bare), "HEAD:refs/heads/inventory/default")
+
+    assert "has no file inventory/default.json" in compiled(world)
+
+
+def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch(world: World) -> None:
+    clone = world.clone("person")
+    cluster = clone / "policies/cluster.yaml"
+    text = cluster.read_text("utf-8")
+    (clone / "policies/west.yaml").write_text(text.replace('name: "default"', 'name: "west"'), "utf-8")
+    assert project.kae(clone, "compile").code == 0
+    world.commit(clone, "West")
+    world.git(clone, "push", "--quiet")
+    watch(world, "inventory/west", {"inventory/west.json": inventory("kp-01", cluster="west")})
+
+    compiled(world)
+
+    assert world.subjects()[-1] == "Compile west"
+    assert world.text("inventory/west.json") == inventory("kp-01", cluster="west").strip()
+
+
+GH = """case "$2" in
+list) grep --count --line-regexp --fixed-strings "$4" open || true ;;
+create) echo "$4" >>open; echo "$@" >>created ;;
+esac"""
+"""A stand-in of GitHub's program: pull requests are lines of a file."""
+
+
+def requested(world: World, repository_root: Path) -> list[str]:
+    """Run the workflow that opens pull requests in a clone; return what it has created so far."""
+    world.install(world.folder / "bin/gh", GH)
+    workflow = yaml.safe_load((repository_root / "docs/examples/inventory/pull-request.yaml").read_text("utf-8"))
+    (script,) = (step["run"] for step in workflow["jobs"]["request"]["steps"] if "run" in step)
+    clone = world.folder / "requests"
+    if not clone.exists():
+        world.clone("requests")
+        (clone / "open").touch()
+        (clone / "created").touch()
+    world.git(clone, "pull", "--quiet")
+    done = world.run(clone, "bash", "-euo", "pipefail", "-c", script, GITHUB_REF_NAME="main")
+    assert done.returncode == 0, done.stderr
+    return (clone / "created").read_text("utf-8").splitlines()
+
+
+def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
+    world: World, repository_root: Path
+) -> None:
+    clone = world.clone("watcher")
+    world.git(clone, "checkout", "--quiet", "-b", "inventory/default")
+    world.git(clone, "push", "--quiet", "origin", "inventory/default")
+    assert requested(world, repository_root) == []
+    (clone / "inventory/default.json").write_text(inventory("kp-01"), "utf-8")
+    world.commit(clone, "inventory")
+    world.git(clone, "push", "--quiet", "origin", "inventory/default")
+
+    first, second = requested(world, repository_root), requested(world, repository_root)
+
+    assert [line.partition(" --title ")[0] for line in first] == ["pr create --head inventory/default --base main"]
+    assert second == first
+    world.git(clone, "push", "--quiet", "origin", "HEAD:main")
+    (world.folder / "requests/open").write_text("", "utf-8")
+    assert requested(world, repository_root) == first
