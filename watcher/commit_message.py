@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from compiler.inventory import snapshot
-from watcher import pending_changes
+from watcher import loss_guard
 
 _NAMED = 20
 """The number of nodes named for each sort of change."""
@@ -13,24 +13,23 @@ _SORTS: tuple[tuple[str, Callable[[snapshot.Node], object]], ...] = (
     ("kubelet", lambda node: node.profile.kubelet_version),
     ("operating system", lambda node: node.profile.os_image),
     ("architecture", lambda node: node.profile.architecture),
-    ("devices", pending_changes.devices_of),
+    ("devices", loss_guard.devices_of),
     ("taints", lambda node: node.profile.taints),
     ("labels", lambda node: (dict(node.profile.labels), dict(node.labels), node.hostname, node.profile.discovered)),
 )
 """The sorts of change. Labels of NFD follow the others, so they count only when nothing else changed."""
 
 
-def message(template: str, cluster: str, old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> str:
-    """Return the commit message: the template's text, and below it the names of the nodes."""
+def message(template: str, cluster: str, old: loss_guard.Nodes, new: loss_guard.Nodes, trailer: str) -> str:
+    """Return the commit message: the template's text, below it the names of the nodes, and last the trailer."""
     changes = tuple(_changes(old, new))
     words = ", ".join(text for text, _ in changes) or "written anew"
     subject = template.replace("{cluster}", cluster).replace("{summary}", words)
     body = "\n".join(f"{text}: {_listed(names)}" for text, names in changes)
-    return f"{subject}\n\n{body}\n" if body else f"{subject}\n"
+    return "\n\n".join(filter(None, (subject, body, trailer))) + "\n"
 
 
-def _changes(old: Sequence[snapshot.Node], new: Sequence[snapshot.Node]) -> Iterator[tuple[str, list[str]]]:
-    before, after = ({node.name: node for node in nodes} for nodes in (old, new))
+def _changes(before: loss_guard.Nodes, after: loss_guard.Nodes) -> Iterator[tuple[str, list[str]]]:
     joined = [name for name in after if name not in before]
     left = [name for name in before if name not in after]
     if joined:

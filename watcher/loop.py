@@ -1,151 +1,103 @@
-"""The running watcher: collects the changes of the nodes, and commits them once they have settled."""
+"""The running watcher, in one thread: it lists and watches nodes, and commits the changes that have settled."""
 
-import json
 import logging
+import math
 import random
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
+from compiler import errors as compiler_errors
 from compiler.inventory import canonical_form, snapshot
+from compiler.kube import client
 from runtime import errors, process, state
-from watcher import commit_message, config, loss_guard, pending_changes, watcher_state
+from watcher import commit_message, config, inventory_file, loss_guard, nodes, pending_changes, watcher_state
 from watcher.git import repository
 
 LOG = logging.getLogger(__name__)
 
-_BEAT_S = 10.0
-_STUCK_S = 900.0
-"""Longer than several requests to a git host that answers none of them until their timeouts."""
+_WATCH_S = 4
+"""The longest watch: between two, the program can beat and end. An API server serves one from memory."""
 
-_LOOK_S = 0.5
-"""The longest pause between two checks for due work; a known due time makes it shorter."""
+_AGAIN_S = {"nodes": (1.0, 30.0), "repository": (5.0, 120.0)}
+"""The first pause after a failure, and the longest; each is twice the one before. Those of nodes are client-go's."""
 
-_AGAIN_S = (5.0, 120.0)
-"""The first pause after git failed, and the longest; each is twice the one before."""
+_FORGOTTEN_S = 60.0
+"""A version that the server drops sooner than this after a list is a failure, else lists follow on lists."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Snapshot:
-    """The desired content of the repository."""
-
-    nodes: tuple[snapshot.Node, ...]
-    content: bytes
-    message: str
-    """The commit message; empty when the repository has this content already."""
-    objection: str
-    """The reason why a person must agree; empty when no one has to."""
+_REFUSED_S = 1.0
+"""The shortest time between two looks for the acceptance of a refused loss."""
 
 
 class Loop:
-    """The pending changes, and the repository that receives them. The feed reports nodes from its own threads."""
+    """The pending changes, and the repository that receives them."""
 
     def __init__(
         self,
         settings: config.Config,
+        source: nodes.Nodes,
         store: repository.Repository,
-        published: watcher_state.State,
+        stop: threading.Event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Contact nothing yet."""
-        self._settings = settings
-        self._store = store
-        self._state = published
-        self._clock = clock
+        self._settings, self._source, self._store, self._clock = settings, source, store, clock
+        self._stop = stop
+        self.state = watcher_state.State(interval_s=settings.interval_seconds)
+        self._beat: Callable[[], None] = lambda: None
+        self._limits = loss_guard.Limits(percent=settings.max_loss_percent, nodes=settings.max_loss_nodes)
         self._pending = pending_changes.PendingChanges(settings.quiet_seconds, settings.removal_quiet_seconds)
-        self._lock = threading.Lock()
-        self._listed = False
         self._known: bytes | None = None
         """The file in the repository when it was last read."""
-        self._held: bytes | None = None
-        """The content that waits for a person."""
-        self._clean = False
-        """True when no content waits, as far as this process knows."""
-        self._next_s = 0.0
-        """The earliest time of the next git command."""
-        self._commit_s = 0.0
-        """The earliest time of the next commit."""
-        self._look_s = 0.0
-        """The latest time of the next fetch."""
-        self._pause_s = _AGAIN_S[0]
-        self._turned_s = clock()
-        """The start of the last turn."""
+        self._wanted: dict[str, snapshot.Node] = {}
+        """The nodes that were last meant for the file."""
+        self._subject = ""
+        self._listed_s = -math.inf
+        self._list_s = self._look_s = self._commit_s = -math.inf
+        """The times of the next list, of the next look at the repository, and of the next commit at the earliest."""
+        self._retry_s = dict.fromkeys(_AGAIN_S, -math.inf)
+        self._pause_s = {part: first for part, (first, _) in _AGAIN_S.items()}
 
-    def listed(self, nodes: Sequence[snapshot.Node], newer: Collection[str] = ()) -> None:
-        """Take a full list; for nodes with the newer names the earlier reports hold, removals included."""
-        with self._lock:
-            self._pending.replace(nodes, self._clock(), newer)
-            self._state.nodes = self._pending.nodes
-            self._listed = True
-        if self._state.well("nodes"):
-            LOG.info("The nodes are listed again.")
-
-    def seen(self, node: snapshot.Node) -> None:
-        """Take a new or changed node."""
-        with self._lock:
-            self._pending.see(node, self._clock())
-
-    def missed(self, name: str) -> None:
-        """Take the removal of a node."""
-        with self._lock:
-            self._pending.miss(name, self._clock())
-
-    def failed(self, reason: str) -> None:
-        """Take a failure of the API server."""
-        if self._state.trouble("nodes", reason):
-            LOG.error("The nodes cannot be listed: %s", reason)
-
-    def run(self, stop: threading.Event, directory: state.ProgramDir) -> None:
+    def run(self, directory: state.ProgramDir) -> None:
         """Work until `stop` is set."""
-        threading.Thread(target=self._beat, args=(stop, directory), name="beat", daemon=True).start()
+        self._beat = directory.beat
         told: str | None = None
-        while not stop.is_set():
-            self._turned_s = self._clock()
+        while not self._stop.is_set():
             self.turn()
-            reason = self._state.reason
+            reason = self.state.reason
             if reason and reason != told:
                 directory.set_unready(reason)
             elif reason != told:
                 directory.set_ready("The nodes are listed, and the repository is reached.")
             told = reason
-            stop.wait(self._rest_s())
         directory.set_unready("The watcher has ended.")
 
-    def _beat(self, stop: threading.Event, directory: state.ProgramDir) -> None:
-        """Report that the program is alive, also while git waits for its host, but not for ever."""
-        while self._clock() - self._turned_s < _STUCK_S:
-            directory.beat()
-            with self._lock:
-                self._state.kept = self._pending.kept
-            if stop.wait(_BEAT_S):
-                return
-
     def turn(self) -> None:
-        """Bring the repository up to date, if something is due."""
-        with self._lock:
-            if not self._listed or self._clock() < self._due_s():
-                return
-        if self._state.fails("nodes"):
-            return  # Nodes may have come back, or gone, unseen.
-        try:
-            if self._clock() < self._commit_s:
-                self._store.fetch()  # An alert fires when the repository was not reached for some intervals.
-            else:
-                self.publish()
-        except process.Cancelled:
-            return  # The program is ending, which is no failure.
-        except errors.Failure as failure:
-            self._next_s = self._clock() + self._pause_s * random.uniform(0.75, 1.25)  # noqa: S311 - spreads watchers
-            self._pause_s = min(2 * self._pause_s, _AGAIN_S[1])
-            if self._state.trouble("repository", str(failure)):
-                LOG.error("The repository cannot be brought up to date: %s", failure)
-            return
-        self._pause_s = _AGAIN_S[0]
-        self._look_s = self._clock() + self._settings.interval_seconds
-        self._state.success_s = time.time()
-        if self._state.well("repository"):
-            LOG.info("The repository is reached again.")
+        """Follow the nodes until something else is due, and bring the repository up to date if that is."""
+        self._beat()
+        now_s = self._clock()
+        if now_s < self._retry_s["nodes"]:
+            self._stop.wait(min(self._retry_s["nodes"] - now_s, _WATCH_S))
+        elif now_s >= self._list_s:
+            self._attempt("nodes", self.list)
+        else:
+            self._attempt("nodes", self._follow)
+        self.state.kept = self._pending.kept(self._clock())
+        # While the API server does not answer, nodes may have come back, or gone, unseen.
+        if "nodes" not in self.state.troubles and self._clock() >= self._publish_s() and not self._stop.is_set():
+            self._attempt("repository", self.publish)
+
+    def list(self) -> None:
+        """List the nodes.
+
+        Raises:
+            compiler_errors.WorldError: The API server did not tell all of them.
+            process.Cancelled: The program is ending.
+        """
+        self._pending.list(self._source.list(self._at_page), self._clock())
+        self._listed_s = self._clock()
+        self._list_s = self._listed_s + self._settings.interval_seconds
+        self.state.nodes = self._pending.nodes
 
     def publish(self, *, all_of_it: bool = False) -> bool:
         """Commit the settled changes, if there are any; return whether anything was pushed.
@@ -155,99 +107,115 @@ class Loop:
         Raises:
             errors.Failure: The repository cannot be reached, or refuses the commit.
         """
-        looked: list[_Snapshot] = []
-
-        def decide(fetched: repository.Fetched) -> repository.Change | None:
-            looked[:] = [snapshot := self._snapshot(fetched, all_of_it=all_of_it)]
-            if snapshot.objection or (fetched.content is None and not snapshot.nodes):
-                return None
-            return repository.Change(content=snapshot.content, message=snapshot.message)
-
         try:
-            commit = self._store.publish(decide)
+            commit = self._store.publish(lambda found: self._change(found, all_of_it=all_of_it))
         finally:
-            self._state.races = self._store.races
-        (snapshot,) = looked
-        if snapshot.objection:
-            return self._hold(snapshot)
+            self.state.races = self._store.races
+        now_s = self._clock()
+        self._pending.publish(self._wanted.values(), now_s)
+        self._look_s = now_s + self._settings.interval_seconds
+        self.state.success_s = time.time()
         if commit is not None:
-            self._committed(snapshot, commit)
-        self._release()
+            self.state.commits += 1
+            self._commit_s = now_s + self._settings.min_commit_seconds
+            LOG.info("Committed: %s", self._subject, extra={"commit": commit})
+        elif self.state.refused:
+            self._commit_s = now_s + max(self._settings.min_commit_seconds, _REFUSED_S)
         return commit is not None
 
-    def _snapshot(self, fetched: repository.Fetched, *, all_of_it: bool) -> _Snapshot:
-        is_known = fetched.content == self._known
-        published = () if is_known else self._nodes_of(fetched.content)
-        with self._lock:
-            if not is_known:
-                self._pending.publish(published, self._clock())
-                self._known = fetched.content
-            old = self._pending.published
-            new = self._pending.settled(self._clock(), all_of_it=all_of_it)
-            self._state.kept = 0 if all_of_it else self._pending.kept
-        content = canonical_form.text(self._inventory(new)).encode()
-        if content == fetched.content:
-            return _Snapshot(nodes=new, content=content, message="", objection="")
-        settings = self._settings
-        message = commit_message.message(settings.message_template, settings.cluster, old, new)
-        objection = loss_guard.objection(old, new, settings.max_loss_percent)
-        return _Snapshot(nodes=new, content=content, message=message, objection=objection)
-
-    def _committed(self, snapshot: _Snapshot, commit: str) -> None:
-        with self._lock:
-            self._pending.publish(snapshot.nodes, self._clock())
-            self._known = snapshot.content
-            self._state.kept = self._pending.kept
-        self._state.commits += 1
-        self._commit_s = self._clock() + self._settings.min_commit_seconds
-        LOG.info("Committed: %s", snapshot.message.splitlines()[0], extra={"commit": commit})
-
-    def _hold(self, snapshot: _Snapshot) -> bool:
-        # The difference stays due until a person agrees, or it is gone.
-        self._commit_s = self._clock() + self._settings.min_commit_seconds
-        if snapshot.content == self._held:
-            return False
-        text = f"{snapshot.message}\nHeld back: {snapshot.objection} Merging this branch is the agreement.\n"
-        commit = self._store.hold(snapshot.content, text)
-        self._held, self._clean = snapshot.content, False
-        self._state.held = snapshot.objection
-        self._state.holds += commit is not None
-        LOG.warning("A snapshot is held back: %s", snapshot.objection)
-        return commit is not None
-
-    def _release(self) -> None:
-        """Delete the branch of held snapshots, so that an old one is not merged later."""
-        # After a restart a held change must settle again, and somebody may be looking at the branch meanwhile.
-        is_open = self._held is None and self._state.kept > 0
-        if not self._clean and not is_open:
-            self._store.unhold()
-            self._held, self._clean = None, True
-            if self._state.held:
-                LOG.info("Nothing is held back any more.")
-            self._state.held = ""
-
-    def _due_s(self) -> float:
-        """Return when the next work is due; the caller holds the lock."""
-        due_s = self._pending.due_s()
-        return max(self._next_s, min(self._look_s, max(self._commit_s, due_s if due_s is not None else self._look_s)))
-
-    def _rest_s(self) -> float:
-        """Return how long to wait."""
-        with self._lock:
-            left_s = self._due_s() - self._clock()
-        return min(left_s, _LOOK_S) if left_s > 0 else _LOOK_S
-
-    def _inventory(self, nodes: Sequence[snapshot.Node]) -> snapshot.Inventory:
-        return snapshot.Inventory(cluster=snapshot.ClusterName(self._settings.cluster), file="", nodes=tuple(nodes))
-
-    def _nodes_of(self, content: bytes | None) -> tuple[snapshot.Node, ...]:
-        if content is None:
-            return ()
+    def _attempt(self, part: str, work: Callable[[], object]) -> None:
+        first_s, longest_s = _AGAIN_S[part]
         try:
-            data = json.loads(content)
-            return canonical_form.of_document("", data).nodes
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            # A damaged file does not mean that the cluster has no nodes. A person must restore or delete it.
-            raise errors.Failure(
-                f"The inventory in the repository is none ({type(error).__name__}): restore it, or delete it."
-            ) from error
+            work()
+        except process.Cancelled:
+            return  # The program is ending, which is no failure.
+        except (errors.Failure, compiler_errors.WorldError) as failure:
+            self._retry_s[part] = self._clock() + self._pause_s[part] * random.uniform(0.75, 1.25)  # noqa: S311 - spreads
+            self._pause_s[part] = min(2 * self._pause_s[part], longest_s)
+            self._trouble(part, str(failure))
+            return
+        self._pause_s[part] = first_s
+        if self.state.troubles.pop(part, None) is not None:
+            LOG.info("What failed works again: %s.", part)
+
+    def _trouble(self, part: str, sentence: str) -> None:
+        if self.state.troubles.get(part) != sentence:
+            LOG.error("%s", sentence)
+        self.state.failures[part] += 1
+        self.state.troubles[part] = sentence
+
+    def _at_page(self) -> None:
+        self._beat()
+        if self._stop.is_set():
+            raise process.Cancelled("The nodes were not listed to their end, because the program is ending.")
+
+    def _follow(self) -> None:
+        left_s = min(self._list_s, self._publish_s(), self._clock() + _WATCH_S) - self._clock()
+        if left_s < 1:
+            self._stop.wait(max(0.0, left_s))
+            return
+        try:
+            names = self._source.changed(int(left_s), until_first=not self._pending.touched)
+        except client.Gone:
+            if self._clock() < self._listed_s + _FORGOTTEN_S:
+                raise
+            LOG.info("The API server no longer has the watched version; the nodes are listed again.")
+            self._list_s = -math.inf
+            return
+        now_s = self._clock()
+        for name in names:
+            self._pending.touch(name, now_s)
+        if names:
+            soonest_s = max(now_s + self._settings.quiet_seconds, self._listed_s + self._settings.min_commit_seconds)
+            self._list_s = min(self._list_s, soonest_s)
+
+    def _publish_s(self) -> float:
+        """Return when the repository has to be looked at."""
+        due_s = self._pending.due_s()
+        wanted_s = self._look_s if due_s is None else min(self._look_s, max(self._commit_s, due_s))
+        return max(self._retry_s["repository"], wanted_s)
+
+    def _change(self, found: repository.Found, *, all_of_it: bool) -> repository.Change | None:
+        """Return the commit that is due; None when there is none, or all of it is refused."""
+        now_s, settings = self._clock(), self._settings
+        if found.content != self._known:
+            earlier = () if found.content is None else inventory_file.nodes(found.content, settings.cluster)
+            self._pending.publish(earlier, now_s)
+            self._known = found.content
+        old, new = self._pending.published, self._pending.settled(now_s, all_of_it=all_of_it)
+        judgement = loss_guard.judge(old, new, self._limits, found.messages)
+        accepted = (found.acceptance or b"").split()[:1] == [judgement.code.encode()]
+        trailer = judgement.trailer
+        self._refuse(judgement if judgement.refused and not accepted else None, has_file=found.acceptance is not None)
+        if judgement.refused and accepted:
+            trailer = f"Accepted: {judgement.sentence}"
+        elif judgement.refused:
+            new = {name: node for name, node in new.items() if name not in judgement.losses}
+            new = dict(sorted((new | {name: old[name] for name in judgement.losses}).items()))
+            trailer = loss_guard.Judgement(losses={}).trailer
+        self._wanted = new
+        inventory = snapshot.Inventory(
+            cluster=snapshot.ClusterName(settings.cluster), file="", nodes=tuple(new.values())
+        )
+        content = canonical_form.text(inventory).encode()
+        if content == found.content or (found.content is None and not new):
+            return None
+        message = commit_message.message(settings.message_template, settings.cluster, old, new, trailer)
+        self._known = content  # If the push fails, the repository has other bytes, which are read anew.
+        self._subject = message.splitlines()[0]
+        return repository.Change(content=content, message=message)
+
+    def _refuse(self, judgement: loss_guard.Judgement | None, *, has_file: bool) -> None:
+        """Say that a loss is refused, or no longer."""
+        self.state.refused = len(judgement.losses) if judgement else 0
+        if judgement is None:
+            if self.state.troubles.pop("loss", None) is not None:
+                LOG.info("No loss is refused any more.")
+            return
+        path = self._store.target.acceptance
+        other = f"; what '{path}' accepts now is another loss" if has_file else ""
+        self._trouble(
+            "loss",
+            f"Too much is lost, so it is not committed: {judgement.sentence} If that is right, commit the file "
+            f"'{path}' with the word {judgement.code}{other}.",
+        )

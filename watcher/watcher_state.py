@@ -1,51 +1,71 @@
-"""The watcher's state, for readiness, metrics and the log."""
+"""The watcher's state, for readiness, the log and metrics."""
 
-import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from prometheus_client import core, registry
 
 
 @dataclass(slots=True)
 class State:
-    """Written by the program's threads, read by the thread of the metrics server."""
+    """Written by the program's thread, read by that of the metrics server."""
 
+    interval_s: float
+    """The configured time between full lists."""
     nodes: int = 0
-    """The number of nodes in the last full list."""
     kept: int = 0
-    """The number of nodes whose loss has not settled, so that the inventory keeps their old state."""
+    refused: int = 0
+    """The number of nodes whose loss is refused."""
     commits: int = 0
-    holds: int = 0
-    """The number of snapshots pushed to the branch of held snapshots."""
     races: int = 0
-    """The number of pushes refused because somebody else was faster."""
-    held: str = ""
-    """The reason why a snapshot waits for a person; empty when none does."""
     success_s: float | None = None
     """The last time when the nodes were listed and the repository was reached, in seconds since 1970."""
     troubles: dict[str, str] = field(default_factory=dict)
-    """The current failures of the API server (nodes) and of git (repository), a sentence each."""
-    failures: dict[str, int] = field(default_factory=lambda: {"nodes": 0, "repository": 0})
-    lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def trouble(self, part: str, reason: str) -> bool:
-        """Record a failure of a part; return whether it is new."""
-        with self.lock:
-            self.failures[part] += 1
-            news = self.troubles.get(part) != reason
-            self.troubles[part] = reason
-            return news
-
-    def well(self, part: str) -> bool:
-        """Record that a part works; return whether it failed before."""
-        with self.lock:
-            return self.troubles.pop(part, None) is not None
-
-    def fails(self, part: str) -> bool:
-        """Return whether a part fails now."""
-        with self.lock:
-            return part in self.troubles
+    """What is wrong now, a sentence each: with `nodes` (the API server), the `repository` (git), or the `loss`."""
+    failures: dict[str, int] = field(default_factory=lambda: {"nodes": 0, "repository": 0, "loss": 0})
 
     @property
     def reason(self) -> str:
         """Return why the watcher is not ready; empty when it is."""
-        with self.lock:
-            return " ".join(self.troubles.values()) or ("" if self.success_s else "Nothing was listed yet.")
+        return " ".join(self.troubles.values()) or ("" if self.success_s else "Nothing was listed yet.")
+
+
+def registry_of(state: State) -> "registry.CollectorRegistry":
+    """Return a registry of the metrics, computed for each scrape, and of those of the process.
+
+    templates/monitoring/prometheusrule-kae.yaml alerts on their names.
+    """
+    import prometheus_client  # noqa: PLC0415 - saves five megabytes in a watcher without metrics
+    from prometheus_client import core, registry  # noqa: PLC0415 - see above
+
+    class Collector(registry.Collector):
+        def collect(self) -> "Iterator[core.Metric]":
+            gauges = (
+                ("kae_watcher_nodes", "Nodes in the last full list.", state.nodes),
+                ("kae_watcher_nodes_kept", "Nodes kept in their old state, as their loss has not settled.", state.kept),
+                ("kae_watcher_nodes_refused", "Nodes kept in their old state, as too much is lost.", state.refused),
+                ("kae_watcher_interval_seconds", "The configured time between full lists.", state.interval_s),
+                (
+                    "kae_watcher_last_success_timestamp_seconds",
+                    "When the repository was reached last.",
+                    state.success_s,
+                ),
+            )
+            for name, meaning, value in gauges:
+                if value is not None:
+                    yield core.GaugeMetricFamily(name, meaning, value=value)
+            yield core.CounterMetricFamily("kae_watcher_commits", "Commits pushed.", value=state.commits)
+            lost = "Pushes refused because somebody else was faster."
+            yield core.CounterMetricFamily("kae_watcher_lost_races", lost, value=state.races)
+            failed = "Failures by part: nodes (the API server), repository (git), or loss (refused)."
+            failures = core.CounterMetricFamily("kae_watcher_failures", failed, labels=["part"])
+            for part, count in state.failures.items():
+                failures.add_metric([part], count)
+            yield failures
+
+    made = registry.CollectorRegistry()
+    made.register(Collector())
+    prometheus_client.ProcessCollector(registry=made)
+    return made

@@ -63,7 +63,7 @@ def _is_live(arguments: argparse.Namespace) -> bool:
 
 def _live(arguments: argparse.Namespace, spec: cluster.KAEClusterSpec) -> snapshot.Inventory:
     """Return the inventory of the nodes that the API server lists."""
-    reducer = reduction.Reducer(spec.watcher.ignoreLabels)
+    reducer = reduction.Reducer(spec.watcher.ignoreLabels, spec.watcher.inventory.labels)
     nodes = sorted(live.cluster(arguments).snapshot(reducer.node), key=lambda node: node.name)
     return snapshot.Inventory(cluster=snapshot.ClusterName(arguments.cluster), file="", nodes=tuple(nodes))
 

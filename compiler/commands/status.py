@@ -92,7 +92,7 @@ class _Look:
         """Return the status of the cluster, and the findings on its nodes as they are now."""
         wanted, cluster = self._wanted, self._wanted.cluster
         compared = scan.state(output, wanted.compiled)
-        reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels)
+        reducer = reduction.Reducer(cluster.spec.watcher.ignoreLabels, cluster.spec.watcher.inventory.labels)
         pairs = sorted(
             self._cluster.snapshot(lambda raw: (reducer.node(raw), live_objects.node_state(raw))),
             key=lambda pair: pair[0].name,

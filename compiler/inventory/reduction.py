@@ -63,6 +63,11 @@ def is_ignored(key: str, pattern: str) -> bool:
     return key != snapshot.HOSTNAME and fnmatch.fnmatchcase(key, pattern)
 
 
+def is_kept(key: str, name: str) -> bool:
+    """Return whether a key, or a beginning of keys that ends with / or *, of the labels to keep keeps a label."""
+    return key.startswith(name.removesuffix("*")) if name.endswith(("/", "*")) else key == name
+
+
 def of_kubernetes(
     cluster: snapshot.ClusterName, file: str, items: Sequence[Mapping[str, Any]], ignored: Iterable[str] = ()
 ) -> snapshot.Inventory:
@@ -78,9 +83,10 @@ class Reducer:
     It holds profiles weakly: a profile is freed with the last node that the caller keeps. It is not thread-safe.
     """
 
-    def __init__(self, ignored: Iterable[str] = ()) -> None:
-        """Take keys or globs of labels to drop."""
+    def __init__(self, ignored: Iterable[str] = (), kept: Sequence[str] = ()) -> None:
+        """Take keys or globs of labels to drop, and keys or beginnings of keys to keep; of these none keep all."""
         self._ignored = tuple(ignored)
+        self._kept = tuple(kept)
         self._profiles: weakref.WeakValueDictionary[Any, snapshot.Profile] = weakref.WeakValueDictionary()
         self._known: dict[str, tuple[str, str]] = {}
 
@@ -90,15 +96,9 @@ class Reducer:
         machine: dict[str, str] = {}
         own: dict[str, str] = {}
         groups = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
-        known = self._known
-        if len(known) > _KEYS:
-            known.clear()
         labels = metadata.get("labels") or {}
         for key, value in labels.items():
-            classified = known.get(key)
-            if classified is None:
-                classified = known[key] = (self._group(key), key)
-            group, shared = classified  # All nodes share one string for a key.
+            group, shared = self._sorted(key)  # All nodes share one string for a key.
             groups[group][shared] = value
         return snapshot.Node(
             name=metadata["name"],
@@ -107,9 +107,26 @@ class Reducer:
             labels={key: sys.intern(value) for key, value in own.items()},
         )
 
+    def mark(self, metadata: Mapping[str, Any]) -> int:
+        """Return a hash of what a node's metadata contributes to it; heartbeats and other labels do not change it."""
+        labels = metadata.get("labels") or {}
+        kept = frozenset(item for item in labels.items() if self._sorted(item[0])[0] != "ignored")
+        return hash((kept, _is_discovered(metadata)))
+
+    def _sorted(self, key: str) -> tuple[str, str]:
+        """Return the destination of a label, and the key as one string for all nodes."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) > _KEYS:
+                self._known.clear()
+            found = self._known[key] = (self._group(key), key)
+        return found
+
     def _group(self, key: str) -> str:
         if key == snapshot.HOSTNAME:
             return "hostname"
+        if self._kept and not any(is_kept(key, name) for name in self._kept):
+            return "ignored"
         # NodeFeatureRules of the compiler set the labels of pools: they follow from the policies.
         if key.startswith(devices.POOL_PREFIX) or any(is_ignored(key, pattern) for pattern in self._ignored):
             return "ignored"
@@ -118,10 +135,7 @@ class Reducer:
     def _profile(self, raw: Mapping[str, Any], labels: dict[str, str]) -> snapshot.Profile:
         info = (raw.get("status") or {}).get("nodeInfo") or {}
         taints = tuple(sorted(_lasting((raw.get("spec") or {}).get("taints") or ())))
-        annotations = raw["metadata"].get("annotations") or {}
-        discovered = bool(annotations.get(NFD_ANNOTATION)) or any(
-            key.startswith(_DISCOVERED) and not is_opt_out(key) for key in raw["metadata"].get("labels") or {}
-        )
+        discovered = _is_discovered(raw["metadata"])
         facts = tuple(info.get(field, "") for field in ("architecture", "kernelVersion", "kubeletVersion", "osImage"))
         key = (facts, discovered, taints, frozenset(labels.items()))
         profile = self._profiles.get(key)
@@ -136,6 +150,13 @@ class Reducer:
                 taints=tuple(snapshot.Taint(key=k, value=v, effect=e) for k, v, e in taints),
             )
         return profile
+
+
+def _is_discovered(metadata: Mapping[str, Any]) -> bool:
+    annotations = metadata.get("annotations") or {}
+    return bool(annotations.get(NFD_ANNOTATION)) or any(
+        key.startswith(_DISCOVERED) and not is_opt_out(key) for key in metadata.get("labels") or {}
+    )
 
 
 def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:

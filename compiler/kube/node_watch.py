@@ -1,9 +1,7 @@
 """Watch the nodes of a live cluster: events with the nodes' metadata only."""
 
-import contextlib
 import http
 import json
-import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -30,9 +28,8 @@ class Event(NamedTuple):
 class Watch:
     """An iterator of the events after a resourceVersion; it can be iterated once.
 
-    It ends when the server ends the watch, which is usual, and when another thread closes it. It raises `client.Gone`
-    where the server no longer has the resourceVersion, `client.Unreachable` where the connection breaks, and
-    `client.Refused` otherwise.
+    It ends when the server ends the watch, which is usual. It raises `client.Gone` where the server no longer has the
+    resourceVersion, `client.Unreachable` where the connection breaks, and `client.Refused` otherwise.
     """
 
     def __init__(self, connection: client.Connection, resource_version: str, timeout_s: int) -> None:
@@ -40,18 +37,6 @@ class Watch:
         """The version of the last event that the caller has finished with; the next watch starts from it."""
         self._connection = connection
         self._timeout_s = timeout_s
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._response: Any = None
-
-    def close(self) -> None:
-        """End the watch, even while another thread waits for the next event; repeated calls do nothing."""
-        with self._lock:
-            self._closed.set()
-            if self._response is not None:
-                # The watch may be ending at the same time.
-                with contextlib.suppress(OSError, ValueError, RuntimeError):
-                    self._response.shutdown()
 
     def __iter__(self) -> Iterator[Event]:
         query = {
@@ -61,45 +46,22 @@ class Watch:
             "timeoutSeconds": str(self._timeout_s),
         }
         request = client.Request(action="watch nodes", path=NODES, query=query, accept=_METADATA)
-        try:
-            for line in self._lines(request):
-                event = self._event(line)
-                yield event
-                metadata = event.object.get("metadata") or {}
-                self.resource_version = metadata.get("resourceVersion") or self.resource_version
-        except client.Unreachable:
-            # `close` breaks the connection.
-            if not self._closed.is_set():
-                raise
+        for line in self._lines(request):
+            event = self._event(line)
+            yield event
+            metadata = event.object.get("metadata") or {}
+            self.resource_version = metadata.get("resourceVersion") or self.resource_version
 
     def _lines(self, request: client.Request) -> Iterator[bytes]:
-        if self._closed.is_set():
-            return
         with self._connection.opened(request, self._timeout_s + MARGIN_S) as response:
             if response.status >= http.HTTPStatus.BAD_REQUEST:
                 refusal = client.Answer.of(response.status, response.read())
                 raise self._connection.refusal(request.action, refusal)
-            with self._lock:
-                self._response = response
-            try:
-                yield from self._split(response)
-            finally:
-                with self._lock:
-                    self._response = None
-
-    def _split(self, response: Any) -> Iterator[bytes]:
-        rest = b""
-        chunks = iter(response.stream(None, decode_content=True))
-        while not self._closed.is_set():
-            part = next(chunks, None)
-            if part is None:
-                break
-            *lines, rest = (rest + part).split(b"\n")
-            for line in lines:
-                if self._closed.is_set():
-                    return
-                yield line
-        if rest and not self._closed.is_set():
+            rest = b""
+            for part in response.stream(None, decode_content=True):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from lines
+        if rest:
             host = self._connection.host
             raise client.Unreachable(f"the API server at {host} ended the connection in the middle of an event.")
 

@@ -27,8 +27,8 @@ ANNOTATION = "device.openfuyao.com/config"
 NODES = "/api/v1/nodes"
 
 _WAIT_S = 60
-_END_S = 5
-"""The end takes half a second; the rest is for processors that others use, too."""
+_END_S = 8
+"""A watch ends after four seconds; the rest is for processors that others use, too."""
 
 _POLICY = """\
 apiVersion: device.openfuyao.com/v1alpha1

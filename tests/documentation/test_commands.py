@@ -30,7 +30,7 @@ sys.exit(0 if "--check" in arguments and code in (1, 4) else code)
 """
 """A call that asks a live cluster is only parsed. A check that finds something is an answer, and stops no block."""
 
-PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq", "gpg")
+PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq")
 
 _BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>.*) -->\n\n?)?"
@@ -80,14 +80,14 @@ def script(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with the example fleet as a repository, and its origin with a branch of the watcher; not to be changed."""
+    """A home with the example fleet as a repository, and its origin; not to be changed."""
     home = tmp_path_factory.mktemp("home")
     for name in ("policies", "inventory", "output", "docs/examples"):
         shutil.copytree(ROOT / name, home / "work" / name)
     begin = """
     git init --quiet --initial-branch=main work && cd work && printf 'dist/\\n.kae_cache/\\n' >.gitignore
-    git add --all && git commit --quiet --message Begin && git branch kae/held-east
-    git clone --quiet --bare . ../origin.git && git branch --quiet -D kae/held-east
+    git add --all && git commit --quiet --message Begin
+    git clone --quiet --bare . ../origin.git
     git remote add origin ../origin.git && git fetch --quiet origin && git branch --quiet -u origin/main
     touch ~/kae_compiler-0.1.0-py3-none-any.whl && printf 'driver:\\n  version: 2.2.0\\n' >values.yaml
     printf secret >password && mkdir -p ~/.config/fish/completions

@@ -15,8 +15,7 @@ from runtime import shapes
 from tests import project
 from tests.documentation import test_drivers, test_pages
 from tests.watcher import fleet
-from watcher import cli, commit_message, config
-from watcher.git import git_errors
+from watcher import cli, commit_message, config, loss_guard
 
 ROOT = test_pages.ROOT
 PAGE = ROOT / "docs/watcher.md"
@@ -27,8 +26,7 @@ WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
 TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
 PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runtime/process.py"]
 
-_KINDS = {kind.__name__ for kind in git_errors.Failed.__subclasses__()} - {"Cancelled"}
-_FAILURES = {"Failure", "ConfigError", "Failed", "Untrusted", *_KINDS}
+_FAILURES = {"Failure", "ConfigError", "Failed", "LostRace", "Refused", "Denied", "Unreachable", "Untrusted"}
 """The names of calls that take a sentence for people; the message of Cancelled is never shown."""
 
 _LEAST = 12
@@ -83,7 +81,9 @@ def test_the_message_that_is_shown_is_one_of_the_watcher() -> None:
     new = [fleet.node(f"kp920-rack2-0{number}") for number in (7, 8)]
     new.append(fleet.node("kp920-rack1-01", kernel_version="6.6.0"))
 
-    text = commit_message.message("inventory({cluster}): {summary}", "east", [fleet.node("kp920-rack1-01")], new)
+    old, after = ({node.name: node for node in nodes} for nodes in ([fleet.node("kp920-rack1-01")], new))
+    trailer = loss_guard.judge(old, after, loss_guard.Limits(percent=10, nodes=1), lambda: ()).trailer
+    text = commit_message.message("inventory({cluster}): {summary}", "east", old, after, trailer)
 
     assert shown == text
 
@@ -100,7 +100,7 @@ def test_every_sentence_that_is_explained_is_one_of_the_program() -> None:
 
 def test_every_failure_of_the_watcher_is_explained() -> None:
     known = quoted(section("What it says"))
-    made = {text for path in (*WATCHER, *TALK) for text in failures(path)} | set(git_errors._SENTENCES.values())
+    made = {text for path in (*WATCHER, *TALK) for text in failures(path)}
 
     sentences = {gapped(text) for text in made if len(gapped(text).replace(GAP, "")) >= _LEAST}
 
@@ -108,7 +108,7 @@ def test_every_failure_of_the_watcher_is_explained() -> None:
 
 
 def test_every_metric_and_every_alert_is_explained() -> None:
-    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/watcher_metrics.py").read_text("utf-8")))
+    made = set(re.findall(r'"(kae_watcher_\w+)"', (ROOT / "watcher/watcher_state.py").read_text("utf-8")))
     rules = (ROOT / "templates/monitoring/prometheusrule-kae.yaml").read_text("utf-8")
 
     shown = set(_ROW.findall(section("Metrics and alerts")))

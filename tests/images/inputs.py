@@ -15,7 +15,7 @@ from tests.cluster.nodes import images
 
 ROOT = Path(__file__).resolve().parents[2]
 _PACKAGES = (
-    *("gcc", "git", "gpg", "gpg-agent", "libc6-dev", "libelf1", "libstdc++6", "make", "openssh-client"),
+    *("gcc", "git", "libc6-dev", "libelf1", "libstdc++6", "make", "openssh-client"),
     *("python3", "python3-venv"),
 )
 """The packages that the Dockerfiles expect in their base, or would install upon it."""

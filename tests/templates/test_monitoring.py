@@ -149,7 +149,7 @@ def test_every_alert_says_what_is_wrong_how_bad_it_is_and_in_which_cluster(rende
         ("KAEDeviceUnhealthy", "kae_device_plugin_devices"),
         ("KAEWatcherNotAvailable", "kube_deployment_status_replicas_available"),
         ("KAEWatcherStale", "kae_watcher_last_success_timestamp_seconds"),
-        ("KAEWatcherHeldBack", "kae_watcher_held_back"),
+        ("KAEWatcherLossRefused", "kae_watcher_nodes_refused"),
     ],
 )
 def test_each_trouble_has_an_alert(rendered: Rendered, alert: str, metric: str) -> None:
@@ -183,10 +183,10 @@ def test_a_cluster_without_a_watcher_has_no_alerts_on_it(rendered: Rendered) -> 
     assert not [name for name in found if "Watcher" in name]
 
 
-def test_the_held_back_alert_names_the_branch_to_look_at(rendered: Rendered) -> None:
-    alert = alerts(rendered("prometheusrule-kae", MONITORING))["KAEWatcherHeldBack"]
+def test_the_alert_on_a_refused_loss_names_the_file_that_accepts_it(rendered: Rendered) -> None:
+    alert = alerts(rendered("prometheusrule-kae", MONITORING))["KAEWatcherLossRefused"]
 
-    assert "kae/held-east" in alert["annotations"]["description"]
+    assert "east.accept" in alert["annotations"]["description"]
 
 
 def test_grafana_finds_the_dashboard_by_its_label_and_can_read_it(rendered: Rendered) -> None:

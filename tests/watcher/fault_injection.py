@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.watcher import remotes, testbed
 
 _YEARS_S = 10 * 365 * 86400
-_VERBS = ("ls-remote", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push")
+_VERBS = ("ls-remote", "init", "fetch", "ls-tree", "fast-import", "commit-tree", "push")
 
 
 class FaultInjection(testbed.Testbed):
@@ -88,15 +88,11 @@ class FaultInjection(testbed.Testbed):
         self.api.state.cut_events = 1
         self.cluster.change()
 
-    def _node_refused(self) -> None:
-        self.api.mood.refused_gets = self.random.randint(1, 2)
-        self.cluster.change()
-
     def _empty_list(self) -> None:
         before = self.remote.tip()
         self.api.mood.blank = True
         self.api.drop()
-        self.until("the empty list is held back", lambda: self.tip("kae/held-east") != "")
+        self.until_unready("Too much is lost")
         assert self.remote.tip() == before
         self.api.mood.blank = False
         self.api.drop()
@@ -161,7 +157,7 @@ class FaultInjection(testbed.Testbed):
         if self.has_disk:
             self._fill(self.scratch / "filler")
             self.cluster.change()
-            self.until_unready("disk")
+            self.until_unready("No space left")
             (self.scratch / "filler").unlink()
             return
         aside = self.scratch.rename(self.folder / "aside")
@@ -271,7 +267,6 @@ FAULTS: tuple[Callable[[FaultInjection], None], ...] = (
     FaultInjection._page_broken_off,
     FaultInjection._watch_hangs,
     FaultInjection._event_broken_off,
-    FaultInjection._node_refused,
     FaultInjection._empty_list,
     FaultInjection._flicker,
     FaultInjection._race,

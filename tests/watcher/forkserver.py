@@ -22,16 +22,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from compiler.kube import client, credentials, node_watch, reader
-from runtime import metrics, shapes, state
-from watcher import cli, loop, node_feed
+from runtime import shapes
+from watcher import cli, loop
 
-QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 0.1, 0.2, 0.5, 0.05
+QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 0.1, 0.2, 2.5, 0.05
 
 _HURRY: tuple[tuple[Any, str, object], ...] = (
-    (loop, "_LOOK_S", 0.02),
-    (loop, "_AGAIN_S", (0.05, 0.2)),
-    (node_feed, "_AGAIN_S", (0.05, 0.2)),
-    (node_feed, "_FORGOTTEN_S", 0.1),
+    (loop, "_AGAIN_S", {"nodes": (0.05, 0.2), "repository": (0.05, 0.2)}),
+    (loop, "_FORGOTTEN_S", 0.1),
+    (loop, "_REFUSED_S", 0.2),
+    (loop, "_WATCH_S", 1),
     (client, "_BUSY_PAUSES_S", (0.05, 0.05)),
     (node_watch, "MARGIN_S", 0.3),
     (reader, "PAGE", 3),
@@ -40,9 +40,6 @@ _HURRY: tuple[tuple[Any, str, object], ...] = (
 
 _CLIENT = ("client", "client.exceptions", "config", "config.incluster_config", "config.kube_config", "utils.keepalive")
 """Parts of the Kubernetes client that a watcher imports when it needs them."""
-
-_LATE = (metrics, state)
-"""Modules of this repository that a watcher imports late; the server holds them for all."""
 
 _PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 _CLOCK = struct.Struct("d")

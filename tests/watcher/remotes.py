@@ -33,8 +33,6 @@ PATH = "inventory/east.json"
 PUSHED = [f"100644 {PATH}"]
 """The changes of a commit of the watcher."""
 
-TIMING = repository.Timing(timeout_s=30, pause_s=0.01, longest_pause_s=0.1, tries=60)
-
 
 def git(*arguments: str, stdin: bytes = b"", environment: Mapping[str, str] | None = None) -> str:
     """Run git as a person would and return its output."""
@@ -131,14 +129,14 @@ class Remote:
         *,
         cluster: str = "east",
         branch: str = "main",
+        url: str | None = None,
         scratch: Path | None = None,
-        timing: repository.Timing = TIMING,
     ) -> repository.Repository:
         """Our side of it, with nothing in its Secret."""
-        where = target(self.url, cluster=cluster, branch=branch)
+        where = target(url or self.url, cluster=cluster, branch=branch)
         folder = self.path.parent
         own = scratch or folder / f"scratch-{cluster}"
-        return repository.Repository(where, own, secrets(folder / "secrets"), threading.Event(), timing)
+        return repository.Repository(where, own, secrets(folder / "secrets"), threading.Event())
 
     def assert_sound(self) -> None:
         """fsck finds nothing."""
@@ -151,14 +149,13 @@ def secrets(folder: Path, **files: str | bytes) -> credentials.Secrets:
     for name, content in files.items():
         path = folder / (name if name == "known_hosts" else name.replace("_", "."))
         path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return credentials.Secrets(repository=folder, signing=folder, format=None)
+    return credentials.Secrets(repository=folder, signing=None)
 
 
 def target(url: str, *, cluster: str = "east", branch: str = "main") -> repository.Target:
     """inventory/<cluster>.json of a repository."""
-    author = tool.Author(name="kae-watcher", email="kae-watcher@localhost")
-    path = f"inventory/{cluster}.json"
-    return repository.Target(url=url, branch=branch, path=path, cluster=cluster, author=author)
+    author = "kae-watcher <kae-watcher@localhost>"
+    return repository.Target(url=url, branch=branch, path=f"inventory/{cluster}.json", author=author)
 
 
 def publish(repo: repository.Repository, content: bytes, message: str = "new\n") -> str | None:

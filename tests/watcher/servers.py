@@ -92,6 +92,12 @@ class Rules:
     """It takes requests and never answers."""
     requests: list[str] = field(default_factory=list)
     """Method and path of each one."""
+    headers: list[Mapping[str, str]] = field(default_factory=list)
+    """The headers of each one."""
+    redirect: tuple[int, str] | None = None
+    """The status, and the server to which every request is sent on."""
+    pages: Mapping[str, bytes] = field(default_factory=dict)
+    """The only answers, by path, of a server without a program."""
 
     def demand_basic(self, user: str, password: str) -> None:
         word = base64.b64encode(f"{user}:{password}".encode()).decode()
@@ -112,7 +118,13 @@ class Web:
         class Handler(_Handler):
             def serve(self) -> None:
                 rules.requests.append(f"{self.command} {self.path}")
-                if rules.deaf:
+                rules.headers.append(dict(self.headers))
+                if rules.redirect is not None:
+                    self.say(rules.redirect[0], [("Location", f"{rules.redirect[1]}{self.path}")], b"")
+                elif rules.pages:
+                    page = rules.pages.get(self.path.partition("?")[0])
+                    self.say(404 if page is None else 200, [("Content-Type", "text/plain")], page or b"")
+                elif rules.deaf:
                     released.wait()
                     self.close_connection = True
                 elif rules.authorizations and self.headers.get("Authorization") not in rules.authorizations:

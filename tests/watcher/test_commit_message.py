@@ -6,7 +6,8 @@ TEMPLATE = "inventory({cluster}): {summary}"
 
 
 def message(old: list[snapshot.Node], new: list[snapshot.Node]) -> str:
-    return commit_message.message(TEMPLATE, "east", old, new)
+    before, after = ({node.name: node for node in nodes} for nodes in (old, new))
+    return commit_message.message(TEMPLATE, "east", before, after, "")
 
 
 def test_the_message_says_who_joined_and_who_left() -> None:
@@ -37,6 +38,14 @@ def test_many_nodes_are_not_all_named() -> None:
 
 
 def test_braces_in_names_are_not_filled_in() -> None:
-    assert commit_message.message("{summary} {cluster} {x}", "east", [], [fleet.node("a")]).startswith(
+    assert commit_message.message("{summary} {cluster} {x}", "east", {}, {"a": fleet.node("a")}, "").startswith(
         "1 node joined east {x}"
     )
+
+
+def test_the_trailer_is_the_last_paragraph_and_whole() -> None:
+    names = " ".join(f"n{number}" for number in range(100))
+
+    text = commit_message.message(TEMPLATE, "east", {}, {}, f"Kae-Watcher: x\nKae-Lost: {names};")
+
+    assert text == f"inventory(east): written anew\n\nKae-Watcher: x\nKae-Lost: {names};\n"

@@ -1,413 +1,436 @@
-"""The program between nodes and a real git repository; only the clock is a test's."""
+"""The loop between a cluster of values and a repository of values, under a clock that only a test moves."""
 
+import dataclasses
 import json
-import subprocess
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import msgspec
 import pytest
 
-from compiler.inventory import snapshot
-from runtime import errors, state
-from tests.watcher import fleet, remotes
-from watcher import config, loop, watcher_state
-from watcher.git import credentials, git, repository
+from compiler.inventory import canonical_form, snapshot
+from compiler.kube import client
+from runtime import errors
+from tests.watcher import fleet, settings
+from watcher import config, loop, nodes
+from watcher.git import repository
 
-QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 10, 600, 3600, 60
+QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 10, 600, 600, 300
+ERROR = client.Unreachable("the API server at https://east:6443 cannot be reached: Connection refused.")
+GONE = client.Gone("the API server at https://east:6443 did not watch nodes (410): Expired.", status=410)
 
 
 class Clock:
     """Seconds that only a test lets pass."""
 
-    now_s = 5000.0
+    now_s = 1000.0
 
     def __call__(self) -> float:
         return self.now_s
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bench:
-    """A watcher's program, and the repository that it commits to."""
+class Stop(threading.Event):
+    """An end whose waits let the clock's time pass."""
 
-    origin: Path
-    scratch: Path
-    clock: Clock
-    shown: watcher_state.State
-    loop: loop.Loop
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self.clock = clock
 
-    def after(self, seconds: float) -> None:
-        """Lets time pass, and the program look."""
-        self.clock.now_s += seconds
-        self.loop.turn()
-
-    def git(self, *words: str) -> str:
-        """Run git in the repository and return its output."""
-        return subprocess.run(
-            ("git", "-C", str(self.origin), *words), check=True, capture_output=True, text=True
-        ).stdout.strip()
-
-    def subjects(self, branch: str = "main") -> list[str]:
-        """The subjects of a branch's commits, the oldest first; none where there is no branch."""
-        if not self.git("branch", "--list", branch):
-            return []
-        return self.git("log", "--reverse", "--format=%s", branch).splitlines()
-
-    def names(self, branch: str = "main") -> list[str]:
-        """The nodes in the inventory on a branch."""
-        data: dict[str, Any] = json.loads(self.git("show", f"{branch}:inventory/east.json"))
-        return [node["name"] for node in data["spec"]["nodes"]]
-
-    def put(self, content: bytes, cluster: str = "east") -> None:
-        """Another one pushes this as the inventory of a cluster."""
-        store = repository_of(self.origin, self.scratch / "other", cluster)
-        assert store.publish(lambda _: repository.Change(content=content, message="by hand")) is not None
+    def wait(self, timeout: float | None = None) -> bool:
+        self.clock.now_s += timeout or 0
+        return self.is_set()
 
 
-def repository_of(origin: Path, scratch: Path, cluster: str = "east", *, branch: str = "main") -> repository.Repository:
-    target = repository.Target(
-        url=f"file://{origin}",
-        branch=branch,
-        path=f"inventory/{cluster}.json",
-        cluster=cluster,
-        author=git.Author(name="kae-watcher", email="kae@example.com"),
+class Source:
+    """A cluster's nodes; a watch lasts as long as it is asked to, or until a change."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.nodes: dict[str, snapshot.Node] = {}
+        self.listed: dict[str, snapshot.Node] = {}
+        self.lists = 0
+        self.failures: list[Exception] = []
+
+    def put(self, *items: snapshot.Node) -> None:
+        self.nodes |= {item.name: item for item in items}
+
+    def list(self, at_page: Callable[[], None]) -> tuple[snapshot.Node, ...]:
+        self._fail()
+        at_page()
+        self.lists += 1
+        self.listed = dict(self.nodes)
+        return tuple(self.nodes.values())
+
+    def changed(self, seconds: int, *, until_first: bool) -> set[str]:
+        self._fail()
+        names = {
+            name
+            for name in self.nodes.keys() | self.listed.keys()
+            if labels(self.nodes.get(name)) != labels(self.listed.get(name))
+        }
+        self.listed = dict(self.nodes)
+        if not (names and until_first):
+            self.clock.now_s += seconds
+        return names
+
+    def _fail(self) -> None:
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+def labels(node: snapshot.Node | None) -> Any:
+    return node and (dict(node.labels), dict(node.profile.labels))
+
+
+@dataclasses.dataclass
+class Store:
+    """A repository of one file."""
+
+    target: repository.Target = dataclasses.field(
+        default_factory=lambda: repository.Target(
+            url="file:///x", branch="main", path="inventory/east.json", author="a <a@example.com>"
+        )
     )
-    scratch.mkdir(parents=True, exist_ok=True)
-    secrets = credentials.Secrets(repository=scratch / "none", signing=scratch / "none", format=None)
-    return repository.Repository(target, scratch, secrets, threading.Event(), repository.Timing(pause_s=0.01))
+    content: bytes | None = None
+    acceptance: bytes | None = None
+    messages: list[str] = dataclasses.field(default_factory=list)
+    failures: list[Exception] = dataclasses.field(default_factory=list)
+    looks: int = 0
+    races: int = 0
+
+    def publish(self, decide: Callable[[repository.Found], repository.Change | None]) -> str | None:
+        self.looks += 1
+        if self.failures:
+            raise self.failures.pop(0)
+        found = repository.Found(content=self.content, acceptance=self.acceptance, messages=lambda: self.messages)
+        change = decide(found)
+        if change is None:
+            return None
+        self.content, self.acceptance = change.content, None
+        self.messages.insert(0, change.message)
+        return f"commit {len(self.messages)}"
+
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """The nodes in the file, with their labels."""
+        data = json.loads(self.content or b'{"spec":{"nodes":[]}}')
+        return {node["name"]: node.get("labels", {}) for node in data["spec"]["nodes"]}
 
 
-def settings(**changes: Any) -> config.Config:
-    stated: dict[str, Any] = {
-        "cluster": "east",
-        "repository": config.Repository(url="file:///nowhere"),
-        "interval_seconds": INTERVAL_S,
-        "quiet_seconds": QUIET_S,
-        "removal_quiet_seconds": REMOVAL_S,
-        "min_commit_seconds": COMMIT_S,
-        "max_loss_percent": 50,
-        "author": config.Author(name="kae-watcher", email="kae@example.com"),
-        "message_template": "inventory({cluster}): {summary}",
-    }
-    return config.Config(**stated | changes)
+class Bench:
+    """A loop, its cluster and its repository."""
+
+    def __init__(self, folder: Path, **changes: Any) -> None:
+        waits = {"quietSeconds": QUIET_S, "removalQuietSeconds": REMOVAL_S, "intervalSeconds": INTERVAL_S}
+        given = waits | {"minCommitSeconds": COMMIT_S, "maxLossPercent": 10} | changes
+        text = settings.config(folder, "file:///x", **given).read_bytes()
+        self.clock = Clock()
+        self.source, self.store, self.stop = Source(self.clock), Store(), Stop(self.clock)
+        self.loop = loop.Loop(
+            msgspec.json.decode(text, type=config.Config),
+            cast(nodes.Nodes, self.source),
+            cast(repository.Repository, self.store),
+            self.stop,
+            self.clock,
+        )
+
+    def go(self, seconds: float) -> None:
+        """Let the loop work for so long."""
+        end_s = self.clock.now_s + seconds
+        while self.clock.now_s < end_s:
+            before_s = self.clock.now_s
+            self.loop.turn()
+            if self.clock.now_s == before_s:
+                self.clock.now_s += 0.01
+
+    @property
+    def said(self) -> str:
+        return self.loop.state.reason
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    origin = tmp_path / "origin.git"
-    subprocess.run(("git", "init", "--quiet", "--bare", "--initial-branch=main", str(origin)), check=True)
-    return started(tmp_path, origin)
+    return Bench(tmp_path)
 
 
-def started(folder: Path, origin: Path, *, branch: str = "main", **changes: Any) -> Bench:
-    """A watcher that has just started."""
-    clock, shown = Clock(), watcher_state.State()
-    store = repository_of(origin, folder / "scratch", branch=branch)
-    made = loop.Loop(settings(**changes), store, shown, clock)
-    return Bench(origin=origin, scratch=folder, clock=clock, shown=shown, loop=made)
+def many(count: int, **labels: str) -> list[snapshot.Node]:
+    return [fleet.node(f"n{number:03}", labels=labels) for number in range(count)]
 
 
-def nodes(*names: str) -> list[snapshot.Node]:
-    return [fleet.node(name) for name in names]
+def settled(bench: Bench, *items: snapshot.Node) -> Bench:
+    """The repository has these nodes."""
+    bench.source.put(*items)
+    bench.go(QUIET_S + COMMIT_S)
+    assert list(bench.store.nodes) == [item.name for item in items]
+    return bench
 
 
-def test_nothing_is_committed_before_the_nodes_are_listed(bench: Bench) -> None:
-    bench.after(10_000)
+def test_new_nodes_are_committed_after_the_quiet_time(bench: Bench) -> None:
+    bench.source.put(*many(3))
 
-    assert bench.subjects() == []
-    assert bench.shown.reason == "Nothing was listed yet."
+    bench.go(QUIET_S - 1)
+    before = bench.store.content
+    bench.go(5)
 
+    assert before is None
+    assert list(bench.store.nodes) == ["n000", "n001", "n002"]
+    assert bench.store.messages[0].startswith("inventory(east): 3 nodes joined\n")
+    assert bench.said == ""
 
-def test_the_first_list_is_committed_after_the_quiet_time(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b"))
 
-    bench.after(QUIET_S - 1)
-    assert bench.subjects() == []
-    bench.after(1)
-    assert bench.subjects() == ["inventory(east): 2 nodes joined"]
-    assert bench.names() == ["a", "b"]
-    assert bench.shown.reason == ""
+def test_a_changed_label_is_seen_by_the_watch_and_read_by_a_list(bench: Bench) -> None:
+    settled(bench, *many(3))
+    bench.source.put(fleet.node("n001", labels={"x": "1"}))
 
+    bench.go(3 * QUIET_S)
 
-def test_a_change_waits_for_its_minute(bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
+    assert bench.store.nodes["n001"] == {"x": "1"}
+    assert bench.source.lists == 2
 
-    bench.loop.seen(fleet.node("b"))
-    bench.after(QUIET_S + 1)
-    assert len(bench.subjects()) == 1
-    bench.after(COMMIT_S)
-    assert bench.names() == ["a", "b"]
 
+def test_two_commits_keep_their_distance_and_so_do_lists(bench: Bench) -> None:
+    settled(bench, *many(3))
+    commits = len(bench.store.messages)
+    for number in range(100):
+        bench.source.put(fleet.node("n001", labels={"x": str(number)}))
+        bench.go(30)
 
-def test_a_list_says_nothing_of_nodes_of_which_something_newer_was_told(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b"))
-    bench.after(QUIET_S)
+    assert len(bench.store.messages) - commits <= 11
+    assert bench.source.lists <= 14
 
-    bench.loop.seen(fleet.node("c"))
-    bench.loop.missed("b")
-    bench.loop.listed(nodes("a", "b"), newer={"b", "c"})
-    bench.after(COMMIT_S)
-    bench.after(REMOVAL_S)
 
-    assert bench.names() == ["a", "c"]
-    assert bench.shown.nodes == 2
+def test_a_change_without_a_label_is_seen_at_the_next_list(bench: Bench) -> None:
+    settled(bench, *many(3))
+    bench.source.put(fleet.node("n001", kernel_version="6.6.0"))
 
+    bench.go(INTERVAL_S + 2 * QUIET_S)
 
-def test_a_lost_race_is_counted_and_run_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.loop.listed(nodes("a"))
-    remotes.before("push", lambda: bench.put(b"theirs", "west"), monkeypatch)
+    assert b"6.6.0" in (bench.store.content or b"")
 
-    bench.after(QUIET_S)
 
-    assert bench.subjects() == ["by hand", "inventory(east): 1 node joined"]
-    assert bench.shown.races == 1
-    assert bench.git("show", "main:inventory/west.json") == "theirs"
+def test_a_node_that_is_gone_stays_for_the_longer_time(bench: Bench) -> None:
+    settled(bench, *many(30))
+    del bench.source.nodes["n007"]
 
+    bench.go(REMOVAL_S - QUIET_S)
+    kept, shown = bench.loop.state.kept, "n007" in bench.store.nodes
+    bench.go(4 * QUIET_S)
 
-def test_a_branch_that_is_deleted_after_its_merge_comes_back(tmp_path: Path, bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
-    own = started(tmp_path / "own", bench.origin, branch="inventory")
+    assert (kept, shown) == (1, True)
+    assert "n007" not in bench.store.nodes
 
-    own.loop.listed(nodes("a"))
-    own.after(QUIET_S)
 
-    assert bench.git("rev-parse", "inventory") == bench.git("rev-parse", "main")
+def test_a_label_that_is_away_for_a_moment_makes_no_commit(bench: Bench) -> None:
+    settled(bench, *many(3, x="1"))
+    commits = len(bench.store.messages)
+    bench.source.put(fleet.node("n001"))
+    bench.go(REMOVAL_S / 2)
+    bench.source.put(fleet.node("n001", labels={"x": "1"}))
+    bench.go(3 * REMOVAL_S)
 
+    assert len(bench.store.messages) == commits
 
-def test_it_rests_until_the_next_change_has_settled_and_never_for_long(
-    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rests: list[float] = []
-    stop = threading.Event()
-    ended = threading.Event()
 
-    def wait(seconds: float) -> bool:
-        if threading.current_thread() is not threading.main_thread():
-            return ended.wait(seconds)
-        rests.append(seconds)
-        bench.clock.now_s += seconds
-        if len(bench.subjects()) == 1:
-            stop.set()
-            ended.set()
-        return stop.is_set()
+def test_of_eight_nodes_one_leaves_and_twenty_join(bench: Bench) -> None:
+    settled(bench, *many(8))
+    del bench.source.nodes["n003"]
+    bench.source.put(*(fleet.node(f"new{number:02}") for number in range(20)))
 
-    bench.loop.listed(nodes("a"))
-    bench.clock.now_s += QUIET_S - 0.7
-    monkeypatch.setattr(stop, "wait", wait)
+    bench.go(REMOVAL_S + 2 * COMMIT_S)
 
-    bench.loop.run(stop, state.ProgramDir(tmp_path))
+    assert len(bench.store.nodes) == 27
+    assert bench.said == ""
 
-    assert rests[:2] == [loop._LOOK_S, pytest.approx(0.7 - loop._LOOK_S)]
 
+def test_a_selector_label_that_all_nodes_lose_is_refused_while_additions_are_committed(bench: Bench) -> None:
+    settled(bench, *many(8, pool="tls"))
+    bench.source.put(*many(8))
+    bench.go(REMOVAL_S + COMMIT_S)
+    bench.source.put(fleet.node("new"))
+    bench.go(2 * COMMIT_S)
 
-def test_between_two_commits_that_are_far_apart_the_repository_is_looked_at_every_interval(
-    tmp_path: Path, bench: Bench
-) -> None:
-    rare = started(tmp_path / "rare", bench.origin, min_commit_seconds=10 * INTERVAL_S)
-    rare.loop.listed(nodes("a"))
-    rare.after(QUIET_S)
-    first_s = rare.shown.success_s
+    assert {name: found.get("pool") for name, found in bench.store.nodes.items()} == {
+        **{f"n{number:03}": "tls" for number in range(8)},
+        "new": None,
+    }
+    assert bench.said.startswith(
+        "Too much is lost, so it is not committed: 8 of 9 nodes lost something within 24 hours; now n000 (pool), "
+    )
+    assert "commit the file 'inventory/east.accept' with the word " in bench.said
+    assert bench.loop.state.refused == 8
+
+
+def test_nine_percent_every_two_minutes_stop_at_ten(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, removalQuietSeconds=60, minCommitSeconds=0, quietSeconds=1)
+    settled(bench, *many(100))
+    for number in range(10):
+        for gone in range(9):
+            del bench.source.nodes[f"n{9 * number + gone:03}"]
+        bench.go(120)
+
+    assert len(bench.store.nodes) == 91
+    assert bench.said.startswith("Too much is lost")
+
+
+def test_the_word_in_the_file_accepts_that_loss_and_the_memory_begins_anew(bench: Bench) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    refused = len(bench.store.nodes)
+
+    bench.store.acceptance = f"{word(bench)}\n".encode()
+    bench.go(COMMIT_S + QUIET_S)
+
+    assert (refused, len(bench.store.nodes), bench.said) == (20, 10, "")
+    assert not bench.store.acceptance
+    assert "\nAccepted: 10 of 20 nodes lost something" in bench.store.messages[0]
+    del bench.source.nodes["n010"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    assert len(bench.store.nodes) == 9
+
+
+@pytest.mark.parametrize("content", [b"", b"yes", b"*", b"\xff\x00", b"  \n", b"0" * 12])
+def test_another_word_accepts_nothing(bench: Bench, content: bytes) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.store.acceptance = content
 
-    rare.loop.seen(fleet.node("b"))
-    rare.after(INTERVAL_S)
+    bench.go(REMOVAL_S + 2 * COMMIT_S)
 
-    assert (rare.shown.success_s or 0) > (first_s or 0)
-    assert rare.names() == ["a"]
-    for _ in range(9):
-        rare.after(INTERVAL_S)
-    assert rare.names() == ["a", "b"]
+    assert len(bench.store.nodes) == 20
+    assert bench.said.endswith("; what 'inventory/east.accept' accepts now is another loss.")
+
 
+def test_a_word_of_an_earlier_loss_is_no_standing_permission(bench: Bench) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    early = word(bench)
+    bench.source.put(*many(20))
+    bench.go(COMMIT_S)
+    bench.store.acceptance = early.encode()
+    bench.source.put(fleet.node("new"))
+    bench.go(2 * COMMIT_S)
 
-def test_no_commit_is_made_of_heartbeats(bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
+    assert bench.said == ""
+    assert "new" in bench.store.nodes
+    assert bench.store.acceptance is None
 
-    for _ in range(5):
-        bench.loop.listed(nodes("a"))
-        bench.after(INTERVAL_S)
 
-    assert len(bench.subjects()) == 1
+def test_a_loss_that_comes_back_is_refused_no_more(bench: Bench) -> None:
+    settled(bench, *many(8))
+    bench.source.nodes.clear()
+    bench.go(REMOVAL_S + COMMIT_S)
+    said = bench.said
+    bench.source.put(*many(8))
+    bench.go(2 * COMMIT_S)
 
+    assert "8 of 8 nodes" in said
+    assert (bench.said, bench.loop.state.refused) == ("", 0)
 
-def test_a_snapshot_that_loses_too_much_waits_on_a_branch_of_its_own(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
 
-    bench.loop.listed(nodes("a"))
-    bench.after(REMOVAL_S + 1)
+def test_a_restart_remembers_what_the_commits_say(bench: Bench, tmp_path: Path) -> None:
+    settled(bench, *many(100))
+    for number in range(9):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    after = Bench(tmp_path)
+    after.store, after.loop._store = bench.store, cast(repository.Repository, bench.store)
+    after.source.put(*many(100)[18:])
+    after.go(REMOVAL_S + COMMIT_S)
 
-    assert bench.names() == ["a", "b", "c"]
-    assert bench.names("kae/held-east") == ["a"]
-    assert bench.shown.held == "2 of 3 nodes are gone, more than 50 %."
-    assert "Merging this branch is the agreement." in bench.git("log", "-1", "--format=%b", "kae/held-east")
+    assert len(bench.store.nodes) == 91
+    assert after.said.startswith("Too much is lost, so it is not committed: 18 of 100 nodes")
 
 
-def test_to_merge_the_branch_is_to_agree(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
-    bench.loop.listed(nodes("a"))
-    bench.after(REMOVAL_S + 1)
+def test_a_damaged_file_stops_commits_until_a_person_mends_it(bench: Bench) -> None:
+    settled(bench, *many(3))
+    good, bench.store.content = bench.store.content, b"<<<<<<<"
+    bench.source.put(fleet.node("new"))
+    bench.go(COMMIT_S)
+    said, content = bench.said, bench.store.content
+    bench.store.content = good
+    bench.go(COMMIT_S)
 
-    bench.git("update-ref", "refs/heads/main", "kae/held-east")
-    bench.after(INTERVAL_S)
+    assert said.startswith("The inventory of east in the repository is none (JSON is malformed")
+    assert content == b"<<<<<<<"
+    assert (bench.said, "new" in bench.store.nodes) == ("", True)
 
-    assert bench.names() == ["a"]
-    assert bench.shown.held == ""
-    assert bench.subjects("kae/held-east") == []
 
+def test_while_the_api_server_fails_nothing_is_committed_and_the_reason_is_told(bench: Bench) -> None:
+    settled(bench, *many(3))
+    looks = bench.store.looks
+    bench.source.put(fleet.node("new"))
+    bench.source.failures = [ERROR] * 20
 
-def test_what_is_held_goes_when_the_nodes_come_back(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
-    bench.loop.listed(nodes("a"))
-    bench.after(REMOVAL_S + 1)
+    bench.go(120)
+    said = bench.said
+    bench.go(INTERVAL_S)
 
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(INTERVAL_S)
+    assert said == str(ERROR)
+    assert looks < bench.store.looks
+    assert (bench.said, "new" in bench.store.nodes) == ("", True)
+    assert bench.loop.state.failures["nodes"] == 20
 
-    assert bench.subjects("kae/held-east") == []
-    assert len(bench.subjects()) == 1
-    assert bench.shown.held == ""
 
+def test_a_forgotten_version_is_a_new_list_and_no_failure(bench: Bench) -> None:
+    settled(bench, *many(3))
+    bench.source.failures = [GONE]
 
-def test_an_empty_list_never_reaches_the_branch(tmp_path: Path, bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
-    lenient = started(tmp_path / "again", bench.origin, max_loss_percent=100)
+    bench.go(QUIET_S)
 
-    lenient.loop.listed([])
-    lenient.after(1)
-    lenient.after(REMOVAL_S)
+    assert (bench.source.lists, bench.loop.state.failures["nodes"]) == (2, 0)
 
-    assert bench.names() == ["a"]
-    assert "There are no nodes any more" in lenient.shown.held
 
+def test_versions_that_are_forgotten_at_once_are_failures(bench: Bench) -> None:
+    bench.source.put(*many(3))
+    bench.loop.turn()
+    bench.source.failures = [GONE]
 
-def test_a_watcher_that_starts_again_does_not_take_what_it_has_not_seen_for_gone(tmp_path: Path, bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
-    again = started(tmp_path / "again", bench.origin)
+    bench.loop.turn()
 
-    again.loop.listed(nodes("a", "b"))
-    again.after(1)
-    again.after(REMOVAL_S - 2)
-    assert bench.names() == ["a", "b", "c"]
-    again.after(3)
+    assert bench.said == str(GONE)
 
-    assert bench.names() == ["a", "b"]
 
+def test_a_repository_that_fails_is_asked_again_later_and_later(bench: Bench) -> None:
+    bench.source.put(*many(3))
+    bench.store.failures = [errors.Failure("The server is away.")] * 6
+    bench.go(100)
+    said, looks = bench.said, bench.store.looks
+    bench.go(COMMIT_S)
 
-def test_a_broken_inventory_in_the_repository_is_told_and_left_alone(bench: Bench) -> None:
-    bench.put(b"<<<<<<< HEAD\n")
+    assert said == "The server is away."
+    assert looks <= 5
+    assert (bench.said, len(bench.store.nodes)) == ("", 3)
 
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
 
-    assert "The inventory in the repository is none" in bench.shown.reason
-    assert bench.git("show", "main:inventory/east.json") == "<<<<<<< HEAD"
+def test_an_unchanged_cluster_still_looks_at_the_repository_each_interval(bench: Bench) -> None:
+    settled(bench, *many(3))
+    bench.store.looks = 0
 
+    bench.go(3 * INTERVAL_S)
 
-def test_a_repository_that_is_gone_is_told_once_and_reached_again(
-    bench: Bench, caplog: pytest.LogCaptureFixture
-) -> None:
-    bench.loop.listed(nodes("a"))
-    away = bench.origin.rename(bench.origin.with_name("away"))
-    for _ in range(5):
-        bench.after(300)
-    said = [record for record in caplog.records if "cannot be brought up to date" in record.message]
+    assert 2 <= bench.store.looks <= 4
 
-    away.rename(bench.origin)
-    bench.after(300)
 
-    assert len(said) == 1
-    assert bench.names() == ["a"]
-    assert bench.shown.reason == ""
-    assert bench.shown.failures["repository"] == 5
+def test_what_a_person_commits_is_what_changes_are_judged_by(bench: Bench) -> None:
+    settled(bench, *many(30))
+    inventory = snapshot.Inventory(cluster=snapshot.ClusterName("east"), file="", nodes=tuple(many(20)))
+    for number in range(20, 30):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.store.content = canonical_form.text(inventory).encode()
+    bench.store.messages.insert(0, "inventory by hand\n")
 
+    bench.go(REMOVAL_S + INTERVAL_S)
 
-def test_the_file_of_another_cluster_stays_as_it_is(bench: Bench) -> None:
-    bench.put(b"west\n", "west")
+    assert (bench.said, len(bench.store.nodes)) == ("", 20)
 
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
-    bench.after(1)
 
-    assert bench.git("show", "main:inventory/west.json") == "west"
-    assert bench.names() == ["a"]
-
-
-def test_a_file_that_only_looks_different_is_written_anew(bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.loop.publish(all_of_it=True)
-    content = json.loads(bench.git("show", "main:inventory/east.json"))
-    bench.put(json.dumps(content, indent=2).encode())
-
-    bench.after(INTERVAL_S)
-
-    assert bench.subjects()[-1] == "inventory(east): written anew"
-
-
-def test_once_nothing_is_waited_for(bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-
-    assert bench.loop.publish(all_of_it=True)
-    assert not bench.loop.publish(all_of_it=True)
-    assert bench.names() == ["a"]
-
-
-def test_a_hook_that_refuses_is_told_with_its_words(bench: Bench) -> None:
-    hook = bench.origin / "hooks/pre-receive"
-    hook.write_text("#!/bin/sh\necho 'inventory is frozen' >&2\nexit 1\n")
-    hook.chmod(0o755)
-    bench.loop.listed(nodes("a"))
-
-    with pytest.raises(errors.Failure, match="inventory is frozen"):
-        bench.loop.publish(all_of_it=True)
-
-
-def test_nothing_is_committed_while_the_nodes_cannot_be_listed(bench: Bench) -> None:
-    bench.loop.listed(nodes("a"))
-    bench.after(QUIET_S)
-    before_s = bench.shown.success_s
-
-    bench.loop.seen(fleet.node("b"))
-    bench.loop.failed("Nobody answers.")
-    bench.after(INTERVAL_S)
-    assert (bench.names(), bench.shown.success_s) == (["a"], before_s)
-    bench.loop.listed(nodes("a", "b"))
-    bench.after(1)
-
-    assert bench.names() == ["a", "b"]
-
-
-def test_while_a_snapshot_is_held_the_repository_is_asked_no_oftener_than_commits_are_made(bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
-    bench.loop.listed(nodes("a"))
-    bench.after(REMOVAL_S + 1)
-
-    bench.origin.rename(bench.origin.with_name("away"))
-    for _ in range(5):
-        bench.after(COMMIT_S / 10)
-    unasked = bench.shown.failures["repository"]
-    bench.after(COMMIT_S)
-
-    assert (unasked, bench.shown.failures["repository"]) == (0, 1)
-
-
-def test_what_was_held_before_a_restart_is_held_and_not_pushed_again(tmp_path: Path, bench: Bench) -> None:
-    bench.loop.listed(nodes("a", "b", "c"))
-    bench.after(QUIET_S)
-    bench.loop.listed(nodes("a"))
-    bench.after(REMOVAL_S + 1)
-    again = started(tmp_path / "again", bench.origin)
-
-    again.loop.listed(nodes("a"))
-    again.after(1)
-    again.after(REMOVAL_S + 1)
-
-    assert again.shown.held == bench.shown.held
-    assert (bench.shown.holds, again.shown.holds) == (1, 0)
+def word(bench: Bench) -> str:
+    """The word that the reason names."""
+    return bench.said.partition("with the word ")[2].rstrip(".").split(";")[0]

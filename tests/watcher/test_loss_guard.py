@@ -1,38 +1,163 @@
+"""What a snapshot loses, what the last day's commits remember of it, and when it is too much."""
+
+from collections.abc import Iterable
+
 import pytest
 
+from compiler.inventory import snapshot
 from tests.watcher import fleet
 from watcher import loss_guard
 
+LIMITS = loss_guard.Limits(percent=10, nodes=1)
+
+
+def named(*nodes: snapshot.Node) -> dict[str, snapshot.Node]:
+    return {node.name: node for node in nodes}
+
+
+def many(count: int) -> dict[str, snapshot.Node]:
+    return named(*(fleet.node(f"n{number:03}") for number in range(count)))
+
+
+def judge(
+    old: loss_guard.Nodes, new: loss_guard.Nodes, messages: Iterable[str] = (), limits: loss_guard.Limits = LIMITS
+) -> loss_guard.Judgement:
+    return loss_guard.judge(old, new, limits, lambda: messages)
+
+
+def without(nodes: dict[str, snapshot.Node], count: int) -> dict[str, snapshot.Node]:
+    return dict(list(nodes.items())[count:])
+
+
+def test_what_loses_nothing_asks_for_no_history() -> None:
+    def messages() -> Iterable[str]:
+        raise AssertionError
+
+    found = loss_guard.judge(many(3), many(4), LIMITS, messages)
+
+    assert (dict(found.losses), found.refused) == ({}, False)
+
+
+@pytest.mark.parametrize(("lost", "refused"), [(10, False), (11, True)])
+def test_more_than_the_share_of_the_nodes_is_refused(lost: int, refused: bool) -> None:
+    old = many(100)
+
+    assert judge(old, without(old, lost)).refused is refused
+
+
+def test_one_of_eight_nodes_is_not_refused_but_two_are() -> None:
+    old = many(8)
+
+    assert [judge(old, without(old, lost)).refused for lost in (1, 2)] == [False, True]
+
+
+def test_a_cluster_without_any_node_is_refused_whatever_the_limits_are() -> None:
+    assert judge(many(1), {}, limits=loss_guard.Limits(percent=100, nodes=5)).refused
+
+
+def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> None:
+    old = named(*(fleet.node(name, labels={"pool": "tls"}) for name in "abcd"))
+    new = named(*(fleet.node(name) for name in "abcd"))
+
+    found = judge(old, new)
+
+    assert found.refused
+    assert found.sentence == (
+        "4 of 4 nodes lost something within 24 hours; now a (pool), b (pool), c (pool), d (pool)."
+    )
+
 
 @pytest.mark.parametrize(
-    ("lost", "objection"),
-    [(0, ""), (1, ""), (2, "2 of 10 nodes are gone, more than 10 %.")],
+    ("new", "items"),
+    [
+        (fleet.node("a", hpre=1), {"openfuyao.com/kae.hpre.pf=2"}),
+        (fleet.node("a", hpre=2, discovered=False), {"nfd.node.kubernetes.io/feature-labels"}),
+        (fleet.node("a", hpre=3, labels={"x": "2", "y": "1"}), None),
+        (fleet.node("a", hpre=2, kernel_version="6.6", labels={"x": ""}), None),
+        (None, set()),
+    ],
 )
-def test_more_nodes_than_the_share_must_not_go_at_once(lost: int, objection: str) -> None:
-    old = [fleet.node(f"n{number}") for number in range(10)]
+def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node | None, items: set[str] | None) -> None:
+    old = fleet.node("a", hpre=2, labels={"x": "1"})
+    if new is not None and "x" not in new.labels:
+        new = fleet.node(
+            "a",
+            hpre=int(new.profile.labels["openfuyao.com/kae.hpre.pf"]),
+            labels={"x": "1"},
+            discovered=new.profile.discovered,
+        )
 
-    assert loss_guard.objection(old, old[lost:], 10) == objection
+    found = loss_guard.lost(old, new)
 
-
-def test_an_empty_list_never_replaces_nodes() -> None:
-    assert loss_guard.objection([fleet.node("a")], [], 100) == "There are no nodes any more, and there were 1."
-
-
-def test_the_first_list_replaces_nothing() -> None:
-    assert loss_guard.objection([], [fleet.node("a")], 0) == ""
-    assert loss_guard.objection([], [], 0) == ""
-
-
-def test_devices_count_too_when_all_nodes_stay() -> None:
-    old = [fleet.node(f"n{number}", hpre=2) for number in range(10)]
-    new = [fleet.node(f"n{number}", hpre=1 if number < 3 else 2) for number in range(10)]
-
-    assert loss_guard.objection(old, new, 10) == "3 of 20 devices are gone, more than 10 %."
-    assert loss_guard.objection(old, new, 15) == ""
+    assert found == items
 
 
-def test_devices_that_came_elsewhere_do_not_make_up_for_lost_ones() -> None:
-    old = [fleet.node("a", hpre=4), fleet.node("b", hpre=0)]
-    new = [fleet.node("a", hpre=0), fleet.node("b", hpre=4)]
+def test_nine_percent_every_two_minutes_is_refused_at_the_second_time() -> None:
+    nodes, messages, refused = many(100), list[str](), []
+    for _ in range(4):
+        fewer = without(nodes, 9)
+        found = judge(nodes, fewer, messages)
+        refused.append(found.refused)
+        if not found.refused:
+            messages.insert(0, f"subject\n\n{found.trailer}\n")
+            nodes = fewer
 
-    assert loss_guard.objection(old, new, 50) == "4 of 4 devices are gone, more than 50 %."
+    assert refused == [False, True, True, True]
+
+
+def test_a_hundred_losses_of_one_node_are_one_large_loss() -> None:
+    nodes, messages = many(1000), list[str]()
+    for _ in range(200):
+        found = judge(nodes, without(nodes, 1), messages)
+        if found.refused:
+            break
+        messages.insert(0, found.trailer)
+        nodes = without(nodes, 1)
+
+    assert len(messages) == 100
+    assert (found.count, found.total) == (101, 1000)
+
+
+def test_what_came_back_is_not_lost() -> None:
+    old = many(100)
+    message = judge(old, without(old, 9)).trailer
+
+    assert not judge(old, dict(list(old.items())[:-9]), [message]).refused
+
+
+def test_a_label_that_came_back_on_one_node_alone_still_counts_on_the_others() -> None:
+    old = named(*(fleet.node(f"n{number}", labels={"pool": "x"}) for number in range(30)))
+    bare = old | named(*(fleet.node(f"n{number}") for number in range(3)))
+    message = judge(old, bare).trailer
+    partly = bare | named(fleet.node("n0", labels={"pool": "x"}))
+
+    found = judge(partly, partly | named(fleet.node("n9")), [message])
+
+    assert (found.count, found.total, found.refused) == (3, 30, False)
+
+
+@pytest.mark.parametrize("message", ["Inventory by hand\n", "inventory(east): 9 nodes left\n\nAccepted: 9 of 100\n"])
+def test_what_was_lost_before_a_persons_commit_counts_no_more(message: str) -> None:
+    old = many(100)
+    earlier = judge(old, without(old, 9)).trailer
+    rest = without(old, 9)
+
+    assert judge(rest, without(rest, 9), [earlier]).refused
+    assert not judge(rest, without(rest, 9), [message, earlier]).refused
+
+
+@pytest.mark.parametrize(
+    "line", ["Kae-Lost:", "Kae-Lost: ;;;=", f"Kae-Lost: n; a={'9' * 5000} b=x =", "Kae-Lost: \0;\ud800"]
+)
+def test_a_message_that_somebody_made_up_does_no_harm(line: str) -> None:
+    old = many(100)
+
+    assert not judge(old, without(old, 1), [f"Kae-Watcher: x\n{line}"]).refused
+
+
+def test_the_code_is_of_one_loss_alone() -> None:
+    old = many(10)
+
+    codes = {judge(old, without(old, lost)).code for lost in (3, 3, 4)}
+
+    assert len(codes) == 2

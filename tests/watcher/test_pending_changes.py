@@ -8,14 +8,31 @@ from watcher import pending_changes
 QUIET_S, REMOVAL_S = 10, 600
 
 
+class Shown(pending_changes.PendingChanges):
+    """A picture that is told single changes, each by a full list."""
+
+    def __init__(self, quiet_s: float, removal_quiet_s: float) -> None:
+        super().__init__(quiet_s, removal_quiet_s)
+        self.cluster: dict[str, snapshot.Node] = {}
+
+    def see(self, node: snapshot.Node, now_s: float) -> None:
+        self.cluster[node.name] = node
+        self.list(self.cluster.values(), now_s)
+
+    def miss(self, name: str, now_s: float) -> None:
+        self.cluster.pop(name, None)
+        self.list(self.cluster.values(), now_s)
+
+
 def settled(shown: pending_changes.PendingChanges, now_s: float) -> list[str]:
-    return [node.name for node in shown.settled(now_s)]
+    return list(shown.settled(now_s))
 
 
-def published(*nodes: snapshot.Node) -> pending_changes.PendingChanges:
+def published(*nodes: snapshot.Node) -> Shown:
     """A picture that agrees with the repository."""
-    made = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
-    made.replace(nodes, 0)
+    made = Shown(QUIET_S, REMOVAL_S)
+    for node in nodes:
+        made.see(node, 0)
     made.publish(nodes, 0)
     return made
 
@@ -36,8 +53,8 @@ def test_a_node_that_keeps_changing_is_settled_once_it_keeps_still() -> None:
     for second in range(5):
         shown.see(fleet.node("a", labels={"beat": str(second)}), 100 + second)
 
-    assert dict(shown.settled(113.9)[0].labels) == {}
-    assert dict(shown.settled(114)[0].labels) == {"beat": "4"}
+    assert dict(shown.settled(113.9)["a"].labels) == {}
+    assert dict(shown.settled(114)["a"].labels) == {"beat": "4"}
 
 
 def test_a_node_that_never_keeps_still_is_shown_after_ten_quiet_times() -> None:
@@ -46,7 +63,7 @@ def test_a_node_that_never_keeps_still_is_shown_after_ten_quiet_times() -> None:
     for second in range(150):
         shown.see(fleet.node("a", labels={"beat": str(second)}), 100 + second)
 
-    assert dict(shown.settled(201)[0].labels) == {"beat": "149"}
+    assert dict(shown.settled(201)["a"].labels) == {"beat": "149"}
 
 
 def test_a_node_that_is_gone_stays_for_the_longer_time() -> None:
@@ -55,7 +72,7 @@ def test_a_node_that_is_gone_stays_for_the_longer_time() -> None:
     shown.miss("b", 100)
 
     assert settled(shown, 699.9) == ["a", "b"]
-    assert shown.kept == 1
+    assert shown.kept(699.9) == 1
     assert settled(shown, 700) == ["a"]
 
 
@@ -74,30 +91,31 @@ def test_labels_that_nfd_takes_away_stay_for_the_longer_time() -> None:
 
     shown.see(fleet.unlabelled("a"), 100)
 
-    assert shown.settled(699)[0] == fleet.node("a")
-    assert shown.settled(700)[0] == fleet.unlabelled("a")
-
-
-def test_fewer_devices_are_a_loss_and_more_are_not() -> None:
-    two, one = fleet.node("a", hpre=2), fleet.node("a", hpre=1)
-
-    assert pending_changes.loses(two, one)
-    assert not pending_changes.loses(one, two)
-
-
-def test_another_kernel_is_no_loss() -> None:
-    assert not pending_changes.loses(fleet.node("a"), fleet.node("a", kernel_version="6.6.0"))
+    assert shown.settled(699)["a"] == fleet.node("a")
+    assert shown.settled(700)["a"] == fleet.unlabelled("a")
 
 
 def test_what_differs_when_the_watcher_starts_waits_from_then_on() -> None:
     shown = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
     shown.publish([fleet.node("a"), fleet.node("gone")], 1000)
 
-    shown.replace([fleet.node("a"), fleet.node("new")], 1001)
+    shown.list([fleet.node("a"), fleet.node("new")], 1001)
 
     assert settled(shown, 1002) == ["a", "gone"]
     assert settled(shown, 1011) == ["a", "gone", "new"]
     assert settled(shown, 1600) == ["a", "new"]
+
+
+def test_a_node_that_was_touched_is_settled_only_after_the_next_list() -> None:
+    shown = published(fleet.node("a"))
+    shown.touch("a", 100)
+    before = (shown.due_s(), settled(shown, 10_000), shown.settled(10_000)["a"])
+
+    shown.see(fleet.node("a", labels={"x": "1"}), 105)
+
+    assert before == (None, ["a"], fleet.node("a"))
+    assert shown.due_s() == 110
+    assert dict(shown.settled(110)["a"].labels) == {"x": "1"}
 
 
 def test_everything_is_settled_for_one_who_does_not_wait() -> None:
@@ -105,7 +123,7 @@ def test_everything_is_settled_for_one_who_does_not_wait() -> None:
     shown.miss("a", 100)
     shown.see(fleet.node("b"), 100)
 
-    assert [node.name for node in shown.settled(100, all_of_it=True)] == ["b"]
+    assert list(shown.settled(100, all_of_it=True)) == ["b"]
 
 
 def test_what_others_wrote_into_the_repository_is_a_difference() -> None:
@@ -125,7 +143,7 @@ _EVENTS = st.tuples(
 
 @given(st.lists(_EVENTS, max_size=30))
 def test_after_long_quiet_the_settled_nodes_are_the_nodes_that_are(events: list[tuple[str, str, int, float]]) -> None:
-    shown = pending_changes.PendingChanges(QUIET_S, REMOVAL_S)
+    shown = Shown(QUIET_S, REMOVAL_S)
     now_s, current = 0.0, {}
     for kind, name, hpre, later_s in events:
         now_s += later_s
@@ -136,6 +154,6 @@ def test_after_long_quiet_the_settled_nodes_are_the_nodes_that_are(events: list[
             current.pop(name, None)
             shown.miss(name, now_s)
         else:
-            shown.publish(shown.settled(now_s), now_s)
+            shown.publish(shown.settled(now_s).values(), now_s)
 
-    assert {node.name: node for node in shown.settled(now_s + REMOVAL_S)} == current
+    assert shown.settled(now_s + REMOVAL_S) == current

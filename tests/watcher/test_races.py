@@ -4,12 +4,13 @@ import contextlib
 import multiprocessing
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from runtime import process
 from tests.watcher import remotes
-from watcher.git import git, git_errors, repository
+from watcher.git import git, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
 
@@ -33,9 +34,9 @@ def test_the_caller_judges_the_very_bytes_that_are_replaced(
     remotes.before("push", lambda: remote.commit("main", {PATH: b"theirs\n"}), monkeypatch)
     judged: list[bytes | None] = []
 
-    def decide(fetched: repository.Fetched) -> repository.Change:
-        judged.append(fetched.content)
-        return repository.Change(content=b"ours\n", message=f"instead of {fetched.content!r}")
+    def decide(found: repository.Found) -> repository.Change:
+        judged.append(found.content)
+        return repository.Change(content=b"ours\n", message=f"instead of {found.content!r}")
 
     repo = remote.ours()
     repo.publish(decide)
@@ -72,43 +73,30 @@ def test_a_branch_that_is_replaced_between_fetch_and_push_is_followed(
     assert len(remote.history()) == 3
 
 
-def test_a_tip_that_goes_between_list_and_fetch_is_no_failure(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    remote.commit("side", {"a.txt": b""})
-    repo = remote.ours(branch="side")
-    remotes.before("fetch", lambda: remote("update-ref", "-d", "refs/heads/side"), monkeypatch)
-
-    fetched = repo.fetch()
-
-    assert fetched.base == "default"
-
-
-def test_a_race_that_is_lost_each_time_ends(
+def test_races_that_are_lost_for_two_minutes_are_a_failure(
     remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, numbers = git.Git.push, iter(range(100))
 
-    def push(self: git.Git, what: git.Push) -> None:
+    def push(self: git.Git, *what: Any) -> None:
         remote.commit("main", {"other.txt": f"{next(numbers)}\n".encode()})
-        real(self, what)
+        real(self, *what)
 
     monkeypatch.setattr(git.Git, "push", push)
-    timing = repository.Timing(tries=3, pause_s=0)
+    monkeypatch.setattr(repository, "_PATIENCE_S", 0)
 
-    with pytest.raises(git_errors.LostRace, match="was changed by somebody else at the same moment: stale info"):
-        remotes.publish(remote.ours(timing=timing), b"new\n")
-
-    assert next(numbers) == 3
+    with pytest.raises(git.LostRace, match="was changed by somebody else at the same moment: stale info"):
+        remotes.publish(remote.ours(), b"new\n")
 
 
 def test_a_stop_ends_the_pause_between_two_tries(
     remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop = threading.Event()
-    timing = repository.Timing(pause_s=3600, longest_pause_s=3600)
-    secrets = remotes.secrets(tmp_path / "secrets")
-    repo = repository.Repository(remotes.target(remote.url), tmp_path / "scratch", secrets, stop, timing)
+    monkeypatch.setattr(repository, "_PAUSE_S", (3600.0, 3600.0))
+    repo = repository.Repository(
+        remotes.target(remote.url), tmp_path / "s", remotes.secrets(tmp_path / "secrets"), stop
+    )
 
     def lose() -> None:
         remote.commit("main", {"other.txt": b"moved\n"})
@@ -123,9 +111,9 @@ def test_a_stop_ends_the_pause_between_two_tries(
 def hammer(where: repository.Target, scratch: Path, count: int) -> None:
     """Another process's writer."""
     secrets = remotes.secrets(scratch.parent / "secrets")
-    repo = repository.Repository(where, scratch, secrets, threading.Event(), remotes.TIMING)
+    repo = repository.Repository(where, scratch, secrets, threading.Event())
     for number in range(count):
-        remotes.publish(repo, f"{number}\n".encode(), f"{where.cluster} {number}")
+        remotes.publish(repo, f"{number}\n".encode(), f"{Path(where.path).stem} {number}")
 
 
 def test_writers_that_meet_all_the_time_lose_nothing(remote: remotes.Remote, tmp_path: Path) -> None:

@@ -1,31 +1,15 @@
 """The inventory's file in real repositories: what is pushed, what is held back, and what never is."""
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
 from runtime import errors
-from tests.watcher import remotes
-from watcher.git import git, git_errors, repository
+from tests.watcher import remotes, servers
+from watcher.git import git, repository
 
 PATH, PUSHED = remotes.PATH, remotes.PUSHED
-
-
-def test_a_fetch_gives_the_tip_and_the_bytes(remote: remotes.Remote, tmp_path: Path) -> None:
-    tip = remote.commit("main", {PATH: b"old\n"})
-
-    fetched = remote.ours().fetch()
-
-    assert fetched == repository.Fetched(base="branch", commit=tip, content=b"old\n", held=None)
-
-
-def test_a_file_that_is_not_there_is_told_from_an_empty_one(remote: remotes.Remote, tmp_path: Path) -> None:
-    repo = remote.ours()
-
-    missing = repo.fetch().content
-    remote.commit("main", {PATH: b""})
-
-    assert (missing, repo.fetch().content) == (None, b"")
 
 
 def test_a_commit_changes_the_one_file_on_top_of_the_tip(remote: remotes.Remote, tmp_path: Path) -> None:
@@ -52,44 +36,6 @@ def test_equal_bytes_make_no_commit_whatever_else_moved(remote: remotes.Remote, 
     assert remote.tip() == tip
 
 
-@pytest.mark.parametrize("first", ["publish", "hold"])
-def test_an_empty_repository_gets_a_root_commit(tmp_path: Path, first: str) -> None:
-    remote = remotes.Remote(tmp_path / "empty.git", empty=True)
-    repo = remote.ours()
-    fetched = repo.fetch()
-    if first == "hold":
-        repo.hold(b"nothing\n", "held")
-        # As a git host does that takes the first branch that it gets for the default one.
-        remote("symbolic-ref", "HEAD", "refs/heads/kae/held-east")
-
-    remotes.publish(repo, b"new\n")
-
-    assert fetched == repository.Fetched(base="nothing", commit=None, content=None, held=None)
-    assert remote.parents("main") == []
-    assert remote("ls-tree", "-r", "--name-only", "main") == PATH
-    remote.assert_sound()
-
-
-def test_a_missing_branch_is_begun_from_the_default_one(remote: remotes.Remote, tmp_path: Path) -> None:
-    repo = remote.ours(branch="inventory")
-    fetched = repo.fetch()
-
-    remotes.publish(repo, b"new\n")
-
-    assert (fetched.base, fetched.commit) == ("default", remote.tip("main"))
-    assert remote.parents("inventory") == [remote.tip("main")]
-    assert remote.changed("inventory") == PUSHED
-
-
-def test_a_branch_deleted_after_its_merge_comes_back_without_a_commit(remote: remotes.Remote, tmp_path: Path) -> None:
-    tip = remote.commit("main", {PATH: b"merged\n"})
-
-    commit = remotes.publish(remote.ours(branch="inventory"), b"merged\n")
-
-    assert commit is None
-    assert remote.branches() == {"inventory": tip, "main": tip}
-
-
 def test_a_branch_without_a_default_one_begins_with_a_root_commit(remote: remotes.Remote, tmp_path: Path) -> None:
     remote("symbolic-ref", "HEAD", "refs/heads/trunk")
 
@@ -112,13 +58,14 @@ def test_a_hook_that_refuses_is_quoted_and_tried_again_later(remote: remotes.Rem
     remote.set_hook("pre-receive", "echo 'GitHost: \033[31mfrozen\033[0m until Monday.' >&2", "exit 1")
     repo = remote.ours()
 
-    with pytest.raises(git_errors.Refused) as refusal:
+    with pytest.raises(git.Refused) as refusal:
         remotes.publish(repo, b"new\n")
     (remote.path / "hooks/pre-receive").unlink()
     remotes.publish(repo, b"new\n")
 
-    words = "pre-receive hook declined; GitHost: [31mfrozen [0m until Monday"
-    assert str(refusal.value) == f"The repository '{remote.url}' refuses the push: {words}."
+    said = str(refusal.value)
+    assert said.startswith(f"The repository '{remote.url}' refuses the push (pre-receive hook declined): ")
+    assert "GitHost: [31mfrozen [0m until Monday" in said
     assert remote.parents("main") == [tip]
     assert repo.races == 0
 
@@ -127,116 +74,165 @@ def test_a_protected_branch_refuses_by_its_own_words(remote: remotes.Remote, tmp
     refusal = "GitLab: You are not allowed to push code to protected branches on this project."
     remote.set_hook("update", f"echo '{refusal}' >&2", "exit 1")
 
-    with pytest.raises(git_errors.Refused, match="You are not allowed to push code to protected branches"):
+    with pytest.raises(git.Refused, match="You are not allowed to push code to protected branches"):
         remotes.publish(remote.ours(), b"new\n")
 
 
-def test_a_branch_below_which_ours_would_stand_is_no_race(remote: remotes.Remote, tmp_path: Path) -> None:
-    remote("update-ref", "refs/heads/kae", remote.tip())
-
-    with pytest.raises(git_errors.Refused):
-        remote.ours().hold(b"held\n", "held")
-
-
-def test_a_commit_that_is_held_back_stands_on_its_own_branch(remote: remotes.Remote, tmp_path: Path) -> None:
-    tip = remote.commit("main", {PATH: b"old\n"})
-    repo = remote.ours()
-
-    held = repo.hold(b"fewer\n", "5 nodes left")
-
-    assert remote.branches() == {"main": tip, "kae/held-east": held}
-    assert remote.parents("kae/held-east") == [tip]
-    assert remote.changed("kae/held-east") == PUSHED
-    assert repo.fetch().held == held
-
-
-@pytest.mark.parametrize("again", [False, True], ids=["same process", "next process"])
-def test_what_is_held_back_already_is_not_pushed_again(remote: remotes.Remote, tmp_path: Path, again: bool) -> None:
-    repo = remote.ours()
-    held = repo.hold(b"fewer\n", "held")
-
-    repeated = (remote.ours() if again else repo).hold(b"fewer\n", "held")
-
-    assert repeated is None
-    assert remote.tip("kae/held-east") == held
-
-
-@pytest.mark.parametrize("change", ["bytes", "base"])
-def test_a_held_branch_is_replaced_when_it_is_out_of_date(remote: remotes.Remote, tmp_path: Path, change: str) -> None:
-    repo = remote.ours()
-    repo.hold(b"fewer\n", "held")
-    if change == "base":
-        remote.commit("main", {"other.txt": b"moved\n"})
-
-    held = repo.hold(b"fewer\n" if change == "base" else b"fewer still\n", "held")
-
-    assert remote.tip("kae/held-east") == held
-    assert remote.parents("kae/held-east") == [remote.tip("main")]
-
-
-def test_a_held_branch_that_a_person_merges_is_agreement(remote: remotes.Remote, tmp_path: Path) -> None:
-    repo = remote.ours()
-    held = repo.hold(b"fewer\n", "held")
-    remote("update-ref", "refs/heads/main", remote.tip("kae/held-east"))
-
-    commit = remotes.publish(repo, b"fewer\n")
-    removed = repo.unhold()
-
-    assert (commit, removed) == (None, True)
-    assert remote.branches() == {"main": held}
-
-
-def test_a_held_branch_is_deleted_also_by_a_process_that_has_fetched_nothing(
-    remote: remotes.Remote, tmp_path: Path
+def test_a_look_gives_the_bytes_of_both_files_and_fetches_nothing_while_the_tip_stays(
+    remote: remotes.Remote, web: servers.Web
 ) -> None:
-    remote.ours().hold(b"fewer\n", "held")
+    remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
+    repo = remote.ours(url=f"{web.url}/remote.git")
 
-    removed = remote.ours(scratch=tmp_path / "another").unhold()
+    first = look(repo)
+    web.rules.requests.clear()
+    second = look(repo)
 
-    assert removed is True
-    assert set(remote.branches()) == {"main"}
-
-
-def test_a_held_branch_of_another_cluster_is_left_alone(remote: remotes.Remote, tmp_path: Path) -> None:
-    remote.ours(cluster="west").hold(b"fewer\n", "held")
-
-    removed = remote.ours().unhold()
-
-    assert removed is False
-    assert "kae/held-west" in remote.branches()
+    assert (first.content, first.acceptance) == (second.content, second.acceptance) == (b"old\n", b"word\n")
+    assert [request.split("?")[0] for request in web.rules.requests] == [
+        "GET /remote.git/info/refs",
+        "POST /remote.git/git-upload-pack",
+    ]
 
 
-def test_a_held_branch_that_a_person_deletes_meanwhile_is_not_missed(
-    remote: remotes.Remote, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_deletes_the_file_of_acceptance(remote: remotes.Remote) -> None:
+    remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n", "inventory/west.accept": b"x\n"})
+
+    remotes.publish(remote.ours(), b"new\n")
+
+    assert remote("ls-tree", "-r", "--name-only", "main").split() == [
+        *(PATH, "inventory/west.accept", "inventory/west.json", "other.txt")
+    ]
+
+
+def test_an_empty_repository_gets_a_root_commit(tmp_path: Path) -> None:
+    remote = remotes.Remote(tmp_path / "empty.git", empty=True)
+
+    remotes.publish(remote.ours(), b"new\n")
+
+    assert remote.parents("main") == []
+    assert remote("ls-tree", "-r", "--name-only", "main") == PATH
+    remote.assert_sound()
+
+
+def test_a_repository_with_sha256_is_written_to(tmp_path: Path) -> None:
+    remote = remotes.Remote(tmp_path / "new.git", object_format="sha256")
+
+    remotes.publish(remote.ours(), b"new\n")
+
+    assert remote.changed("main") == PUSHED
+
+
+def test_a_missing_branch_is_begun_from_the_default_one(remote: remotes.Remote) -> None:
+    remotes.publish(remote.ours(branch="inventory"), b"new\n")
+
+    assert remote.parents("inventory") == [remote.tip("main")]
+    assert remote.changed("inventory") == PUSHED
+
+
+def test_the_messages_of_the_last_day_are_those_of_the_files_own_commits(remote: remotes.Remote) -> None:
     repo = remote.ours()
-    repo.hold(b"fewer\n", "held")
-    remotes.before("push", lambda: remote("update-ref", "-d", "refs/heads/kae/held-east"), monkeypatch)
+    remotes.publish(repo, b"1\n", "first\n")
+    remote.commit("main", {"other.txt": b"moved\n"})
+    remotes.publish(remote.ours(cluster="west"), b"w\n", "west\n")
+    remotes.publish(repo, b"2\n", "second\n\nwith a body")
 
-    removed = repo.unhold()
+    found = [message.strip() for message in messages(repo)]
 
-    assert removed is False
+    assert found[:2] == ["second\n\nwith a body", "first"]
+
+
+def test_messages_older_than_a_day_are_not_remembered(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = remote.ours()
+    remotes.publish(repo, b"1\n", "old\n")
+    monkeypatch.setattr(repository, "MEMORY_S", -3600)
+
+    assert messages(repo) == []
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("files", "words"),
     [
-        *(
-            ("branch", name)
-            for name in ("", "-x", "a..b", "/a", "a/", "a//b", ".a", "a/.b", "a.lock", "a.lock/b", "a b")
-        ),
-        *(("path", path) for path in ("", "/a", "../a", "a/../b", "a//b", ".git/config", "a/.GIT/b")),
-        *(("url", url) for url in ("--upload-pack=touch /tmp/x", "https://host/a\nb", "https://[a/b")),
+        ({"inventory": b"file"}, "'inventory' in the repository is no folder"),
+        ({f"{PATH}/x": b"file"}, f"'{PATH}' in the repository is no plain file"),
     ],
 )
-def test_names_that_git_does_not_take_are_a_wrong_config(field: str, value: str) -> None:
-    values = {"url": "https://git.example.com/a.git", "branch": "main", "path": PATH, field: value}
-    author = git.Author(name="a", email="a@example.com")
+def test_something_else_at_the_path_is_never_replaced(tmp_path: Path, files: dict[str, bytes], words: str) -> None:
+    remote = remotes.Remote(tmp_path / "odd.git", empty=True)
+    tip = remote.commit("main", files)
 
-    with pytest.raises(errors.ConfigError, match=r"is no name for a branch|is no path|URL is none"):
-        repository.Target(**values, cluster="east", author=author)
+    with pytest.raises(git.Failed, match=words):
+        remotes.publish(remote.ours(), b"new\n")
+
+    assert remote.tip() == tip
 
 
-@pytest.mark.parametrize("branch", ["main", "a/b", "release-1.2", "x.y_z"])
-def test_names_that_git_takes_are_taken(branch: str) -> None:
-    assert remotes.target("git@git.example.com:a/b.git", branch=branch).branch == branch
+def test_a_link_at_the_path_is_never_followed(remote: remotes.Remote) -> None:
+    remote.commit("main", {PATH: b"/etc/passwd"}, mode="120000")
+
+    with pytest.raises(git.Failed, match="is no plain file"):
+        look(remote.ours())
+
+
+def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
+    remote: remotes.Remote, web: servers.Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "MOST", 1 << 20)
+    remote.commit("main", {PATH: bytes(1 << 21)})
+    repo = remote.ours(url=f"{web.url}/remote.git")
+
+    with pytest.raises(git.Failed, match=f"'{PATH}' in the repository has 2 MiB; the watcher reads 1 MiB at most"):
+        look(repo)
+    web.rules.requests.clear()
+    with pytest.raises(git.Failed, match="reads 1 MiB at most"):
+        look(repo)
+
+    assert len(web.rules.requests) == 2
+
+
+def test_push_options_reach_the_server(remote: remotes.Remote) -> None:
+    remote.configure("receive.advertisePushOptions", "true")
+    remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')
+    repo = remote.ours()
+    repo.target = dataclasses.replace(repo.target, push_options=("merge_request.create", "merge_request.target=main"))
+
+    remotes.publish(repo, b"new\n")
+
+    assert (remote.path / "told").read_text() == "2 merge_request.create merge_request.target=main\n"
+
+
+def test_a_server_that_takes_no_push_options_is_quoted(remote: remotes.Remote) -> None:
+    repo = remote.ours()
+    repo.target = dataclasses.replace(repo.target, push_options=("merge_request.create",))
+
+    with pytest.raises(git.Failed, match="does not support push options"):
+        remotes.publish(repo, b"new\n")
+
+
+def test_nothing_is_left_in_the_scratch_folder_even_of_a_killed_process(remote: remotes.Remote, tmp_path: Path) -> None:
+    (tmp_path / "scratch/clone-old/git").mkdir(parents=True)
+
+    remotes.publish(remote.ours(scratch=tmp_path / "scratch"), b"new\n")
+
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_scratch_folder_that_cannot_be_written_is_told(remote: remotes.Remote, tmp_path: Path) -> None:
+    (tmp_path / "scratch").write_bytes(b"")
+
+    with pytest.raises(errors.Failure, match=r"The scratch folder .* cannot be written: File exists"):
+        look(remote.ours(scratch=tmp_path / "scratch"))
+
+
+def look(repo: repository.Repository) -> repository.Found:
+    """What the repository has."""
+    seen: list[repository.Found] = []
+    repo.publish(seen.append)
+    return seen[-1]
+
+
+def messages(repo: repository.Repository) -> list[str]:
+    """The messages of the last day's commits of the file."""
+    seen: list[list[str]] = []
+    repo.publish(lambda found: seen.append(found.messages()))
+    return seen[-1]

@@ -1,44 +1,52 @@
 """The git command line behind named verbs, on one bare repository that is a shallow, partial clone of another one.
 
-Objects are read and written by id; there is no index and no work tree. The caller's git variables and
-the machine's configuration are ignored. All settings are passed in git's own environment, because every process of a
-machine can read arguments. Commands raise the errors of `git_errors`.
+There is no index and no work tree. The caller's git variables and the machine's configuration are ignored. All settings
+are passed in git's own environment, because every process of a machine can read arguments. git has nearly no exit
+codes of its own: its words are read to tell a lost race and a refused push, and quoted in all other cases.
 """
 
 import functools
+import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from runtime import process
-from watcher.git import commands, git_errors
+from runtime import errors, process
 
-_REMOTE = "origin"
+MOST = 64 << 20
+"""The largest file that is read, in bytes; an inventory of 10,000 nodes has some 2 MiB."""
 
-_FETCHED = "refs/fetched/tip"
-"""The ref of the tip that was fetched last."""
+_REMOTE, _FETCHED = "origin", "refs/fetched/tip"
+_NETWORK_S, _LOCAL_S = 120, 60
+_LONGEST = 400
+"""The most characters of another program's words in a sentence."""
 
-_NO_NETWORK = "none"
-"""No protocol has this name: git would fetch a missing object in the middle of a local verb."""
-
-_NETWORK = "file:git:http:https:ssh"
-
-_LOCAL_S = 60
-"""For a verb that needs no network, also on a slow disk."""
+_KEPT = (
+    "PATH",
+    *(name for word in ("http_proxy", "https_proxy", "no_proxy", "all_proxy") for name in (word, word.upper())),
+)
+"""The variables of this process that git inherits."""
 
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.askPass", ""),
     ("credential.helper", ""),
-    # Maintenance would outlive its command, in a session of its own. Clones are discarded instead.
+    # A larger file is streamed, also while it is fetched, and not held in memory (git-config(1)).
+    ("core.bigFileThreshold", "16m"),
+    # Maintenance would outlive its command, in a session of its own.
     ("gc.auto", "0"),
     ("maintenance.auto", "false"),
+    # A redirect would carry the header of the credentials to another host; nor are a dumb server's alternates followed
+    # then (http_follow_config in git's http.c).
+    ("http.followRedirects", "false"),
     ("protocol.version", "2"),
     ("submodule.recurse", "false"),
 )
 
 _ENVIRONMENT = {
+    "LC_ALL": "C",
+    "TZ": "UTC",
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_TERMINAL_PROMPT": "0",
@@ -46,159 +54,147 @@ _ENVIRONMENT = {
     "GIT_SSH_VARIANT": "ssh",
 }
 
-_REJECTED = re.compile(r"^!\t[^\t]*\t\[[a-z ]+\] \((.*)\)$", re.MULTILINE)
+_REJECTED = re.compile(r"^!\t[^\t]*\t\[(remote )?rejected\] \((.*)\)$", re.MULTILINE)
+_RACES = re.compile(r"cannot lock ref|incorrect old value|reference already exists|failed to (update|lock)")
+# No race: a branch whose name is a folder in the name of another one blocks it for good.
+_NO_RACE = re.compile(r"cannot create|No such file|Permission denied|[Rr]ead-only")
+_PREFIXES = re.compile(r"^\s*((fatal|error|ERROR|remote):\s*)*(unable to access '[^']*': )?")
 
-TREE, FILE, LINK = "040000", "100644", "120000"
-"""Modes of entries."""
 
-SHA1_DIGITS = 40
-"""Digits of an object's SHA-1 id; a SHA-256 id has more."""
+class Failed(errors.Failure):
+    """Git failed; the sentence quotes it."""
 
-_ROLES = ("AUTHOR", "COMMITTER")
+
+class LostRace(Failed):
+    """Somebody else changed the branch meanwhile: begin again from the look."""
+
+
+class Refused(Failed):
+    """The server refuses this push, by a hook or a protected branch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The settings of git for one piece of work: credentials, or a signing key."""
+    """The settings of git for one piece of work: the repository's credentials and the signing key."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """git's configuration; it travels in the environment too."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """Secrets, which messages mask."""
+    signs: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
-    """The author of a commit."""
+class Base:
+    """What a new commit begins from: a branch and its tip; None in a repository with neither."""
 
-    name: str
-    email: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heads:
-    """The requested branches that a repository has."""
-
-    default: str | None
-    """The default branch's name; None where it does not exist, as in an empty repository."""
-    default_tip: str | None
-    tips: Mapping[str, str]
-    """The commit of each branch."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One name in a tree."""
-
-    mode: str
-    type: str
-    object: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Push:
-    """The change of a branch from one commit to another; None: the branch does not exist."""
-
-    branch: str
-    old: str | None
-    new: str | None
+    branch: str | None
+    tip: str | None
 
 
 class Git:
-    """Git commands on the clone of a repository, each within these limits.
+    """Git commands on the clone of a repository. They raise `Failed`, and what `process.run` raises."""
 
-    A command that talks to the repository has `limits.timeout_s`; the others have a minute at most.
-    """
+    def __init__(self, clone: Path, url: str, access: Access, stop: process.Limits) -> None:
+        """Run nothing yet; `stop` ends every command early."""
+        self._clone, self._url, self._access, self._stop = clone, url, access, stop
+        scheme, separator, _ = url.partition("://")
+        self._protocol = scheme if separator else "ssh"
 
-    def __init__(self, clone: Path, url: str, access: Access, limits: process.Limits) -> None:
-        """Run nothing yet; the clone need not exist before `create`."""
-        self._clone = clone
-        self._access = access
-        self._limits = limits
-        self._local = process.Limits(timeout_s=min(_LOCAL_S, limits.timeout_s), stop=limits.stop)
-        self._url = url
-        self._shown = shown_url(url)
-
-    def create(self, object_format: str) -> None:
-        """Create an empty clone; object_format is sha1 or sha256."""
-        self._run("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}", str(self._clone))
-
-    def heads(self, branches: Iterable[str]) -> Heads:
-        """Return the tips of these branches in the repository, and its default branch. It needs no clone."""
-        refs = [f"refs/heads/{branch}" for branch in branches]
-        objects: dict[str, str] = {}
-        default = None
-        for line in self._text("ls-remote", "--symref", _REMOTE, "HEAD", *refs, network=True).splitlines():
+    def base(self, branch: str) -> Base:
+        """Return this branch of the repository; where it does not exist, the default branch."""
+        ref, tips, default = f"refs/heads/{branch}", {}, None
+        for line in self._text("ls-remote", "--symref", _REMOTE, "HEAD", ref, network=True).splitlines():
             left, _, name = line.partition("\t")
-            if name == "HEAD" and left.startswith("ref: "):
-                default = left.removeprefix("ref: ").removeprefix("refs/heads/")
+            if left.startswith("ref: "):
+                default = left.removeprefix("ref: refs/heads/")
             else:
-                # A pattern also matches the end of a longer name.
-                objects[name] = left
-        tips = {ref.removeprefix("refs/heads/"): objects[ref] for ref in refs if ref in objects}
-        tip = objects.get("HEAD")
-        return Heads(default=default if tip else None, default_tip=tip, tips=tips)
+                tips[name] = left  # A pattern also matches the end of a longer name.
+        if ref in tips:
+            return Base(branch=branch, tip=tips[ref])
+        return Base(branch=default, tip=tips["HEAD"]) if default and "HEAD" in tips else Base(branch=None, tip=None)
 
-    def fetch(self, branch: str) -> str:
-        """Fetch a branch's tip into the clone, with its trees but no blobs; return the commit."""
-        words = ("--quiet", "--depth=1", "--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--force")
-        self._run("fetch", *words, _REMOTE, f"+refs/heads/{branch}:{_FETCHED}", network=True)
-        return self._text("rev-parse", "--verify", _FETCHED)
+    def clone(self, base: Base) -> str | None:
+        """Clone the tip without its files; return it, which is a later one where the branch has moved."""
+        digits = len(base.tip or "")
+        form = "sha256" if digits > len("sha1") * 10 else "sha1"
+        self._run("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(self._clone))
+        return None if base.branch is None else self._fetch(base.branch, "--depth=1")
 
-    def parents(self, commit: str) -> tuple[str, ...]:
-        """Return a commit's parents, which need not be in the clone."""
-        header, _, _ = self._text("cat-file", "commit", commit).partition("\n\n")
-        return tuple(line.removeprefix("parent ") for line in header.splitlines() if line.startswith("parent "))
+    def messages(self, base: Base, since_s: float, paths: Iterable[str]) -> list[str]:
+        """Return the messages of the commits since then that change these paths, the newest first.
 
-    def find(self, commit: str, path: str) -> Entry | None:
-        """Return the entry at a path of a commit; None when there is none."""
-        return next(iter(self._listed(commit, path)), None)
+        The server is asked for no commits when the tip itself is older, since it calls that an error.
+        """
+        since = f"--since={since_s:.0f}"
+        shown = ("log", since, "--format=%B%x00")
+        if not self._text(*shown, "--max-count=1", _FETCHED) or base.branch is None:
+            return []
+        self._fetch(base.branch, f"--shallow-since={since_s:.0f}")
+        return self._text(*shown, _FETCHED, "--", *paths).split("\0")
 
-    def entries(self, tree: str) -> tuple[Entry, ...]:
-        """Return the entries of a tree, or of a commit's root."""
-        return self._listed(tree)
+    def file(self, commit: str, path: str) -> bytes | None:
+        """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.
 
-    def blob(self, entry: Entry) -> bytes:
-        """Return a file's bytes, fetched if the clone lacks them."""
-        return self._run("cat-file", "blob", entry.object, network=True)
+        Raises:
+            Failed: There is something else at its path, or it is larger than 64 MiB, which is asked before it is read.
+        """
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            prefix = "/".join(parts[:depth])
+            entry = self._text("ls-tree", "--full-tree", commit, prefix)
+            if not entry:
+                return None
+            mode, _, identity = entry.partition("\t")[0].split()
+            if mode not in (("100644", "100755") if prefix == path else ("040000",)):
+                wanted = "plain file" if prefix == path else "folder"
+                raise Failed(f"'{prefix}' in the repository is no {wanted} (mode {mode}).")
+        size = int(self._text("cat-file", "-s", identity, network=True))
+        if size > MOST:
+            raise Failed(
+                f"'{path}' in the repository has {size >> 20} MiB; the watcher reads {MOST >> 20} MiB at most."
+            )
+        return self._run("cat-file", "blob", identity)
 
-    def write_blob(self, content: bytes) -> str:
-        """Write a file's bytes to the clone; return the blob."""
-        return self._run("hash-object", "-w", "--stdin", stdin=content).decode().strip()
-
-    def write_tree(self, entries: Iterable[Entry]) -> str:
-        """Write a tree to the clone, which need not hold its entries; return the tree."""
-        lines = (f"{entry.mode} {entry.type} {entry.object}\t{entry.name}\0" for entry in entries)
-        stdin = "".join(lines).encode(errors="surrogateescape")
-        return self._run("mktree", "--missing", "-z", stdin=stdin).decode().strip()
-
-    def write_commit(self, tree: str, parent: str | None, message: str, author: Author, key: Access | None) -> str:
-        """Write a commit to the clone, dated now, and signed if there is a key; return the commit."""
-        given = key or Access()
-        whom = {f"GIT_{role}_NAME": author.name for role in _ROLES} | {
-            f"GIT_{role}_EMAIL": author.email for role in _ROLES
-        }
-        more = Access(environment={**whom, **given.environment}, settings=given.settings, hidden=given.hidden)
-        words = [*(["-S"] if key else []), tree, *(["-p", parent] if parent else []), "-F", "-"]
+    def commit(self, parent: str | None, files: Mapping[str, bytes | None], message: str, author: str) -> str:
+        """Write a commit with these files on top of another one; None deletes a file. Everything else is kept."""
+        # A commit of fast-import is never signed, so only its tree is used (git-fast-import(1)).
+        head = f"commit refs/new/tree\ncommitter {author} now\ndata 0\n" + (f"from {parent}\n" if parent else "")
+        stdin = head.encode()
+        for path, content in files.items():
+            if content is None:
+                stdin += f"D {path}\n".encode()
+            else:
+                stdin += f"M 100644 inline {path}\ndata {len(content)}\n".encode() + content + b"\n"
+        self._run("fast-import", "--quiet", "--force", "--date-format=now", stdin=stdin)
+        name, _, email = author.partition(" <")
+        who = {"NAME": name, "EMAIL": email.rstrip(">")}
+        whom = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
+        words = [*(["-S"] if self._access.signs else []), *(["-p", parent] if parent else []), "-F", "-"]
         # git refuses a message with this byte.
-        stdin = f"{message.replace(chr(0), ' ').rstrip()}\n".encode(errors="replace")
-        return self._run("commit-tree", *words, stdin=stdin, more=more).decode().strip()
+        text = f"{message.replace(chr(0), ' ').rstrip()}\n".encode(errors="replace")
+        tree = "refs/new/tree^{tree}"
+        return self._run("commit-tree", tree, *words, stdin=text, environment=whom).decode().strip()
 
-    def push(self, push: Push) -> None:
-        """Change a branch if its tip is still `old`.
+    def push(self, branch: str, old: str | None, new: str, options: Iterable[str] = ()) -> None:
+        """Make a commit the tip of a branch if its tip is still `old`; None: if it does not exist.
 
         git compares the server's tip with `old`, and the server compares it again. Without that, even a push without
         force succeeds on a branch that was reset to an ancestor, and restores the removed commits.
+
+        Raises:
+            LostRace, Refused: See there.
         """
-        ref = f"refs/heads/{push.branch}"
-        words = ("--porcelain", f"--force-with-lease={ref}:{push.old or ''}", _REMOTE, f"{push.new or ''}:{ref}")
+        ref = f"refs/heads/{branch}"
+        given = (f"--push-option={option}" for option in options)
+        words = ("--porcelain", *given, f"--force-with-lease={ref}:{old or ''}", _REMOTE, f"{new}:{ref}")
         self._run("push", *words, network=True)
 
-    def _listed(self, tree: str, *path: str) -> tuple[Entry, ...]:
-        lines = self._run("ls-tree", "-z", "--full-tree", tree, *path).decode(errors="surrogateescape")
-        return tuple(_entry(line) for line in lines.split("\0") if line)
+    def _fetch(self, branch: str, depth: str) -> str:
+        words = ("--quiet", depth, "--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--force")
+        self._run("fetch", *words, _REMOTE, f"+refs/heads/{branch}:{_FETCHED}", network=True)
+        return self._text("rev-parse", "--verify", _FETCHED)
 
     def _text(self, verb: str, *words: str, network: bool = False) -> str:
         return self._run(verb, *words, network=network).decode(errors="replace").strip()
@@ -209,40 +205,55 @@ class Git:
         *words: str,
         stdin: bytes = b"",
         network: bool = False,
-        more: Access = Access(),
+        environment: Mapping[str, str] | None = None,
     ) -> bytes:
-        environment = self._environment(more, network=network)
-        if verb not in ("init", "ls-remote"):
-            environment["GIT_DIR"] = str(self._clone)
-        limits = self._limits if network else self._local
-        ended = commands.run(("git", verb, *words), environment, limits, stdin, f"git {verb}")
-        if ended.code == 0:
-            return ended.output
-        said = self._masked(ended.stderr.decode(errors="replace"), more)
-        if verb == "push" and (rejected := _REJECTED.search(ended.output.decode(errors="replace"))):
-            raise git_errors.rejection(self._shown, self._masked(rejected[1], more), said)
-        if ended.code < 0:
-            said += f"\nit was ended by signal {-ended.code}"
-        if network:
-            raise git_errors.judged(self._shown, said)
-        raise git_errors.judged_local(self._shown, said, git_errors.Unusable if more.settings else git_errors.Broken)
+        stop = self._stop.stop
+        if stop is not None and stop.is_set():
+            raise process.Cancelled(f"'git {verb}' was not started, because the program is ending.")
+        command = process.Command(
+            arguments=("git", verb, *words),
+            environment=self._environment(verb, network=network) | dict(environment or {}),
+            shown=f"git {verb}",
+            stdin=stdin,
+            umask=0o022,  # Others may read a repository at file://; private files lie in private folders.
+        )
+        limits = process.Limits(timeout_s=_NETWORK_S if network else _LOCAL_S, stop=stop)
+        ended = process.run(command, limits)
+        if ended.code:
+            raise self._failure(verb, ended)
+        return ended.output
 
-    def _environment(self, more: Access, *, network: bool) -> dict[str, str]:
-        settings = [*_SETTINGS, (f"remote.{_REMOTE}.url", self._url), *self._access.settings, *more.settings]
+    def _environment(self, verb: str, *, network: bool) -> dict[str, str]:
+        inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        settings = [*_SETTINGS, (f"remote.{_REMOTE}.url", self._url), *self._access.settings]
         return {
+            "PATH": process.PATH,
+            **inherited,
             **_ENVIRONMENT,
             "HOME": str(self._clone.parent),
-            "GIT_ALLOW_PROTOCOL": _NETWORK if network else _NO_NETWORK,
+            # No protocol is called none: git would fetch a missing object in the middle of a local verb.
+            "GIT_ALLOW_PROTOCOL": self._protocol if network else "none",
+            **({} if verb in ("init", "ls-remote") else {"GIT_DIR": str(self._clone)}),
             **self._access.environment,
-            **more.environment,
             "GIT_CONFIG_COUNT": str(len(settings)),
             **{f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in enumerate(settings)},
             **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(settings)},
         }
 
-    def _masked(self, text: str, more: Access) -> str:
-        hidden = sorted((*self._access.hidden, *more.hidden), key=len, reverse=True)
-        return functools.reduce(lambda masked, word: masked.replace(word, "***"), filter(None, hidden), text)
+    def _failure(self, verb: str, ended: process.Ended) -> Failed:
+        hidden = sorted(filter(None, self._access.hidden), key=len, reverse=True)
+        output, said = (
+            functools.reduce(lambda masked, word: masked.replace(word, "***"), hidden, text.decode(errors="replace"))
+            for text in (ended.output, ended.stderr)
+        )
+        words = cleaned(said.splitlines()) or f"it ended with code {ended.code} and said nothing"
+        url = shown_url(self._url)
+        if verb == "push" and (rejected := _REJECTED.search(output)):
+            reason = rejected[2]
+            if not rejected[1] or (_RACES.search(reason) and not _NO_RACE.search(said)):
+                return LostRace(f"The repository '{url}' was changed by somebody else at the same moment: {reason}.")
+            return Refused(f"The repository '{url}' refuses the push ({reason}): {words}.")
+        return Failed(f"'git {verb}' failed on '{url}': {words}.")
 
 
 def shown_url(url: str) -> str:
@@ -252,7 +263,13 @@ def shown_url(url: str) -> str:
     return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}" if separator else url
 
 
-def _entry(line: str) -> Entry:
-    facts, _, name = line.partition("\t")
-    mode, kind, identity = facts.split()
-    return Entry(mode=mode, type=kind, object=identity, name=name)
+def cleaned(lines: Iterable[str]) -> str:
+    """Return another program's lines as a part of a sentence: without prefixes, control characters and full stop."""
+    parts: list[str] = []
+    for line in lines:
+        printable = "".join(character if character.isprintable() else " " for character in line)
+        part = " ".join(_PREFIXES.sub("", printable).split()).rstrip(".:;")
+        if part.strip("=-*. ") and part not in parts:
+            parts.append(part)
+    text = "; ".join(parts)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"

@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -234,27 +233,6 @@ def test_a_server_that_ends_in_the_middle_of_a_watch_can_be_watched_again(server
     fill(server, 1)
 
     assert [told(event) for event in cluster.watch(start, timeout_s=1)] == [("ADDED", "node-000")]
-
-
-@pytest.mark.parametrize("tls", [False, True])
-def test_another_thread_can_close_a_watch_that_waits(tls: bool, tmp_path: Path) -> None:
-    with apiserver.serving(tmp_path, tls=tls) as server:
-        seen = cluster_of(server).watch(version(server), timeout_s=60)
-        later(seen.close)
-        began_s = time.monotonic()
-
-        events = list(seen)
-
-        assert events == []
-        assert time.monotonic() - began_s < 5
-
-
-def test_a_watch_that_is_closed_before_it_begins_asks_nobody(server: apiserver.ApiServer) -> None:
-    seen = cluster_of(server).watch("1")
-    seen.close()
-
-    assert list(seen) == []
-    assert server.state.requests == []
 
 
 def test_a_server_that_falls_silent_is_noticed(server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:

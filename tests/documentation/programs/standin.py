@@ -157,9 +157,7 @@ def main(program: str, words: list[str]) -> None:
             say(f"{host} {Path('identity.pub').read_text(encoding='utf-8')}")
         case "jq", [_]:
             json.load(sys.stdin)
-        case "gpg", ["--armor", "--export-secret-keys", _]:
-            say("-----BEGIN PGP PRIVATE KEY BLOCK-----")
-        case ("gpg", ["--batch", *_]) | ("python", ["-m", "watcher", *_]):
+        case "python", ["-m", "watcher", *_]:
             pass
         case _:
             refuse("this is no call that the stand-in knows")

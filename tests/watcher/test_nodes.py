@@ -1,0 +1,101 @@
+"""Lists and watches of nodes, from a stand-in API server over HTTP."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler import devices, errors
+from compiler.inventory import reduction
+from compiler.kube import client, reader
+from tests import builders
+from tests.watcher import api
+from watcher import nodes
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[api.Api]:
+    with api.serving(tmp_path) as found:
+        yield found
+
+
+def follow(server: api.Api, *labels: str) -> nodes.Nodes:
+    """The nodes, listed once."""
+    found = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer((), labels))
+    found.list(lambda: None)
+    return found
+
+
+def node(name: str, **labels: str) -> dict[str, Any]:
+    return builders.kubernetes_node(name, {"feature.node.kubernetes.io/system-os_release.ID": "openEuler"} | labels)
+
+
+def test_a_list_is_all_pages_of_one_moment(server: api.Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reader, "PAGE", 2)
+    server.put(*(node(name) for name in "abcde"))
+    pages: list[None] = []
+
+    found = nodes.Nodes(reader.Cluster(server.kubeconfig), reduction.Reducer()).list(lambda: pages.append(None))
+
+    assert [item.name for item in found] == list("abcde")
+    assert len(pages) == 3
+
+
+@pytest.mark.parametrize("mood", ["cut_pages", "stale_pages"])
+def test_a_list_that_breaks_off_is_none(server: api.Api, monkeypatch: pytest.MonkeyPatch, mood: str) -> None:
+    monkeypatch.setattr(reader, "PAGE", 2)
+    server.put(*(node(name) for name in "abc"))
+    setattr(server.mood, mood, 1)
+
+    with pytest.raises(errors.WorldError):
+        follow(server)
+
+
+def test_a_watch_tells_the_names_of_nodes_that_came_changed_or_went(server: api.Api) -> None:
+    server.put(node("a"), node("b"), node("c"))
+    found = follow(server)
+    server.put(node("b", pool="tls"), node("d"))
+    server.remove("c")
+
+    assert found.changed(1, until_first=False) == {"b", "c", "d"}
+    assert found.changed(1, until_first=False) == set()
+
+
+def test_heartbeats_pool_labels_and_labels_that_are_not_kept_wake_nobody(server: api.Api) -> None:
+    names = [f"n{number}" for number in range(50)]
+    server.put(*(node(name) for name in names))
+    found = follow(server, "feature.node.kubernetes.io/")
+    server.state.requests.clear()
+    server.put(*(node(name, **{f"{devices.POOL_PREFIX}tls": "true", "team": "x"}) for name in names))
+
+    assert found.changed(1, until_first=False) == set()
+    assert len(server.state.requests) == 1
+
+
+def test_a_label_that_is_kept_wakes(server: api.Api) -> None:
+    server.put(node("a"))
+    found = follow(server, "team", "example.com/a*")
+    server.put(node("a", **{"example.com/ab": "1"}))
+
+    assert found.changed(5, until_first=True) == {"a"}
+
+
+def test_the_first_change_ends_the_watch_and_none_is_missed(server: api.Api) -> None:
+    server.put(node("a"), node("b"))
+    found = follow(server)
+    server.put(node("a", x="1"), node("b", x="1"))
+
+    names = [found.changed(5, until_first=True) for _ in range(2)]
+
+    assert names == [{"a"}, {"b"}]
+
+
+def test_a_version_that_the_server_has_forgotten_is_gone(server: api.Api) -> None:
+    server.put(node("a"))
+    found = follow(server)
+    server.forget()
+    server.put(node("b"))
+
+    with pytest.raises(client.Gone):
+        found.changed(1, until_first=False)

@@ -1,0 +1,82 @@
+"""Read the inventory in the repository strictly, because anybody may have written it."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from compiler import API_VERSION
+from compiler.inventory import canonical_form, snapshot
+from runtime import errors
+
+_Word = Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
+_Value = Annotated[str, msgspec.Meta(max_length=256)]
+_Labels = dict[_Word, Annotated[str, msgspec.Meta(max_length=63)]]
+
+
+class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """An object without unknown keys."""
+
+
+class _Taint(_Strict, frozen=True):
+    key: _Word
+    effect: _Word
+    value: _Value = ""
+
+
+class _Profile(_Strict, frozen=True):
+    discovered: bool
+    architecture: _Value = ""
+    kernel_version: _Value = ""
+    kubelet_version: _Value = ""
+    os_image: _Value = ""
+    labels: _Labels = {}
+    taints: tuple[_Taint, ...] = ()
+
+
+class _Node(_Strict, frozen=True):
+    name: _Word
+    profile: _Word
+    hostname: _Value | None = None
+    labels: _Labels = {}
+
+
+class _Spec(_Strict, frozen=True):
+    nodes: tuple[_Node, ...] = ()
+    profiles: dict[_Word, _Profile] = {}
+
+
+class _Metadata(_Strict, frozen=True):
+    name: _Word
+
+
+class _Document(_Strict, frozen=True):
+    api_version: str
+    kind: Literal["NodeInventory"]
+    metadata: _Metadata
+    spec: _Spec
+
+
+def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
+    """Return the nodes of this cluster's inventory.
+
+    Raises:
+        errors.Failure: It is another document, or another cluster's: a damaged file does not mean that the cluster has
+            no nodes, so a person must restore or delete it.
+    """
+    try:
+        document = msgspec.json.decode(content, type=_Document)
+        if document.metadata.name != cluster:
+            raise ValueError(f"it is that of '{document.metadata.name[:50]}'")
+        if document.api_version != API_VERSION:
+            raise ValueError(f"its apiVersion is not {API_VERSION}")
+        names = [node.name for node in document.spec.nodes]
+        if len(set(names)) < len(names):
+            raise ValueError("it names a node twice")
+        return canonical_form.of_document("", msgspec.json.decode(content)).nodes
+    except KeyError as error:
+        reason = f"it has no profile {str(error)[:50]}"
+    except RecursionError:
+        reason = "it is nested too deeply"
+    except ValueError as error:
+        reason = " ".join(str(error).split())[:200]
+    raise errors.Failure(f"The inventory of {cluster} in the repository is none ({reason}): restore it, or delete it.")
