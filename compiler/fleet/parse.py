@@ -41,8 +41,9 @@ def inventory_of(document: documents.Document, spec: cluster.KAEClusterSpec) -> 
     if document.data["kind"] == "NodeInventory":
         return canonical_form.of_document(document.file, document.data)
     name = snapshot.ClusterName(names.stem(document.file))
-    ignored = spec.watcher.ignoreLabels
-    return reduction.of_kubernetes(name, document.file, document.data["items"], ignored)
+    watcher = spec.watcher
+    items = document.data["items"]
+    return reduction.of_kubernetes(name, document.file, items, watcher.ignoreLabels, watcher.inventory.labels)
 
 
 def fleet_of(

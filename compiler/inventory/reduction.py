@@ -69,10 +69,14 @@ def is_kept(key: str, name: str) -> bool:
 
 
 def of_kubernetes(
-    cluster: snapshot.ClusterName, file: str, items: Sequence[Mapping[str, Any]], ignored: Iterable[str] = ()
+    cluster: snapshot.ClusterName,
+    file: str,
+    items: Sequence[Mapping[str, Any]],
+    ignored: Iterable[str] = (),
+    kept: Sequence[str] = (),
 ) -> snapshot.Inventory:
-    """Return the inventory of Nodes of the API server, without labels whose keys match a glob of `ignored`."""
-    reducer = Reducer(ignored)
+    """Return the inventory of Nodes of the API server; `Reducer` says which labels it ignores and keeps."""
+    reducer = Reducer(ignored, kept)
     nodes = sorted((reducer.node(raw) for raw in items), key=lambda node: node.name)
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 
