@@ -49,7 +49,7 @@ class Loop:
         self._pending = pending_changes.PendingChanges(settings.quiet_seconds, settings.removal_quiet_seconds)
         self._known: bytes | None = None
         """The file in the repository when it was last read."""
-        self._wanted: dict[str, snapshot.Node] = {}
+        self._wanted: loss_guard.Nodes = {}
         """The nodes that were last meant for the file."""
         self._subject = ""
         self._listed_s = -math.inf
@@ -182,17 +182,8 @@ class Loop:
             earlier = () if found.content is None else inventory_file.nodes(found.content, settings.cluster)
             self._pending.publish(earlier, now_s)
             self._known = found.content
-        old, new = self._pending.published, self._pending.settled(now_s, all_of_it=all_of_it)
-        judgement = loss_guard.judge(old, new, self._limits, found.messages)
-        accepted = (found.acceptance or b"").split()[:1] == [judgement.code.encode()]
-        trailer = judgement.trailer
-        self._refuse(judgement if judgement.refused and not accepted else None, has_file=found.acceptance is not None)
-        if judgement.refused and accepted:
-            trailer = f"Accepted: {judgement.sentence}"
-        elif judgement.refused:
-            new = {name: node for name, node in new.items() if name not in judgement.losses}
-            new = dict(sorted((new | {name: old[name] for name in judgement.losses}).items()))
-            trailer = loss_guard.Judgement(losses={}).trailer
+        old = self._pending.published
+        new, trailer = self._allowed(found, old, self._pending.settled(now_s, all_of_it=all_of_it))
         self._wanted = new
         inventory = snapshot.Inventory(
             cluster=snapshot.ClusterName(settings.cluster), file="", nodes=tuple(new.values())
@@ -204,6 +195,20 @@ class Loop:
         self._known = content  # If the push fails, the repository has other bytes, which are read anew.
         self._subject = message.splitlines()[0]
         return repository.Change(content=content, message=message)
+
+    def _allowed(
+        self, found: repository.Found, old: loss_guard.Nodes, new: loss_guard.Nodes
+    ) -> tuple[loss_guard.Nodes, str]:
+        """Return the nodes without a loss that is refused, and the trailer of their commit."""
+        judgement = loss_guard.judge(old, new, self._limits, found.messages)
+        accepted = (found.acceptance or b"").split()[:1] == [judgement.code.encode()]
+        self._refuse(judgement if judgement.refused and not accepted else None, has_file=found.acceptance is not None)
+        if not judgement.refused:
+            return new, judgement.trailer
+        if accepted:
+            return new, f"Accepted: {judgement.sentence}"
+        kept = {name: old[name] for name in judgement.losses}
+        return dict(sorted({**new, **kept}.items())), loss_guard.Judgement(losses={}).trailer
 
     def _refuse(self, judgement: loss_guard.Judgement | None, *, has_file: bool) -> None:
         """Say that a loss is refused, or no longer."""

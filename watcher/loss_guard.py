@@ -64,7 +64,7 @@ class Judgement:
         for name, items in sorted(self.losses.items()):
             groups.setdefault(items, []).append(name)
         lines = [f"{_LOST} {' '.join(names)}; {' '.join(sorted(items))}".rstrip() for items, names in groups.items()]
-        return "\n".join((f"{_OWN} {self.count} nodes lost something within 24 hours", *lines))
+        return "\n".join((f"{_OWN} nodes that lose something by this commit: {len(self.losses)}", *lines))
 
 
 def judge(old: Nodes, new: Nodes, limits: Limits, messages: Callable[[], Iterable[str]]) -> Judgement:

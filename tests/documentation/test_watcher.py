@@ -26,7 +26,17 @@ WATCHER = sorted(ROOT.glob("watcher/**/*.py"))
 TALK = [ROOT / f"compiler/kube/{name}.py" for name in ("client", "reader", "node_watch")]
 PROGRAM = [*WATCHER, *TALK, ROOT / "compiler/kube/credentials.py", ROOT / "runtime/process.py"]
 
-_FAILURES = {"Failure", "ConfigError", "Failed", "LostRace", "Refused", "Denied", "Unreachable", "Untrusted"}
+_FAILURES = {
+    "Failure",
+    "ConfigError",
+    "Failed",
+    "LostRace",
+    "Refused",
+    "TooLarge",
+    "Denied",
+    "Unreachable",
+    "Untrusted",
+}
 """The names of calls that take a sentence for people; the message of Cancelled is never shown."""
 
 _LEAST = 12

@@ -190,6 +190,22 @@ def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
     assert len(web.rules.requests) == 2
 
 
+def test_a_file_that_could_not_be_read_once_is_read_the_next_time(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.commit("main", {PATH: b"old\n"})
+    repo = remote.ours()
+
+    def fail() -> None:
+        raise git.Failed("The network is away.")
+
+    remotes.before("file", fail, monkeypatch)
+    with pytest.raises(git.Failed, match="away"):
+        look(repo)
+
+    assert look(repo).content == b"old\n"
+
+
 def test_push_options_reach_the_server(remote: remotes.Remote) -> None:
     remote.configure("receive.advertisePushOptions", "true")
     remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')

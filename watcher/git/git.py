@@ -8,6 +8,7 @@ codes of its own: its words are read to tell a lost race and a refused push, and
 import functools
 import os
 import re
+import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,7 @@ MOST = 64 << 20
 
 _REMOTE, _FETCHED = "origin", "refs/fetched/tip"
 _NETWORK_S, _LOCAL_S = 120, 60
+_SHA1_DIGITS = 40
 _LONGEST = 400
 """The most characters of another program's words in a sentence."""
 
@@ -65,6 +67,10 @@ class Failed(errors.Failure):
     """Git failed; the sentence quotes it."""
 
 
+class TooLarge(Failed):
+    """A file of the repository is larger than what is read."""
+
+
 class LostRace(Failed):
     """Somebody else changed the branch meanwhile: begin again from the look."""
 
@@ -85,25 +91,18 @@ class Access:
     signs: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Base:
-    """What a new commit begins from: a branch and its tip; None in a repository with neither."""
-
-    branch: str | None
-    tip: str | None
-
-
 class Git:
     """Git commands on the clone of a repository. They raise `Failed`, and what `process.run` raises."""
 
-    def __init__(self, clone: Path, url: str, access: Access, stop: process.Limits) -> None:
+    def __init__(self, clone: Path, url: str, access: Access, stop: threading.Event) -> None:
         """Run nothing yet; `stop` ends every command early."""
         self._clone, self._url, self._access, self._stop = clone, url, access, stop
-        scheme, separator, _ = url.partition("://")
-        self._protocol = scheme if separator else "ssh"
+        self.branch: str | None = None
+        """What a new commit begins from; None in a repository without it and without a default branch."""
+        self.tip: str | None = None
 
-    def base(self, branch: str) -> Base:
-        """Return this branch of the repository; where it does not exist, the default branch."""
+    def look(self, branch: str) -> None:
+        """Find the tip of this branch of the repository; where it does not exist, of the default branch."""
         ref, tips, default = f"refs/heads/{branch}", {}, None
         for line in self._text("ls-remote", "--symref", _REMOTE, "HEAD", ref, network=True).splitlines():
             left, _, name = line.partition("\t")
@@ -111,34 +110,34 @@ class Git:
                 default = left.removeprefix("ref: refs/heads/")
             else:
                 tips[name] = left  # A pattern also matches the end of a longer name.
-        if ref in tips:
-            return Base(branch=branch, tip=tips[ref])
-        return Base(branch=default, tip=tips["HEAD"]) if default and "HEAD" in tips else Base(branch=None, tip=None)
+        self.branch = branch if ref in tips else default if "HEAD" in tips else None
+        self.tip = tips.get(ref, tips.get("HEAD")) if self.branch else None
 
-    def clone(self, base: Base) -> str | None:
-        """Clone the tip without its files; return it, which is a later one where the branch has moved."""
-        digits = len(base.tip or "")
-        form = "sha256" if digits > len("sha1") * 10 else "sha1"
-        self._run("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(self._clone))
-        return None if base.branch is None else self._fetch(base.branch, "--depth=1")
+    def clone(self) -> str | None:
+        """Clone the tip without its files, once; return it, which is a later one where the branch has moved."""
+        if not self._clone.exists():
+            form = "sha256" if len(self.tip or "") > _SHA1_DIGITS else "sha1"
+            self._run("init", "--quiet", "--bare", "--template=", f"--object-format={form}", str(self._clone))
+            if self.branch is not None:
+                self._fetch("--depth=1")
+        return self.tip
 
-    def messages(self, base: Base, since_s: float, paths: Iterable[str]) -> list[str]:
+    def messages(self, since_s: float, paths: Iterable[str]) -> list[str]:
         """Return the messages of the commits since then that change these paths, the newest first.
 
         The server is asked for no commits when the tip itself is older, since it calls that an error.
         """
-        since = f"--since={since_s:.0f}"
-        shown = ("log", since, "--format=%B%x00")
-        if not self._text(*shown, "--max-count=1", _FETCHED) or base.branch is None:
+        shown = ("log", f"--since={since_s:.0f}", "--format=%B%x00")
+        if self.clone() is None or not self._text(*shown, "--max-count=1", _FETCHED):
             return []
-        self._fetch(base.branch, f"--shallow-since={since_s:.0f}")
+        self._fetch(f"--shallow-since={since_s:.0f}")
         return self._text(*shown, _FETCHED, "--", *paths).split("\0")
 
     def file(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.
 
         Raises:
-            Failed: There is something else at its path, or it is larger than 64 MiB, which is asked before it is read.
+            Failed: There is something else at its path; TooLarge: its size, which is asked first, is above 64 MiB.
         """
         parts = path.split("/")
         for depth in range(1, len(parts) + 1):
@@ -152,7 +151,7 @@ class Git:
                 raise Failed(f"'{prefix}' in the repository is no {wanted} (mode {mode}).")
         size = int(self._text("cat-file", "-s", identity, network=True))
         if size > MOST:
-            raise Failed(
+            raise TooLarge(
                 f"'{path}' in the repository has {size >> 20} MiB; the watcher reads {MOST >> 20} MiB at most."
             )
         return self._run("cat-file", "blob", identity)
@@ -191,10 +190,10 @@ class Git:
         words = ("--porcelain", *given, f"--force-with-lease={ref}:{old or ''}", _REMOTE, f"{new}:{ref}")
         self._run("push", *words, network=True)
 
-    def _fetch(self, branch: str, depth: str) -> str:
+    def _fetch(self, depth: str) -> None:
         words = ("--quiet", depth, "--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--force")
-        self._run("fetch", *words, _REMOTE, f"+refs/heads/{branch}:{_FETCHED}", network=True)
-        return self._text("rev-parse", "--verify", _FETCHED)
+        self._run("fetch", *words, _REMOTE, f"+refs/heads/{self.branch}:{_FETCHED}", network=True)
+        self.tip = self._text("rev-parse", "--verify", _FETCHED)
 
     def _text(self, verb: str, *words: str, network: bool = False) -> str:
         return self._run(verb, *words, network=network).decode(errors="replace").strip()
@@ -207,8 +206,7 @@ class Git:
         network: bool = False,
         environment: Mapping[str, str] | None = None,
     ) -> bytes:
-        stop = self._stop.stop
-        if stop is not None and stop.is_set():
+        if self._stop.is_set():
             raise process.Cancelled(f"'git {verb}' was not started, because the program is ending.")
         command = process.Command(
             arguments=("git", verb, *words),
@@ -217,14 +215,14 @@ class Git:
             stdin=stdin,
             umask=0o022,  # Others may read a repository at file://; private files lie in private folders.
         )
-        limits = process.Limits(timeout_s=_NETWORK_S if network else _LOCAL_S, stop=stop)
-        ended = process.run(command, limits)
+        ended = process.run(command, process.Limits(timeout_s=_NETWORK_S if network else _LOCAL_S, stop=self._stop))
         if ended.code:
             raise self._failure(verb, ended)
         return ended.output
 
     def _environment(self, verb: str, *, network: bool) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        scheme, separator, _ = self._url.partition("://")
         settings = [*_SETTINGS, (f"remote.{_REMOTE}.url", self._url), *self._access.settings]
         return {
             "PATH": process.PATH,
@@ -232,7 +230,7 @@ class Git:
             **_ENVIRONMENT,
             "HOME": str(self._clone.parent),
             # No protocol is called none: git would fetch a missing object in the middle of a local verb.
-            "GIT_ALLOW_PROTOCOL": self._protocol if network else "none",
+            "GIT_ALLOW_PROTOCOL": (scheme if separator else "ssh") if network else "none",
             **({} if verb in ("init", "ls-remote") else {"GIT_DIR": str(self._clone)}),
             **self._access.environment,
             "GIT_CONFIG_COUNT": str(len(settings)),

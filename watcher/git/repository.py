@@ -50,7 +50,7 @@ class Target:
         return f"{self.path.removesuffix('.json')}.accept"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Found:
     """The state of the repository."""
 
@@ -70,21 +70,6 @@ class Change:
     message: str
 
 
-class _Clone:
-    """A clone that is made when it is needed."""
-
-    def __init__(self, tool: git.Git, base: git.Base) -> None:
-        self.tool, self.base = tool, base
-        self._made = False
-
-    def tip(self) -> str | None:
-        """Return the tip, which is in the clone now."""
-        if not self._made:
-            tip = self.tool.clone(self.base)
-            self.base, self._made = git.Base(branch=self.base.branch, tip=tip), True
-        return self.base.tip
-
-
 class Repository:
     """A remote repository. For one thread."""
 
@@ -93,8 +78,8 @@ class Repository:
         self.target, self._scratch, self._secrets, self._stop = target, scratch, secrets, stop
         self._known: tuple[str | None, bytes | None, bytes | None] | None = None
         """The tip that was read last, and both files in it."""
-        self._wrong: tuple[str | None, git.Failed] | None = None
-        """The tip whose files cannot be read, so that a huge one is not fetched again and again."""
+        self._huge: tuple[str | None, git.TooLarge] | None = None
+        """The tip whose file is too large, so that it is not fetched again and again."""
         self.races = 0
         """The number of lost races."""
 
@@ -110,8 +95,8 @@ class Repository:
         until_s = time.monotonic() + _PATIENCE_S
         for number in itertools.count():
             try:
-                with self._clone() as clone:
-                    return self._attempt(clone, decide)
+                with self._git() as tool:
+                    return self._attempt(tool, decide)
             except git.LostRace:
                 self.races += 1
                 if time.monotonic() > until_s:
@@ -121,45 +106,40 @@ class Repository:
                 break
         raise process.Cancelled("The work on the repository was stopped, because the program is ending.")
 
-    def _attempt(self, clone: _Clone, decide: Callable[[Found], Change | None]) -> str | None:
+    def _attempt(self, tool: git.Git, decide: Callable[[Found], Change | None]) -> str | None:
         target = self.target
-        content, acceptance = self._read(clone)
-
-        def messages() -> list[str]:
-            clone.tip()
-            return clone.tool.messages(clone.base, time.time() - MEMORY_S, (target.path, target.acceptance))
-
-        change = decide(Found(content=content, acceptance=acceptance, messages=messages))
+        paths = (target.path, target.acceptance)
+        content, acceptance = self._read(tool, paths)
+        found = Found(content, acceptance, lambda: tool.messages(time.time() - MEMORY_S, paths))
+        change = decide(found)
         if change is None or change.content == content:
             return None
-        parent = clone.tip()
+        parent = tool.clone()
         if self._known is None or self._known[0] != parent:
             raise git.LostRace(f"The repository '{git.shown_url(target.url)}' is changed by others all the time.")
         files = {target.path: change.content} | ({target.acceptance: None} if acceptance is not None else {})
-        commit = clone.tool.commit(parent, files, change.message, target.author)
-        old = parent if clone.base.branch == target.branch else None
-        clone.tool.push(target.branch, old, commit, target.push_options)
+        commit = tool.commit(parent, files, change.message, target.author)
+        tool.push(target.branch, parent if tool.branch == target.branch else None, commit, target.push_options)
         self._known = (commit, change.content, None)
         return commit
 
-    def _read(self, clone: _Clone) -> tuple[bytes | None, bytes | None]:
+    def _read(self, tool: git.Git, paths: tuple[str, str]) -> tuple[bytes | None, bytes | None]:
         """Return the file and that of acceptance; nothing is fetched while the tip stays."""
-        if self._wrong is not None and self._wrong[0] == clone.base.tip:
-            raise self._wrong[1]
-        if self._known is None or self._known[0] != clone.base.tip:
-            tip = clone.tip()
-            paths = (self.target.path, self.target.acceptance)
+        if self._huge is not None and self._huge[0] == tool.tip:
+            raise self._huge[1]
+        if self._known is None or self._known[0] != tool.tip:
+            tip = tool.clone()
             try:
-                content, acceptance = (clone.tool.file(tip, path) if tip else None for path in paths)
-            except git.Failed as failure:
-                self._wrong = (tip, failure)
+                content, acceptance = (tool.file(tip, path) if tip else None for path in paths)
+            except git.TooLarge as failure:
+                self._huge = (tip, failure)
                 raise
             self._known = (tip, content, acceptance)
         return self._known[1:]
 
     @contextlib.contextmanager
-    def _clone(self) -> Iterator[_Clone]:
-        """Yield a clone with fresh credentials, in a folder of its own; remove those of killed processes."""
+    def _git(self) -> Iterator[git.Git]:
+        """Yield git with fresh credentials, in a folder of its own; remove the folders of killed processes."""
         try:
             self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
             for left in self._scratch.glob(f"{_PREFIX}*"):
@@ -167,10 +147,9 @@ class Repository:
             folder = tempfile.TemporaryDirectory(dir=self._scratch, prefix=_PREFIX, ignore_cleanup_errors=True)
             with folder as path:
                 access = credentials.access(self._secrets, self.target.url, Path(path))
-                limits = process.Limits(timeout_s=0, stop=self._stop)
-                tool = git.Git(Path(path) / "git", self.target.url, access, limits)
-                yield _Clone(tool, tool.base(self.target.branch))
+                tool = git.Git(Path(path) / "git", self.target.url, access, self._stop)
+                tool.look(self.target.branch)
+                yield tool
         except OSError as error:
-            raise errors.Failure(
-                f"The scratch folder '{self._scratch}' cannot be written: {error.strerror}."
-            ) from error
+            sentence = f"The scratch folder '{self._scratch}' cannot be written: {error.strerror}."
+            raise errors.Failure(sentence) from error
