@@ -60,6 +60,11 @@ class Kind:
         return f"{DOMAIN}/kae.{self.name}"
 
     @property
+    def vfio_resource(self) -> str:
+        """The extended resource of its functions for virtual machines; a pod that wants another gets none of them."""
+        return f"{self.resource}.vfio"
+
+    @property
     def present(self) -> str:
         """The label of a node that has a device of this kind."""
         return f"{self.resource}.present"

@@ -6,6 +6,11 @@ import msgspec
 
 from runtime import shapes
 
+AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", max_length=200)]
+LibrariesPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}$", max_length=200)]
+Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+Setting = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_./:,+-]+$", max_length=200)]
+
 
 class Inject(shapes.Shape, frozen=True, kw_only=True):
     """The files and variables that a container with a device gets beside the device node."""
@@ -14,8 +19,16 @@ class Inject(shapes.Shape, frozen=True, kw_only=True):
     """It sees its own devices only, below /sys/class/uacce."""
     libraries: bool = False
     """It gets the host's KAE libraries and engines (/opt/kae)."""
+    libraries_path: LibrariesPath | None = None
+    """The host's folder of these libraries, such as /usr/local/lib; absent: /opt/kae/lib."""
     openssl_conf: Literal["1.1", "3.0"] | None = None
     """It gets an openssl.cnf that loads the KAE engine, for this generation of OpenSSL."""
+    openssl_settings: dict[Variable, Setting] | None = None
+    """Settings of the engine in this openssl.cnf, over those of KAE's guide."""
+    env: dict[Variable, Annotated[str, msgspec.Meta(max_length=4096)]] | None = None
+    """It gets these environment variables."""
+    mounts: dict[AbsolutePath, AbsolutePath] | None = None
+    """It gets these files and folders, read-only: the path in the container, and the path on the host."""
 
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
@@ -33,5 +46,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """The number of shares of each device, by kind."""
     allocation_policy: Literal["Balanced", "Packed"]
     inject: Inject
+    device_nodes: shapes.DeviceNodes | None = None
+    """Absent: the device nodes stay as they are."""
     metrics: shapes.MetricsEndpoint | None = None
     """Without it no metrics are served."""

@@ -15,14 +15,15 @@ import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from device_plugin.host import health, paths, sysfs
+from device_plugin import config
+from device_plugin.host import health, paths, selinux, sysfs
 from device_plugin.kubelet import advertised, openssl
 from runtime import files, readings
 
 LOG = logging.getLogger(__name__)
 
 
-def prepare(where: paths.Paths) -> None:
+def prepare(where: paths.Paths, inject: config.Inject) -> None:
     """Create the folders and the files that do not depend on devices."""
     _clear(where, where.sockets)
     if _is_folder(where.lock):
@@ -32,7 +33,9 @@ def prepare(where: paths.Paths) -> None:
     for variant in openssl.variants():
         folder = where.openssl / variant.name
         _make_folder(where, folder)
-        _replace(where, folder / "openssl.cnf", openssl.text(variant).encode())
+        _replace(where, folder / "openssl.cnf", openssl.text(variant, inject.openssl_settings or {}).encode())
+    for folder in (where.shown.parent, where.openssl):
+        selinux.let_containers_read(folder)
 
 
 def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
@@ -75,10 +78,9 @@ def _clear(where: paths.Paths, folder: Path) -> None:
 # Strings, as a machine may have thousands of links, and reading them takes less time than making a Path of each.
 def _node_link(links: str, device: advertised.Device) -> Iterator[tuple[str, str]]:
     """Yield the link, and its target, to the node of a device that a container may open now."""
-    entry = device.function.entry
     # During a driver change no container may open the device, not even one that was allocated it.
-    if entry is not None and health.usable(device.function) and health.CHANGING not in device.reasons:
-        yield f"{links}/{device.function.address}", f"/dev/{entry.node}"
+    if health.usable(device.function) and health.CHANGING not in device.reasons:
+        yield f"{links}/{device.function.address}", f"/dev/{device.function.node}"
 
 
 def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[tuple[str, str]]:

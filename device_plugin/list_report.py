@@ -67,7 +67,7 @@ def _cells(row: report.Row) -> tuple[str, ...]:
         function.kind.resource,
         "VF" if function.virtual else "PF",
         function.driver or _NOTHING,
-        entry.name if entry else _NOTHING,
+        entry.name if entry else function.node or _NOTHING,
         _cell(function.numa_node),
         _cell(entry.free_queues if entry else None),
         row.health,
@@ -83,8 +83,10 @@ def _json_row(row: report.Row) -> dict[str, object]:
         "type": "VF" if function.virtual else "PF",
         "driver": function.driver,
         "entry": entry.name if entry else None,
-        "node": f"/dev/{entry.node}" if entry else None,
-        "containerNode": f"/dev/{paths.published_name(function.kind.module, function.address)}",
+        "node": f"/dev/{function.node}" if function.node else None,
+        "containerNode": f"/dev/{function.node}"
+        if function.kind.mode == "vfio"
+        else f"/dev/{paths.published_name(function.kind.module, function.address)}",
         "api": entry.api if entry else None,
         "algorithms": list(entry.algorithms) if entry else [],
         "numaNode": function.numa_node,

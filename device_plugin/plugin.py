@@ -10,7 +10,7 @@ import msgspec
 
 from device_plugin import config, host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import flap_damping, health, paths, reader, sysfs
+from device_plugin.host import device_nodes, flap_damping, health, libraries, paths, reader, sysfs
 from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
 from device_plugin.kubelet.service import Refusal
 from runtime import errors
@@ -48,12 +48,20 @@ class Plugin:
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
         self._histories: dict[str, flap_damping.History] = {}
-        _written(host_links.prepare, where)
+        self._lacks_libraries: str | None = None
+        _written(host_links.prepare, where, settings.inject)
 
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
+        self._check_libraries()
         self._reread = {}
         self._apply(await self._reader.scan())
+
+    def _check_libraries(self) -> None:
+        lacks = libraries.missing(self.where, self.settings.inject)
+        if lacks is not None and lacks != self._lacks_libraries:
+            LOG.warning("%s", lacks)
+        self._lacks_libraries = lacks
 
     def _apply(self, scan: sysfs.Scan) -> None:
         self._scan = scan = _merged(scan, self._reread)
@@ -62,6 +70,9 @@ class Plugin:
         self._log_changes(devices, withheld)
         self.devices, self._withheld = devices, withheld
         self._histories = {device.function.address: self._histories[device.function.address] for device in devices}
+        if self.settings.device_nodes is not None and not self._changing:
+            functions = [device.function for device in devices]
+            _written(device_nodes.permit, self.where, functions, self.settings.device_nodes)
         _written(host_links.publish, self.where, devices)
         offered = advertised.by_resource(devices)
         for kind in self.settings.kinds:
@@ -187,4 +198,4 @@ def _fields(device: advertised.Device) -> dict[str, object]:
 
 
 def _entry_name(device: advertised.Device) -> str | None:
-    return device.function.entry.name if device.function.entry else None
+    return device.function.entry.name if device.function.entry else device.function.node

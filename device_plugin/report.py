@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from device_plugin import config
-from device_plugin.host import health, paths, sysfs
+from device_plugin.host import health, libraries, paths, sysfs
 from device_plugin.kubelet import advertised
 from runtime import shapes
 
@@ -68,7 +68,7 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
             " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
         )
-    elif not scan.uacce:
+    elif not scan.uacce and any(kind.mode is None for kind in settings.kinds):
         yield "/sys/class/uacce is not there: the module uacce is not loaded."
     if where.changing.exists():
         yield f"'{where.changing}' is there: the driver installer is changing the driver."
@@ -80,6 +80,8 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
             f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
             f" is of no kind that policy '{settings.policy}' serves."
         )
+    if lacks := libraries.missing(where, settings.inject):
+        yield lacks
     for kind in settings.kinds:
         ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
         reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]

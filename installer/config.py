@@ -87,14 +87,6 @@ class Drain(shapes.Shape, frozen=True, kw_only=True):
     """After this long the old driver stays."""
 
 
-class DeviceNodes(shapes.Shape, frozen=True, kw_only=True):
-    """Who may open the device nodes."""
-
-    mode: Literal["0660", "0666"] = "0666"
-    group: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
-    """The number of their group; absent: left as it is."""
-
-
 class Leases(shapes.Shape, frozen=True, kw_only=True):
     """The right to swap a driver: the first free one of these Leases is taken."""
 
@@ -145,7 +137,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     module_parameters: dict[shapes.Module, dict[str, int]] = msgspec.field(default_factory=dict)
     sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
-    device_nodes: DeviceNodes = DeviceNodes()
+    device_nodes: shapes.DeviceNodes = shapes.DeviceNodes()
     drain: Drain
     leases: Leases
     metrics: shapes.MetricsEndpoint | None = None

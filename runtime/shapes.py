@@ -1,7 +1,7 @@
 """The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import msgspec
 
@@ -33,6 +33,21 @@ class Kind(Shape, frozen=True, kw_only=True):
     """The PCI device id of the virtual function."""
     module: Module
     """The kernel module, which is also the name of its PCI driver."""
+    mode: Literal["vfio"] | None = None
+    """vfio: the device plugin offers its functions that are bound to vfio-pci, as IOMMU groups."""
+
+    @property
+    def vfio_resource(self) -> str:
+        """Return the extended resource of a uacce kind's functions where they are offered by vfio."""
+        return f"{self.resource}.vfio"
+
+
+class DeviceNodes(Shape, frozen=True, kw_only=True):
+    """Who may open the device nodes."""
+
+    mode: Literal["0660", "0666"] = "0666"
+    group: Annotated[int, msgspec.Meta(ge=0, le=2147483647)] | None = None
+    """The number of their group; absent: left as it is."""
 
 
 class MetricsEndpoint(Shape, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import devices, diagnostics, names
-from compiler.checks import containers, driver, images, pools
+from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions, overlap, selectors
 from compiler.formats import documents
@@ -30,6 +30,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
     yield from driver.findings(policy, variants)
     yield from pools.findings(policy, variants)
     yield from unavailable(policy)
+    yield from device_plugin.findings(policy)
 
 
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:

@@ -73,6 +73,15 @@ def _queues(kind: devices.Kind) -> Rule:
     )
 
 
+def _whole_groups(kind: devices.Kind) -> Rule:
+    """Return the rule that a kind that is offered by vfio has no shares."""
+    shares = f"sharing.{kind.name}"
+    return Rule(
+        f"!{_equals(f'mode.{kind.name}', 'vfio')} || !({_has(shares)}) || self.{shares} == 1",
+        "An IOMMU group can be opened by one virtual machine alone, so vfio has no shares.",
+    )
+
+
 def _one_of(*fields: str) -> Rule:
     """Return the rule that exactly one of the fields is present."""
     given = ", ".join(f"has(self.{field})" for field in fields)
@@ -116,6 +125,16 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "A toleration with tolerationSeconds needs effect 'NoExecute'.",
             ),
         ),
+        "Inject": (
+            Rule(
+                f"!has(self.librariesPath) || {_is('libraries')}",
+                "No container gets the libraries of librariesPath, as 'libraries' is false.",
+            ),
+            Rule(
+                "!has(self.opensslSettings) || has(self.opensslConf)",
+                "No container gets an openssl.cnf with these settings, as 'opensslConf' is not set.",
+            ),
+        ),
         "WatcherVariable": (Rule("self.name != 'HOME'", "The variable 'HOME' is set by the compiler."),),
         "DriverVariable": (
             Rule("self.name != 'NODE_NAME'", "The variable 'NODE_NAME' is set by the compiler."),
@@ -128,6 +147,10 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
             Rule(
                 f"!{_is('default')} || !has(self.nodeSelector)",
                 "The default policy takes the nodes that no other matches, and has no nodeSelector.",
+            ),
+            Rule(
+                f"!({_has('devicePlugin.deviceNodes')}) || !{_is('driver.enabled', default=True)}",
+                "The driver installer sets mode and group of the device nodes, too.",
             ),
             Rule(
                 f"!({_has('nodeSelector.matchLabels')}) || "
@@ -183,7 +206,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
                 "The percentages of waves rise.",
             ),
         ),
-        "DevicePlugin": (_IMAGE, _UNAVAILABLE),
+        "DevicePlugin": (_IMAGE, _UNAVAILABLE, *map(_whole_groups, devices.KINDS)),
         "KAEClusterSpec": (
             Rule(
                 "!has(self.kubernetesVersion) || int(self.kubernetesVersion.split('.')[1]) >= 25",

@@ -40,6 +40,8 @@ class Kind(Model):
     """PCI device id of the virtual function."""
     module: _Module
     """The kernel module, which is also the name of its PCI driver."""
+    mode: Literal["vfio"] | None = None
+    """vfio: it is offered as IOMMU groups of functions that are bound to vfio-pci."""
 
 
 class MetricsEndpoint(Model):
@@ -122,6 +124,8 @@ class DevicePluginConfig(NodeProgram):
     """Kind and replicas of each device."""
     allocationPolicy: Literal["Balanced", "Packed"]
     inject: policy.Inject
+    deviceNodes: drivers.DeviceNodes | None = None
+    """Absent: the device nodes stay as they are."""
 
 
 class WatcherConfig(Program):

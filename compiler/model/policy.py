@@ -52,6 +52,41 @@ class Sharing(Model):
     """Of one ZIP device."""
 
 
+AbsolutePath = Annotated[
+    str,
+    Field(
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$",
+        max_length=200,
+        json_schema_extra=base.form("an absolute path, such as /etc/kae"),
+    ),
+]
+LibrariesPath = Annotated[
+    str,
+    Field(
+        # The device plugin mounts the folder above it, which is not the root folder.
+        pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}$",
+        max_length=200,
+        json_schema_extra=base.form("the path of a folder in another, such as /usr/lib64"),
+    ),
+]
+VariableName = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        max_length=200,
+        json_schema_extra=base.form("the name of an environment variable, such as KAE_LOG_LEVEL"),
+    ),
+]
+EngineSetting = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9_./:,+-]+$",
+        max_length=200,
+        json_schema_extra=base.form("a value without spaces and quotes, such as 1"),
+    ),
+]
+
+
 class Inject(Model):
     """What a container that asked for a device gets beside the device node."""
 
@@ -59,8 +94,31 @@ class Inject(Model):
     """Show the container its own devices only, below /sys/class/uacce."""
     libraries: bool = False
     """Mount the host's KAE libraries and engines (/opt/kae)."""
+    librariesPath: LibrariesPath | None = None
+    """The host's folder with libwd.so and its engines, such as /usr/local/lib, where the driver is pre-installed;
+    absent: the driver installer's, /opt/kae/lib."""
     opensslConf: Literal["1.1", "3.0"] | None = None
     """Mount an openssl.cnf that loads the KAE engine, for this generation of OpenSSL."""
+    opensslSettings: dict[VariableName, EngineSetting] | None = None
+    """Settings of the engine in this openssl.cnf, such as KAE_CMD_ENABLE_SM4: "0"; over those of KAE's guide."""
+    env: dict[VariableName, Annotated[str, Field(max_length=4096)]] | None = None
+    """Environment variables, such as KAE_LOG_LEVEL; over those of the device plugin, below those of the pod."""
+    mounts: dict[AbsolutePath, AbsolutePath] | None = None
+    """Files and folders of the host, read-only: the path in the container, and the path on the host."""
+
+
+Mode = Literal["uacce", "vfio"]
+
+
+class Modes(Model):
+    """How the devices of each kind are offered: uacce, to containers; vfio, as IOMMU groups to virtual machines."""
+
+    hpre: Mode = "uacce"
+    """HPRE devices; vfio as openfuyao.com/kae.hpre.vfio."""
+    sec: Mode = "uacce"
+    """SEC devices; vfio as openfuyao.com/kae.sec.vfio."""
+    zip: Mode = "uacce"
+    """ZIP devices; vfio as openfuyao.com/kae.zip.vfio."""
 
 
 class DevicePlugin(base.Component):
@@ -71,12 +129,16 @@ class DevicePlugin(base.Component):
     image: base.ImagePart = "kae-device-plugin"
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of the DaemonSet that may be replaced at a time."""
+    mode: Modes = base.defaults()
+    """How devices are offered."""
     sharing: Sharing = base.defaults()
     """Containers that may share one device."""
     allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
     """Which device is handed out first: the least used, or the most used that still has room."""
     inject: Inject = base.defaults()
     """What a container gets beside its device."""
+    deviceNodes: drivers.DeviceNodes | None = None
+    """Mode and group of the device nodes of a pre-installed driver (driver.enabled: false); absent: as they are."""
     metrics: DevicePluginMetrics = base.defaults()
     """Metrics of the device plugin."""
 

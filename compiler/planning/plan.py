@@ -192,5 +192,7 @@ def resources(
         wanted = getattr(driven.sriov, kind.name) if driven is not None else None
         count = pf * (wanted or 1) if pf and wanted is not None else vf or pf
         if count:
-            amounts.append((kind.resource, count * getattr(policy.spec.devicePlugin.sharing, kind.name)))
+            spec = policy.spec.devicePlugin
+            name = kind.resource if getattr(spec.mode, kind.name) == "uacce" else kind.vfio_resource
+            amounts.append((name, count * getattr(spec.sharing, kind.name)))
     return tuple(amounts)

@@ -196,8 +196,12 @@ class DriverPool(Pod):
 class DevicePlugin(Pod):
     """A DaemonSet of device plugins."""
 
-    libraries: bool
-    """True when the host's KAE libraries are handed to containers."""
+    libraries_parent: str | None
+    """The host's folder above its KAE libraries, where containers get these."""
+    device_nodes: bool
+    """True when the plugin sets mode and group of the device nodes."""
+    device_group: int | None
+    """The group that it sets."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

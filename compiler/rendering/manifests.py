@@ -7,6 +7,7 @@ from compiler import names
 from compiler.fleet import definitions
 from compiler.model import base, config
 from compiler.model import driver as drivers
+from compiler.model import policy as policies
 from compiler.output import index_file
 from compiler.planning import pools, supported
 from compiler.rendering import (
@@ -162,9 +163,18 @@ def _device_plugins(cluster: definitions.Cluster, divisions: Sequence[pools.Divi
             max_unavailable=spec.maxUnavailable,
             config=program_configs.device_plugin(division.policy, cluster_name=cluster.name),
             metrics_port=spec.metrics.port if spec.metrics.enabled else None,
-            libraries=spec.inject.libraries or spec.inject.opensslConf is not None,
+            libraries_parent=_libraries_parent(spec.inject),
+            device_nodes=spec.deviceNodes is not None,
+            device_group=spec.deviceNodes.group if spec.deviceNodes is not None else None,
         )
         yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
+
+
+def _libraries_parent(inject: policies.Inject) -> str | None:
+    """Return the folder above the libraries: the installer's /opt/kae is a link to a folder beside it."""
+    if not inject.libraries:
+        return None
+    return inject.librariesPath.rpartition("/")[0] if inject.librariesPath else "/opt"
 
 
 def _pod(

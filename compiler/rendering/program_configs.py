@@ -13,6 +13,7 @@ from compiler import devices
 from compiler.fleet import assignment, definitions
 from compiler.model import base, config
 from compiler.model import driver as drivers
+from compiler.model import policy as policies
 from compiler.model import watcher as watchers
 from compiler.planning import images, pools
 
@@ -66,10 +67,11 @@ def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
             cluster=cluster_name,
             policy=policy.name,
             vendor=devices.VENDOR,
-            kinds=tuple(_kind(kind) for kind in served),
+            kinds=tuple(_served(kind, spec) for kind in served),
             sharing={kind.name: getattr(spec.sharing, kind.name) for kind in served},
             allocationPolicy=spec.allocationPolicy,
             inject=spec.inject,
+            deviceNodes=spec.deviceNodes,
             metrics=_metrics(spec.metrics),
         )
     )
@@ -133,6 +135,12 @@ def _kernels(taken: pools.KernelClass) -> config.Kernels:
 
 def _kind(kind: devices.Kind) -> config.Kind:
     return config.Kind(name=kind.name, resource=kind.resource, pf=kind.pf, vf=kind.vf, module=kind.module)
+
+
+def _served(kind: devices.Kind, spec: policies.DevicePlugin) -> config.Kind:
+    if getattr(spec.mode, kind.name) == "uacce":
+        return _kind(kind)
+    return _kind(kind).model_copy(update={"resource": kind.vfio_resource, "mode": "vfio"})
 
 
 def _metrics(metrics: base.Metrics) -> config.MetricsEndpoint | None:

@@ -33,6 +33,9 @@ def withheld(function: sysfs.Function) -> str | None:
     """Return why a function is not advertised, in a sentence; None when it is."""
     if function.vfs:
         return f"Its {function.vfs} virtual functions are offered in its place."
+    if function.kind.mode == "vfio":
+        bound = f"bound to {function.driver}" if function.driver else "bound to no driver"
+        return None if function.driver in _PASSED_ON else f"It is {bound}; vfio offers functions of vfio-pci alone."
     if function.driver in _PASSED_ON:
         return f"It is bound to {function.driver}, for a virtual machine."
     return None
@@ -45,6 +48,8 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
     """
     if function.unreadable:
         own = [UNREADABLE]
+    elif function.kind.mode == "vfio":
+        own = _of_group(function.group)
     elif function.entry is None:
         own = [_without_entry(function)]
     else:
@@ -55,8 +60,29 @@ def reasons(function: sysfs.Function, *, changing: bool) -> tuple[Reason, ...]:
 
 def usable(function: sysfs.Function) -> bool:
     """Return whether a container can start with the function: its entry is complete and its device node exists."""
+    if function.unreadable:
+        return False
+    if function.kind.mode == "vfio":
+        return not _of_group(function.group)
     entry = function.entry
-    return not function.unreadable and entry is not None and not entry.missing and entry.node_state == "there"
+    return entry is not None and not entry.missing and entry.node_state == "there"
+
+
+def _of_group(group: sysfs.Group | None) -> list[Reason]:
+    if group is None:
+        return [Reason(code="NoGroup", text="It is in no IOMMU group: the SMMU is off.")]
+    if group.others:
+        others = ", ".join(group.others)
+        return [Reason(code="SharedGroup", text=f"Its IOMMU group {group.number} has {others}, too.")]
+    return _of_node(f"vfio/{group.number}", group.node_state, f"of IOMMU group {group.number}")
+
+
+def _of_node(node: str, state: str, owner: str) -> list[Reason]:
+    if state == "missing":
+        return [Reason(code="NoDeviceNode", text=f"/dev/{node} is not there.")]
+    if state == "other":
+        return [Reason(code="WrongDeviceNode", text=f"/dev/{node} is not the device {owner}.")]
+    return []
 
 
 def _without_entry(function: sysfs.Function) -> Reason:
@@ -78,12 +104,7 @@ def _of_entry(entry: sysfs.Entry) -> list[Reason]:
                 text=f"Its entry {entry.name} lacks {lacking}: still being made, or its driver failed (dmesg).",
             )
         )
-    if entry.node_state == "missing":
-        reasons.append(Reason(code="NoDeviceNode", text=f"/dev/{entry.node} is not there."))
-    elif entry.node_state == "other":
-        reasons.append(
-            Reason(code="WrongDeviceNode", text=f"/dev/{entry.node} is not the device {entry.node_numbers}.")
-        )
+    reasons += _of_node(entry.node, entry.node_state, entry.node_numbers)
     if entry.isolated == 1:
         reasons.append(Reason(code="Isolated", text="The kernel has isolated it after hardware errors.", fault=True))
     elif entry.isolated is not None and entry.isolated != 0:

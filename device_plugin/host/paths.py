@@ -32,6 +32,10 @@ class Paths:
         """Return the plugin's own folder of the registry; it may remove every file in there."""
         return self.registry / "kae"
 
+    def on_host(self, path: str) -> Path:
+        """Return the place at which the program sees a folder of the host; it is mounted beside the host's /dev."""
+        return self.dev.parent / path.lstrip("/")
+
     @property
     def links(self) -> Path:
         """Return the folder of the links to device nodes, named by PCI address."""

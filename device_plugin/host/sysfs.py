@@ -47,6 +47,17 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The IOMMU group of a function that is bound to vfio-pci (Documentation/driver-api/vfio.rst of the kernel)."""
+
+    number: str
+    node_state: str
+    """there, missing, or other, as of an entry."""
+    others: tuple[str, ...]
+    """The addresses of other functions in it: who opens the group gets all of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
     """A PCI function of a served kind."""
 
@@ -58,10 +69,19 @@ class Function:
     vfs: int
     """The number of its virtual functions now."""
     entry: Entry | None
+    group: Group | None = None
+    """None where its kind is not offered by vfio, or where it is in no group."""
     unreadable: bool = False
     """True when a read of it hangs; the rest is what was read last."""
     began_s: float = field(default=0.0, compare=False)
     """The time at which its reading began, of a monotonic clock."""
+
+    @property
+    def node(self) -> str | None:
+        """Return the device node's path below /dev."""
+        if self.kind.mode == "vfio":
+            return f"vfio/{self.group.number}" if self.group is not None else None
+        return self.entry.node if self.entry is not None else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,10 +144,25 @@ def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind, began_s
         numa_node=numa_node if numa_node is not None and numa_node >= 0 else None,
         vfs=seen.vfs,
         entry=_entry(where, seen.entry) if seen.entry else None,
+        group=_group(where, seen) if kind.mode == "vfio" else None,
         began_s=began_s,
     )
     # It was unplugged during the reads, so the values are worthless.
     return function if seen.folder.exists() else None
+
+
+def _group(where: paths.Paths, seen: pci.Function) -> Group | None:
+    number = readings.link_name(seen.folder / "iommu_group")
+    if number is None:
+        return None
+    # The class vfio: vfio_group_alloc of drivers/vfio/group.c.
+    numbers = readings.text(where.sysfs / "class/vfio" / number / "dev") or ""
+    others = set(readings.names(seen.folder / "iommu_group/devices")) - {seen.address}
+    return Group(
+        number=number,
+        node_state=_node_state(where.dev / "vfio" / number, numbers),
+        others=tuple(sorted(others)),
+    )
 
 
 def _entry(where: paths.Paths, folder: Path) -> Entry:

@@ -4,11 +4,12 @@ The same devices give the same answer: the kubelet asks twice for a pod with ini
 for every restart. Several resources in one container give equal mounts for equal paths, so that none conflicts.
 """
 
+import re
 from collections.abc import Sequence
 
 from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import paths
+from device_plugin.host import paths, sysfs
 from device_plugin.kubelet import advertised, openssl
 
 
@@ -17,19 +18,41 @@ def answer(
 ) -> api.ContainerAllocateResponse:
     """Return the answer for one container; several shares of a device are one device."""
     distinct = {device.function.address: device for device in devices}
+    if any(device.function.kind.mode == "vfio" for device in devices):
+        return _groups(where, [distinct[address].function for address in sorted(distinct)])
     response = api.ContainerAllocateResponse()
     for address in sorted(distinct):
         response.devices.append(_node(where, inject, distinct[address]))
     if inject.mask_sysfs:
         response.mounts.extend(_masks(where, [distinct[address] for address in sorted(distinct)]))
     if inject.libraries:
-        response.mounts.append(_mount(paths.LIBRARIES, paths.LIBRARIES))
+        if inject.libraries_path is None:
+            response.mounts.append(_mount(paths.LIBRARIES, paths.LIBRARIES))
+        else:
+            response.mounts.append(_mount(f"{paths.LIBRARIES}/lib", inject.libraries_path))
         response.envs["LD_LIBRARY_PATH"] = f"{paths.LIBRARIES}/lib"
     if inject.openssl_conf is not None:
         variant = openssl.Variant(generation=inject.openssl_conf, libraries=inject.libraries)
         response.mounts.append(_mount(openssl.FOLDER, str(where.openssl / variant.name)))
         response.envs["OPENSSL_CONF"] = f"{openssl.FOLDER}/openssl.cnf"
-        response.envs["OPENSSL_ENGINES"] = variant.engines
+    response.mounts.extend(_mount(inside, host) for inside, host in sorted((inject.mounts or {}).items()))
+    response.envs.update(inject.env or {})
+    return response
+
+
+def _groups(where: paths.Paths, functions: Sequence[sysfs.Function]) -> api.ContainerAllocateResponse:
+    """Return the answer for functions that are bound to vfio-pci: their groups, and their addresses as variables.
+
+    Programs find the addresses in PCIDEVICE_<resource> (SR-IOV network device plugin), KubeVirt, where a host device
+    has an externalResourceProvider, in PCI_RESOURCE_<resource> (ResourceNameToEnvVar of its pkg/util).
+    """
+    response = api.ContainerAllocateResponse()
+    response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
+    for function in functions:
+        response.devices.append(_device(f"/dev/{function.node}", str(where.links / function.address)))
+    name = re.sub("[^A-Z0-9]", "_", functions[0].kind.resource.upper())
+    for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
+        response.envs[f"{prefix}_{name}"] = ",".join(function.address for function in functions)
     return response
 
 
@@ -40,12 +63,12 @@ def _node(where: paths.Paths, inject: config.Inject, device: advertised.Device) 
     else:
         # Without masks a container sees the kernel's own names, and libwd opens what they say.
         name = function.entry.node
-    return api.DeviceSpec(
-        container_path=f"/dev/{name}",
-        host_path=str(where.links / function.address),
-        # libwd opens it to read and to write; making nodes (m) is of no use.
-        permissions="rw",
-    )
+    return _device(f"/dev/{name}", str(where.links / function.address))
+
+
+def _device(container: str, host: str) -> api.DeviceSpec:
+    # libwd opens it to read and to write; making nodes (m) is of no use.
+    return api.DeviceSpec(container_path=container, host_path=host, permissions="rw")
 
 
 def _masks(where: paths.Paths, devices: Sequence[advertised.Device]) -> list[api.Mount]:

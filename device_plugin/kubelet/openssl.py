@@ -7,8 +7,9 @@ last value of a key holds. So this file names its section before the includes, f
 engine to every section that a distribution is known to name.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from device_plugin.host import paths
@@ -54,8 +55,18 @@ def variants() -> Iterator[Variant]:
             yield Variant(generation=generation, libraries=libraries)
 
 
-def text(variant: Variant) -> str:
-    """Return the file's text; the settings are those of KAE's guide."""
+_LAST = MappingProxyType({"default_algorithms": "ALL", "init": "1"})
+"""OpenSSL obeys a section in its order, and these two start the engine (int_engine_configure of eng_cnf.c)."""
+
+_GUIDE = MappingProxyType({"KAE_CMD_ENABLE_ASYNC": "1", "KAE_CMD_ENABLE_SM3": "1", "KAE_CMD_ENABLE_SM4": "1"})
+"""The settings of KAE's guide."""
+
+
+def text(variant: Variant, settings: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Return the file's text; `settings` of the engine are over those of KAE's guide."""
+    engine = {"engine_id": "kae", "dynamic_path": f"{variant.engines}/kae.so"} | _GUIDE
+    engine |= {name: value for name, value in settings.items() if name not in _LAST}
+    engine |= {name: settings.get(name, default) for name, default in _LAST.items()}
     lines = [
         "# Written by the KAE device plugin: the image's own settings, and the engine kae.",
         f"openssl_conf = {_MODULE_SECTIONS[0]}",
@@ -75,12 +86,6 @@ def text(variant: Variant) -> str:
         "[ kae_engines ]",
         "kae = kae_engine",
         "[ kae_engine ]",
-        "engine_id = kae",
-        f"dynamic_path = {variant.engines}/kae.so",
-        "KAE_CMD_ENABLE_ASYNC = 1",
-        "KAE_CMD_ENABLE_SM3 = 1",
-        "KAE_CMD_ENABLE_SM4 = 1",
-        "default_algorithms = ALL",
-        "init = 1",
+        *(f"{name} = {value}" for name, value in engine.items()),
     ]
     return "\n".join(lines) + "\n"

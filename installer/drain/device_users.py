@@ -72,7 +72,7 @@ class DeviceUsers:
         return answer
 
     def _find(self, current: host_state.HostState) -> device_holders.Holders:
-        resources = {kind.resource for kind in self._settings.kinds}
+        resources = {name for kind in self._settings.kinds for name in (kind.resource, kind.vfio_resource)}
         found = device_holders.find(self._host, resources, _entries(current.functions), self._kubelet)
         guests = (
             f"virtual function {function.address} (driver {function.driver}, as for a virtual machine)"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from installer import config, paths
 from installer.host import chroot, digests, kmod, libraries, module_search, pci, record, rpm
-from runtime import errors, readings
+from runtime import errors, readings, shapes
 
 _OPTION_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/local/lib/modprobe.d", "/usr/lib/modprobe.d")
 
@@ -104,7 +104,7 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
     )
 
 
-def rule(nodes: config.DeviceNodes) -> str:
+def rule(nodes: shapes.DeviceNodes) -> str:
     """Return the udev rule (udev(7)) for the device nodes: containers are limited by their device cgroup, too."""
     group = f'GROUP="{nodes.group}", ' if nodes.group is not None else ""
     return f'SUBSYSTEM=="uacce", {group}MODE="{nodes.mode}"\n'

@@ -36,7 +36,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     ),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (
         *("module-parameter/kernel.yaml", "module-parameter/tls.yaml"),
-        *("resource-amount/pages.yaml", "resource-amount/tls.yaml"),
+        *("resource-amount/pages.yaml", "resource-amount/tls.yaml", "device-plugin-settings/mounts.yaml"),
     ),
     "It goes through a list of names, of which there may be too many for the cost of a rule.": (
         *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from compiler import devices
-from tests.device_plugin import kernel, trees
+from tests.device_plugin import functions, kernel, trees
 from tests.device_plugin.functions import OWN, Function
 
 
@@ -184,6 +184,19 @@ class Host:
             file.write_text(text)
             os.write(pipe, text.encode())
             os.close(pipe)
+
+    def lend(self, address: str, group: int) -> None:
+        """Binds a function to vfio-pci, in an IOMMU group of its own or with others, as driverctl does."""
+        self.unbind(address)
+        self.bind(address, "vfio-pci")
+        node, numbers = functions.NODES[group % len(functions.NODES)]
+        path = self._states[address].function.path
+        self._tree.link(f"kernel/iommu_groups/{group}/devices/{address}", path)
+        self._tree.link(f"{path}/iommu_group", f"kernel/iommu_groups/{group}")
+        if not (self.dev / f"vfio/{group}").is_symlink():
+            self._tree.add_folder(f"class/vfio/{group}", {"dev": f"{numbers}\n"})
+            (self.dev / "vfio").mkdir(exist_ok=True)
+            (self.dev / f"vfio/{group}").symlink_to(f"/dev/{node}")
 
     def remove_node(self, address: str) -> None:
         """Removes the device node alone."""

@@ -13,9 +13,11 @@ from runtime import shapes
 from tests.device_plugin import hosts
 
 
-def kind(name: str = "hpre") -> shapes.Kind:
+def kind(name: str = "hpre", *, vfio: bool = False) -> shapes.Kind:
     """A kind as the compiler tells it."""
     (found,) = (item for item in devices.KINDS if item.name == name)
+    if vfio:
+        return msgspec.structs.replace(kind(name), resource=found.vfio_resource, mode="vfio")
     return shapes.Kind(name=name, resource=found.resource, pf=found.pf, vf=found.vf, module=found.module)
 
 

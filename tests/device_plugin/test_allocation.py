@@ -6,7 +6,7 @@ import pytest
 
 from device_plugin import config
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.kubelet import allocation
+from device_plugin.kubelet import allocation, openssl
 from tests.device_plugin import containers, hosts, machines, settings
 
 A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
@@ -94,7 +94,9 @@ def test_libraries_bring_their_folder_and_where_to_look(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("generation", ["1.1", "3.0"])
 @pytest.mark.parametrize(("libraries", "root"), [(False, "/usr/local"), (True, "/opt/kae")])
-def test_openssl_is_told_where_file_and_engine_are(generation: str, libraries: bool, root: str, tmp_path: Path) -> None:
+def test_openssl_is_told_where_file_and_engine_are(
+    generation: openssl.Generation, libraries: bool, root: str, tmp_path: Path
+) -> None:
     host = machines.bare_metal(tmp_path)
 
     found = answer(host, A, openssl_conf=generation, libraries=libraries)
@@ -102,4 +104,37 @@ def test_openssl_is_told_where_file_and_engine_are(generation: str, libraries: b
     variant = f"{generation}-{'host' if libraries else 'image'}"
     assert mounts(found)["/run/kae/openssl"] == f"{host.run}/openssl/{variant}"
     assert found.envs["OPENSSL_CONF"] == "/run/kae/openssl/openssl.cnf"
-    assert found.envs["OPENSSL_ENGINES"] == f"{root}/lib/engines-{generation}"
+    assert f"dynamic_path = {root}/lib/engines-{generation}/kae.so" in openssl.text(
+        openssl.Variant(generation=generation, libraries=libraries)
+    )
+    # The image's other engines are found where its OpenSSL looks for them.
+    assert "OPENSSL_ENGINES" not in found.envs
+
+
+def test_libraries_of_a_preinstalled_driver_come_from_their_folder(tmp_path: Path) -> None:
+    found = answer(
+        machines.bare_metal(tmp_path),
+        A,
+        libraries=True,
+        libraries_path="/usr/lib64",
+        openssl_conf="3.0",
+        mask_sysfs=False,
+    )
+
+    assert mounts(found)["/opt/kae/lib"] == "/usr/lib64"
+    assert "/opt/kae" not in mounts(found)
+    assert found.envs["LD_LIBRARY_PATH"] == "/opt/kae/lib"
+
+
+def test_a_policy_adds_variables_and_mounts_and_its_variables_hold(tmp_path: Path) -> None:
+    found = answer(
+        machines.bare_metal(tmp_path),
+        A,
+        libraries=True,
+        env={"KAE_LOG_LEVEL": "debug", "LD_LIBRARY_PATH": "/opt/kae/lib:/opt/more"},
+        mounts={"/etc/kae": "/etc/kae-of-the-host"},
+    )
+
+    assert dict(found.envs) == {"KAE_LOG_LEVEL": "debug", "LD_LIBRARY_PATH": "/opt/kae/lib:/opt/more"}
+    assert mounts(found)["/etc/kae"] == "/etc/kae-of-the-host"
+    assert all(mount.read_only for mount in found.mounts)

@@ -25,6 +25,21 @@ POLICIES: tuple[dict[str, Any], ...] = (
             "metrics": {"enabled": True, "port": 65535},
         },
     },
+    {
+        "driver": {"enabled": False},
+        "devicePlugin": {
+            "mode": {"hpre": "vfio"},
+            "deviceNodes": {"mode": "0660", "group": 994},
+            "inject": {
+                "libraries": True,
+                "librariesPath": "/usr/local/lib",
+                "opensslConf": "3.0",
+                "opensslSettings": {"KAE_CMD_ENABLE_SM4": "0"},
+                "env": {"KAE_LOG_LEVEL": "debug"},
+                "mounts": {"/etc/kae": "/etc/kae-of-the-host"},
+            },
+        },
+    },
 )
 
 FULL: dict[str, Any] = {
@@ -34,11 +49,27 @@ FULL: dict[str, Any] = {
     "vendor": "19e5",
     "kinds": [
         {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
-        {"name": "zip", "resource": "openfuyao.com/kae.zip", "pf": "a250", "vf": "a251", "module": "hisi_zip"},
+        {
+            "name": "zip",
+            "resource": "openfuyao.com/kae.zip.vfio",
+            "pf": "a250",
+            "vf": "a251",
+            "module": "hisi_zip",
+            "mode": "vfio",
+        },
     ],
     "sharing": {"hpre": 1, "zip": 2},
     "allocationPolicy": "Balanced",
-    "inject": {"maskSysfs": True, "libraries": False, "opensslConf": "3.0"},
+    "inject": {
+        "maskSysfs": True,
+        "libraries": False,
+        "librariesPath": "/usr/local/lib",
+        "opensslConf": "3.0",
+        "opensslSettings": {"KAE_CMD_ENABLE_SM4": "0"},
+        "env": {"KAE_LOG_LEVEL": "debug"},
+        "mounts": {"/etc/kae": "/etc/kae-of-the-host"},
+    },
+    "deviceNodes": {"mode": "0660", "group": 994},
     "metrics": {"port": 9510},
 }
 """A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
@@ -71,10 +102,18 @@ KEYS = ("x", "", "mask_sysfs", "Version")
 """Fields that no object has, or not this one."""
 
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
-NULLABLE = (("metrics",), ("inject", "opensslConf"))
+NULLABLE = (
+    *(("metrics",), ("deviceNodes",), ("deviceNodes", "group"), ("kinds", 0, "mode"), ("kinds", 1, "mode")),
+    *(("inject", name) for name in ("librariesPath", "opensslConf", "opensslSettings", "env", "mounts")),
+)
 
 LANGUAGE = mutations.Language("device-plugin-config", config.Config)
-DEFINITIONS = {"Inject": FULL["inject"], "Kind": FULL["kinds"][0], "MetricsEndpoint": FULL["metrics"]}
+DEFINITIONS = {
+    "Inject": FULL["inject"],
+    "Kind": FULL["kinds"][1],
+    "MetricsEndpoint": FULL["metrics"],
+    "DeviceNodes": FULL["deviceNodes"],
+}
 """An object of the full config for each definition of the schema."""
 INTEGERS = (("version",), ("sharing", "hpre"), ("metrics", "port"))
 """Positions of whole numbers."""
@@ -90,13 +129,11 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
     assert without_nulls(msgspec.to_builtins(found)) == json.loads(text)
 
 
-def without_nulls(data: dict[str, Any]) -> dict[str, Any]:
+def without_nulls(data: Any) -> Any:
     """Data as the compiler writes it, which leaves out what is absent."""
-    return {
-        key: without_nulls(value) if isinstance(value, dict) else list(value) if isinstance(value, tuple) else value
-        for key, value in data.items()
-        if value is not None
-    }
+    if isinstance(data, dict):
+        return {key: without_nulls(value) for key, value in data.items() if value is not None}
+    return [without_nulls(value) for value in data] if isinstance(data, list | tuple) else data
 
 
 def test_the_fields_are_those_of_the_full_config() -> None:
@@ -109,11 +146,22 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         vendor="19e5",
         kinds=(
             shapes.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
-            shapes.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
+            shapes.Kind(
+                name="zip", resource="openfuyao.com/kae.zip.vfio", pf="a250", vf="a251", module="hisi_zip", mode="vfio"
+            ),
         ),
         sharing={"hpre": 1, "zip": 2},
         allocation_policy="Balanced",
-        inject=config.Inject(mask_sysfs=True, libraries=False, openssl_conf="3.0"),
+        inject=config.Inject(
+            mask_sysfs=True,
+            libraries=False,
+            libraries_path="/usr/local/lib",
+            openssl_conf="3.0",
+            openssl_settings={"KAE_CMD_ENABLE_SM4": "0"},
+            env={"KAE_LOG_LEVEL": "debug"},
+            mounts={"/etc/kae": "/etc/kae-of-the-host"},
+        ),
+        device_nodes=shapes.DeviceNodes(mode="0660", group=994),
         metrics=shapes.MetricsEndpoint(port=9510),
     )
 

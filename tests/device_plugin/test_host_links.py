@@ -9,7 +9,7 @@ from pathlib import Path
 import inotify_simple
 import pytest
 
-from device_plugin import host_links
+from device_plugin import config, host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
 from tests.device_plugin import hosts, kernel, machines, settings
@@ -21,7 +21,7 @@ NAME = "hisi_hpre-30976"
 def publish(host: hosts.Host, *, changing: bool = False) -> paths.Paths:
     """Publishes what is on the host now."""
     where = settings.where(host)
-    host_links.prepare(where)
+    host_links.prepare(where, config.Inject())
     host_links.publish(where, settings.offered(host, changing=changing))
     return where
 

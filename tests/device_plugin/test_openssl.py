@@ -135,6 +135,22 @@ def test_the_engine_is_asked_for_in_the_section_that_the_image_names(section: st
     assert "/opt/kae/lib/engines-3.0/kae.so" in answer.stderr
 
 
+def test_a_policy_changes_the_settings_of_the_engine_and_the_engine_starts_last() -> None:
+    text = openssl.text(VARIANT, {"KAE_CMD_ENABLE_SM4": "0", "KAE_CMD_ENABLE_RSA": "1", "default_algorithms": "RSA,EC"})
+
+    _, _, engine = text.partition("[ kae_engine ]\n")
+    assert engine.splitlines() == [
+        "engine_id = kae",
+        "dynamic_path = /opt/kae/lib/engines-3.0/kae.so",
+        "KAE_CMD_ENABLE_ASYNC = 1",
+        "KAE_CMD_ENABLE_SM3 = 1",
+        "KAE_CMD_ENABLE_SM4 = 0",
+        "KAE_CMD_ENABLE_RSA = 1",
+        "default_algorithms = RSA,EC",
+        "init = 1",
+    ]
+
+
 def test_two_distributions_files_do_not_mix_their_settings(tmp_path: Path) -> None:
     conf = written(tmp_path, VARIANT, section="openssl_init")
     # openssl_conf of the second stands before any section of its own.

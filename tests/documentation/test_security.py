@@ -8,7 +8,7 @@ PAGE = test_pages.ROOT / "docs/security.md"
 
 _ROW = re.compile(r"^\| (?P<claim>[^|]+) \|.*\| (?P<tests>[^|]+) \|$", re.MULTILINE)
 _TEST = re.compile(r"`(test_\w+)`")
-_DEFINED = re.compile(r"^def (test_\w+)\(", re.MULTILINE)
+_DEFINED = re.compile(r"^(?:async )?def (test_\w+)\(", re.MULTILINE)
 
 
 def test_every_claim_names_a_test_that_is_there() -> None:

@@ -78,7 +78,7 @@ def text(stated: shape.Config) -> str:
 def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(item) for key, item in value.items() if item is not None}
-    return value
+    return list(map(_without_nulls, value)) if isinstance(value, list) else value
 
 
 class Boot:

@@ -173,7 +173,7 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         modules=("uacce", "hisi_qm", "hisi_hpre"),
         module_parameters={"hisi_hpre": {"uacce_mode": 2, "pf_q_num": 256}},
         sriov={"hpre": 63},
-        device_nodes=config.DeviceNodes(mode="0660", group=994),
+        device_nodes=shapes.DeviceNodes(mode="0660", group=994),
         drain=config.Drain(enabled=True, timeout_seconds=300),
         leases=config.Leases(namespace="kae-operator", names=("kae-driver-tls-0",)),
         metrics=shapes.MetricsEndpoint(port=9511),

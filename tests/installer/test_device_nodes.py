@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from installer import config, paths
+from installer import paths
 from installer.report import report
+from runtime import shapes
 from tests.installer import incidents, machines, settings
 
 GROUP = os.getgid() if os.geteuid() else 994
 """Only root gives a file to another group."""
 
-NODES = config.DeviceNodes(mode="0660", group=GROUP)
+NODES = shapes.DeviceNodes(mode="0660", group=GROUP)
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_status_warns_of_nodes_that_are_open_to_everybody_where_no_iommu_confine
 ) -> None:
     machine = machines.Machine(tmp_path / "host", smmu=smmu)
     machine.add_image(tmp_path / "image", "2.0.1")
-    nodes = config.DeviceNodes(mode="0660", group=GROUP) if mode == "0660" else config.DeviceNodes()
+    nodes = shapes.DeviceNodes(mode="0660", group=GROUP) if mode == "0660" else shapes.DeviceNodes()
     settings.installed(machine, tmp_path / "image", device_nodes=nodes)
 
     parts = settings.wired(machine, tmp_path / "image", device_nodes=nodes)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from installer import config
 from installer.decide import desired, verification
 from installer.host import host_state, pci, record
+from runtime import shapes
 from tests.installer import machines, modulefiles, settings
 
 HPRE, SEC, ZIP = "0000:79:00.0", "0000:76:00.0", "0000:75:00.0"
@@ -298,7 +298,7 @@ def test_a_device_node_is_for_the_group_that_the_policy_names_and_for_nobody_els
 ) -> None:
     functions = with_function(HPRE, "hpre", entry=pci.Entry(name="hisi_hpre-0", numbers="1:3", mode=mode, group=group))
     found = faults(
-        settings.current(functions=(functions[-1],)), device_nodes=config.DeviceNodes(mode="0660", group=994)
+        settings.current(functions=(functions[-1],)), device_nodes=shapes.DeviceNodes(mode="0660", group=994)
     )
 
     assert found == ([(NODES, f"/dev/hisi_hpre-0 has {said}.")] if said else [])

@@ -68,7 +68,9 @@ PLUGIN = ir.DevicePlugin(
     config='{"version":1}',
     kubelet_dir="/var/lib/kubelet",
     metrics_port=None,
-    libraries=False,
+    libraries_parent=None,
+    device_nodes=False,
+    device_group=None,
 )
 WATCHER = cluster_values.Watcher(
     namespace="kae-operator",
@@ -147,7 +149,7 @@ CORE: tuple[tuple[str, object], ...] = (
     ("driver/daemonset", replace(POOL, **FULL, env=(ir.EnvVar(name="INSTALL_POLICY", value="Always"),))),
     ("device-plugin/serviceaccount-kae-device-plugin", NAMESPACE),
     ("device-plugin/daemonset", PLUGIN),
-    ("device-plugin/daemonset", replace(PLUGIN, **FULL, libraries=True)),
+    ("device-plugin/daemonset", replace(PLUGIN, **FULL, libraries_parent="/opt", device_nodes=True, device_group=994)),
     ("watcher/serviceaccount-kae-watcher", WATCHER),
     ("watcher/clusterrole-kae-watcher", WATCHER),
     ("watcher/clusterrolebinding-kae-watcher", WATCHER),
@@ -545,9 +547,21 @@ def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names
 
 
 def test_a_device_plugin_sees_the_libraries_only_to_hand_them_out(rendered: Rendered) -> None:
-    found = rendered("device-plugin/daemonset", replace(PLUGIN, libraries=True))
+    found = rendered("device-plugin/daemonset", replace(PLUGIN, libraries_parent="/opt"))
 
-    assert host_paths(found)["/opt/kae"] is False
+    # /opt/kae is a link, and a mount of it would stay with the folder that it leads to now.
+    assert host_paths(found)["/opt"] is False
+    assert "/host/opt" in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
+
+
+def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rendered: Rendered) -> None:
+    usual = rendered("device-plugin/daemonset", PLUGIN)
+    found = rendered("device-plugin/daemonset", replace(PLUGIN, device_nodes=True, device_group=994))
+
+    assert (host_paths(usual)["/dev"], host_paths(found)["/dev"]) == (False, True)
+    assert "securityContext" not in usual["spec"]["template"]["spec"]
+    assert found["spec"]["template"]["spec"]["securityContext"] == {"supplementalGroups": [994]}
+    assert container(found)["securityContext"] == container(usual)["securityContext"]
 
 
 def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered: Rendered) -> None:

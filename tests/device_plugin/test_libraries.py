@@ -1,0 +1,63 @@
+"""What the host's libraries lack, which a container would only notice by working in software."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from device_plugin import config, list_report, plugin
+from device_plugin.host import libraries
+from tests.device_plugin import machines, settings
+
+NOTHING = (
+    "'{}' of the host has no libwd.so, so containers get no KAE libraries: install them there, or name their folder in"
+    " devicePlugin.inject.librariesPath."
+)
+
+
+def put(folder: Path, *names: str) -> None:
+    """Install libraries."""
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("x")
+
+
+@pytest.mark.parametrize("folder", ["/opt/kae/lib", "/usr/local/lib"])
+def test_a_folder_without_libraries_is_named(folder: str, tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    path = None if folder == "/opt/kae/lib" else folder
+    inject = config.Inject(libraries=True, libraries_path=path, openssl_conf="3.0")
+
+    assert libraries.missing(where, inject) == NOTHING.format(folder)
+    put(where.on_host(folder), "libwd.so.2")
+    assert libraries.missing(where, inject) == (
+        f"'{folder}/engines-3.0/kae.so' of the host is not there, so OpenSSL works in software:"
+        " install KAE's engine there."
+    )
+    put(where.on_host(folder), "engines-3.0/kae.so")
+    assert libraries.missing(where, inject) is None
+
+
+def test_the_installers_link_is_followed(tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    put(tmp_path / "opt/.kae-1f2e", "lib/libwd.so")
+    (tmp_path / "opt/kae").symlink_to(".kae-1f2e")
+
+    assert libraries.missing(where, config.Inject(libraries=True)) is None
+
+
+def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
+    assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
+
+
+async def test_what_is_missing_is_logged_once_and_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    stated = settings.settings(inject=config.Inject(libraries=True))
+    node = plugin.Plugin(where, stated)
+
+    await node.look()
+    await node.look()
+
+    warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
+    assert warnings == [NOTHING.format("/opt/kae/lib")]
+    assert warnings[0] in list_report.current(where, stated).notes

@@ -1,0 +1,141 @@
+"""Kinds that are offered as IOMMU groups, to virtual machines and to Kata."""
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from device_plugin import list_report, plugin
+from device_plugin.kubelet.service import Refusal
+from tests.device_plugin import hosts, machines, settings
+
+PF, A, B, OTHER = "0000:79:00.0", "0000:79:00.1", "0000:79:00.2", "0000:b9:00.0"
+KIND = settings.kind("hpre", vfio=True)
+STATED = settings.settings("hpre", kinds=(KIND,))
+
+
+def host_with_guests(root: Path) -> hosts.Host:
+    """A machine with three virtual functions of HPRE, two of which are bound to vfio-pci."""
+    host = machines.bare_metal(root)
+    host.set_vfs(PF, 3)
+    host.lend(A, 41)
+    host.lend(B, 42)
+    return host
+
+
+async def looked(host: hosts.Host) -> plugin.Plugin:
+    """A plugin that has looked at the host once."""
+    node = plugin.Plugin(settings.where(host), STATED)
+    await node.look()
+    return node
+
+
+def told(node: plugin.Plugin) -> dict[str, bool]:
+    """The functions that the kubelet is told of, and whether they are healthy."""
+    return {replica.id: replica.healthy for replica in node.device_lists[KIND.resource].replicas}
+
+
+def why(node: plugin.Plugin, address: str) -> list[str]:
+    """Return the codes of the reasons for which a function is unhealthy."""
+    (device,) = (device for device in node.devices if device.function.address == address)
+    return [reason.code for reason in device.reasons]
+
+
+async def test_only_functions_that_are_bound_to_vfio_pci_are_offered_and_with_their_numa_nodes(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    node = await looked(host)
+
+    assert told(node) == {A: True, B: True}
+    assert {replica.numa_node for replica in node.device_lists[KIND.resource].replicas} == {0}
+    withheld = {row.function.address: row.why for row in list_report.current(node.where, STATED).rows}
+    assert withheld[PF] == ("Its 3 virtual functions are offered in its place.",)
+    assert withheld[OTHER] == ("It is bound to hisi_hpre; vfio offers functions of vfio-pci alone.",)
+
+
+async def test_the_resource_is_another_one_than_that_of_containers() -> None:
+    assert KIND.resource == "openfuyao.com/kae.hpre.vfio" == settings.kind("hpre").vfio_resource
+
+
+async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject(tmp_path: Path) -> None:
+    node = await looked(host_with_guests(tmp_path))
+
+    answer = await node.allocate(KIND.resource, [B, A])
+
+    assert {device.container_path: device.host_path for device in answer.devices} == {
+        "/dev/vfio/vfio": "/dev/vfio/vfio",
+        "/dev/vfio/41": str(node.where.links / A),
+        "/dev/vfio/42": str(node.where.links / B),
+    }
+    assert str((node.where.links / A).readlink()) == "/dev/vfio/41"
+    assert dict(answer.envs) == {
+        "PCIDEVICE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
+        "PCI_RESOURCE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
+    }
+    assert list(answer.mounts) == []
+
+
+async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    node = await looked(host)
+
+    host.unbind(A)
+    host.bind(A)
+
+    with pytest.raises(Refusal, match="It is bound to hisi_hpre; vfio offers functions of vfio-pci alone"):
+        await node.allocate(KIND.resource, [A])
+    assert told(node) == {B: True}
+    assert not (node.where.links / A).is_symlink()
+
+
+async def test_a_function_without_its_groups_node_is_unhealthy(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    (host.dev / "vfio/41").unlink()
+    node = await looked(host)
+    assert (told(node), why(node, A)) == ({A: False, B: True}, ["NoDeviceNode"])
+
+    (host.dev / "vfio/41").symlink_to("/dev/full")
+    await node.look()
+    assert why(node, A) == ["WrongDeviceNode"]
+
+
+async def test_a_group_of_several_functions_is_nobodys(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(PF, 2)
+    host.lend(A, 41)
+    host.lend(B, 41)
+
+    node = await looked(host)
+
+    assert told(node) == {A: False, B: False}
+    assert why(node, A) == ["SharedGroup"]
+
+
+async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.unbind(PF)
+    host.bind(PF, "vfio-pci")
+
+    node = await looked(host)
+
+    assert (told(node), why(node, PF)) == ({PF: False}, ["NoGroup"])
+
+
+async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    node = await looked(host)
+
+    host.set_driver_changing("upgrade")
+    await node.look()
+
+    assert told(node) == {A: False, B: False}
+    assert list(node.where.links.iterdir()) == []
+
+
+async def test_the_list_has_the_group(tmp_path: Path) -> None:
+    node = await looked(host_with_guests(tmp_path))
+
+    report = list_report.current(node.where, STATED)
+
+    table = list_report.as_table(dataclasses.replace(report, notes=()))
+    assert "vfio/41" in table
+    assert '"containerNode": "/dev/vfio/42"' in list_report.as_json(report)
