@@ -173,7 +173,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "nfd-release": _error("NFD is rendered for its releases 0.16 to 0.19."),
         "kubernetes-release": _error("Manifests are rendered for Kubernetes 1.25 and newer."),
         "watcher-incomplete": _error("An enabled watcher has a repository and a Secret."),
-        "ignored-label": _error("The watcher ignores no label that decides over nodes."),
+        "ignored-label": _error("The watcher leaves no label that decides over nodes out of the inventory."),
         "shared-target": _guard("Each KAECluster is for a Kubernetes cluster and a folder of its own."),
         "conflicting-settings": _error("The settings of a cluster contradict neither each other nor another cluster."),
         "driver-version": _error("Package names with ${DRIVER_VERSION} have a release to fill in."),

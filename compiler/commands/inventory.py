@@ -110,7 +110,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, di
     name, settings = arguments.cluster, project_file.of(arguments)
     declared, found = load.fleet_of(*document_files.find([settings.policies]), settings=settings)
     own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
-    if own.source is not None and not own.spec.watcher.ignoreLabels:
+    if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
         return own.spec, ()
     faults = (
         item

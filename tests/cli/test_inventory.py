@@ -56,8 +56,11 @@ def test_the_file_compiles_to_what_kubectls_answer_compiles_to(tmp_path: Path, m
     assert project.kae(folder, "plan").out == planned
 
 
-def test_labels_that_the_project_ignores_never_enter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ignoring = fleet.CLUSTER.replace("west", "east") + "  watcher:\n    ignoreLabels: [po*]\n"
+@pytest.mark.parametrize("setting", ["ignoreLabels: [po*]", "inventory: {labels: [openfuyao.com/, openfuyao/]}"])
+def test_labels_that_the_project_leaves_out_never_enter(
+    setting: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ignoring = fleet.CLUSTER.replace("west", "east") + f"  watcher:\n    {setting}\n"
     project.write(tmp_path, {"policies/east.yaml": ignoring})
     piped(monkeypatch, fleet.listed())
 
@@ -97,11 +100,18 @@ def test_a_first_inventory_is_taken_for_a_cluster_that_a_policy_names(
     assert project.kae(tmp_path, "inventory", "--cluster", "east").code == 0
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("ignoreLabels: [po*]", "8:20: error[ignored-label]: 'po*' keeps 1 label"),
+        ("inventory: {labels: [openfuyao.com/]}", "8:25: error[ignored-label]: The list of labels keeps 1 label"),
+    ],
+)
 @pytest.mark.parametrize("live", [False, True])
 def test_no_inventory_is_taken_without_a_label_that_decides(
-    live: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: bool, setting: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ignoring = fleet.CLUSTER.replace("west", "east") + "  watcher:\n    ignoreLabels: [po*]\n"
+    ignoring = fleet.CLUSTER.replace("west", "east") + f"  watcher:\n    {setting}\n"
     selecting = fleet.REST.replace("default: true", "nodeSelector: {matchLabels: {pool: db}}")
     project.write(tmp_path, {"policies/east.yaml": ignoring, "policies/rest.yaml": selecting})
     piped(monkeypatch, fleet.listed())
@@ -113,7 +123,7 @@ def test_no_inventory_is_taken_without_a_label_that_decides(
         )
 
     assert (answer.code, answer.out) == (1, "")
-    assert "policies/east.yaml:8:20: error[ignored-label]: 'po*' keeps 1 label" in answer.err
+    assert f"policies/east.yaml:{said}" in answer.err
     assert "note: A selector uses 'pool' at policies/rest.yaml:6:32." in answer.err
 
 

@@ -141,6 +141,14 @@ def test_the_settings_of_a_cluster_say_which_labels_leave_its_list_of_nodes() ->
     assert dict(fleet.inventories["east"].nodes[0].labels) == {"pool": "tls"}
 
 
+def test_the_settings_of_a_cluster_say_which_labels_its_list_of_nodes_keeps() -> None:
+    item = builders.kubernetes_node(labels={"example.com/a": "1", "pool": "tls", "zone": "a"})
+
+    fleet, _ = read(cluster(watcher={"inventory": {"labels": ["example.com/", "po*"]}}), nodes(item))
+
+    assert dict(fleet.inventories["east"].nodes[0].labels) == {"example.com/a": "1", "pool": "tls"}
+
+
 def test_kubectls_answer_and_its_canonical_form_are_one_inventory() -> None:
     items = [builders.kubernetes_node(name, builders.HPRE | {"pool": name}) for name in ("b", "a")]
     text = canonical_form.text(builders.reduced(*items))

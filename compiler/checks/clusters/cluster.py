@@ -1,6 +1,6 @@
 """Rules for one KAECluster."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import names, repeats, wording
 from compiler.checks import containers, policy
@@ -184,33 +184,47 @@ def watcher(cluster: definitions.Cluster, source: documents.Document) -> Iterato
 
 
 def ignored_labels(policies: Iterable[definitions.Policy], cluster: definitions.Cluster) -> Iterator[Diagnostic]:
-    """The watcher ignores no label that decides over nodes."""
-    ignored = cluster.spec.watcher.ignoreLabels
-    if not ignored or cluster.source is None:
+    """The watcher ignores no label that decides over nodes, and keeps each where it keeps only some."""
+    spec = cluster.spec.watcher
+    if cluster.source is None or not (spec.ignoreLabels or spec.inventory.labels):
         return
     deciding = tuple(deciding_labels.of_cluster(policies, cluster.name))
-    for index, pattern in enumerate(ignored):
+    for index, pattern in enumerate(spec.ignoreLabels):
         lost = [label for label in deciding if reduction.is_ignored(label.key, pattern)]
-        if lost:
-            keys = sorted({label.key for label in lost})
-            places = [f"A selector uses '{label.key}' at {label.span}." for label in lost if label.span]
-            yield Diagnostic(
-                code="ignored-label",
-                span=cluster.source.span("spec", "watcher", "ignoreLabels", index),
-                message=f"'{pattern}' keeps {wording.counted(len(keys), 'label')} that "
-                f"{'decides' if len(keys) == 1 else 'decide'} over nodes out of the inventory of cluster "
-                f"'{cluster.name}': {wording.listed(keys, most=_MOST)}.",
-                notes=(
-                    *places[:_MOST],
-                    *((f"{len(places) - _MOST} more uses are like these.",) if len(places) > _MOST else ()),
-                    *(
-                        ("Every policy decides by labels of devices and by opt-outs.",)
-                        if len(places) < len(lost)
-                        else ()
-                    ),
-                ),
-                hint="Remove it, or ignore only labels that no selector uses.",
-            )
+        hint = "Remove it, or ignore only labels that no selector uses."
+        yield from _lost(cluster, ("ignoreLabels", index), f"'{pattern}'", lost, hint)
+    kept = spec.inventory.labels
+    if kept:
+        lost = [label for label in deciding if not any(reduction.is_kept(label.key, name) for name in kept)]
+        yield from _lost(cluster, ("inventory", "labels"), "The list of labels", lost, "Add them to the list.")
+
+
+def _lost(
+    cluster: definitions.Cluster,
+    field: documents.Path,
+    cause: str,
+    lost: Sequence[deciding_labels.Deciding],
+    hint: str,
+) -> Iterator[Diagnostic]:
+    """Yield the finding on deciding labels that a field of the watcher leaves out, if there are any."""
+    if not lost:
+        return
+    keys = sorted({label.key for label in lost})
+    places = [f"A selector uses '{label.key}' at {label.span}." for label in lost if label.span]
+    more = len(places) - _MOST
+    yield Diagnostic(
+        code="ignored-label",
+        span=cluster.span("spec", "watcher", *field),
+        message=f"{cause} keeps {wording.counted(len(keys), 'label')} that "
+        f"{'decides' if len(keys) == 1 else 'decide'} over nodes out of the inventory of cluster "
+        f"'{cluster.name}': {wording.listed(keys, most=_MOST)}.",
+        notes=(
+            *places[:_MOST],
+            *((f"{more} more uses are like these.",) if more > 0 else ()),
+            *(("Every policy decides by labels of devices and by opt-outs.",) if len(places) < len(lost) else ()),
+        ),
+        hint=hint,
+    )
 
 
 def mirrors(cluster: definitions.Cluster, source: documents.Document) -> Iterator[Diagnostic]:

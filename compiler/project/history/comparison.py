@@ -108,8 +108,9 @@ class _Comparison:
         known = self._by_examples(old, new)
         if known is None:
             was = self._made(self._before, old)
-            # The inventory depends on the labels that the watcher ignores, where it is a list of Nodes.
-            is_shared = old.spec.watcher.ignoreLabels == new.spec.watcher.ignoreLabels
+            # The inventory depends on the labels that the watcher ignores and keeps, where it is a list of Nodes.
+            earlier, later = old.spec.watcher, new.spec.watcher
+            is_shared = (earlier.ignoreLabels, earlier.inventory) == (later.ignoreLabels, later.inventory)
             inventory = was.cluster.side.planned.inventory if was.cluster and is_shared else None
             return self._compared(name, was, self._made(self._after, new, inventory))
         found, inventory = known
