@@ -178,11 +178,12 @@ compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the
 		$(IMAGE_FLAGS) .venv/image
 
 .PHONY: bench
-bench: $(READY) ## Measure the compiler on large fleets, the device plugin and the watcher
+bench: $(READY) ## Measure the compiler on large fleets, the device plugin, the watcher, and many watchers
 	$(BIN)/python -m benchmarks
 	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.plugin
 	$(BIN)/python -m benchmarks.watcher
+	$(BIN)/python -m benchmarks.watchers
 
 .PHONY: fuzz
 fuzz: $(READY) ## Compile mutated documents (COUNT=100000 SEED=0): no crash, no half-written output
