@@ -96,10 +96,10 @@ class Users:
         self._server = server
         server.state.when_evicted = kubelet.remove
 
-    def come(self, *pods: str, device: str = HPRE) -> None:
+    def come(self, *pods: str, device: str = HPRE, resource: str = settings.kind("hpre").resource) -> None:
         """Pods are given a device."""
         for pod in pods:
-            self.kubelet.give(pod, "nginx", settings.kind("hpre").resource, device)
+            self.kubelet.give(pod, "nginx", resource, device)
             self._server.put_pods(pod)
 
     @property

@@ -8,6 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from compiler import devices
 from installer import config, paths
 from installer.change import prepare
 from installer.drain import device_holders
@@ -86,6 +87,16 @@ def test_after_ten_minutes_a_budget_that_allows_it_now_lets_the_upgrade_happen(
 
     assert (blocked.shown.state, incidents.works(machine, "2.0.2")) == ("Ready", True)
     assert server.state.evicted == [POD]
+
+
+def test_a_pod_that_was_given_a_function_for_its_virtual_machine_holds_it_too(
+    machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
+) -> None:
+    users.come(POD, resource=devices.KINDS[0].vfio_resource)
+
+    shown = crew.job(newer).settle()
+
+    assert (shown.state, incidents.works(machine, "2.0.2"), users.evicted) == ("Ready", True, [POD])
 
 
 def test_a_driver_that_fails_does_not_evict_again_within_ten_minutes(

@@ -183,6 +183,14 @@ def test_a_node_offers_its_devices_times_their_replicas(
     assert dict(found.resources) == ({"openfuyao.com/kae.hpre": offered} if offered else {})
 
 
+def test_a_kind_for_virtual_machines_has_a_resource_of_its_own() -> None:
+    policy = builders.policy(devicePlugin={"mode": {"hpre": "vfio"}})
+
+    found = decision(policy, builders.node(machine=counted(hpre_pf="2", hpre_vf="6")))
+
+    assert dict(found.resources) == {"openfuyao.com/kae.hpre.vfio": 6}
+
+
 @pytest.mark.parametrize(
     ("counts", "offered"),
     [
