@@ -1,6 +1,5 @@
 """A program of the cluster: a process with a name and a log, in the cluster's cgroup."""
 
-import os
 import subprocess
 from collections.abc import Sequence
 from types import TracebackType
@@ -80,5 +79,5 @@ def environment(instance: instances.Instance) -> dict[str, str]:
         "HOME": str(instance.state / "home"),
         "KUBECONFIG": str(instance.kubeconfig),
         "LANG": "C.UTF-8",
-        "PATH": os.pathsep.join((str(programs.folder()), os.environ["PATH"], "/usr/sbin", "/sbin")),
+        "PATH": programs.search_path(),
     }

@@ -48,6 +48,9 @@ class ProgramSet:
     """The Go packages with variables for that version: unstamped, a program calls itself v0.0.0-master, and clients
     compare with that."""
 
+    tags: str = ""
+    """Go's build tags of programs with parts in C, which the C compiler builds."""
+
     @property
     def names(self) -> Sequence[str]:
         """Everything that the set brings."""
@@ -97,6 +100,25 @@ SETS = (
     ProgramSet(name="pause", packages={"pause": "."}),
 )
 """The programs that every cluster test needs. For a further program, add a folder with a go.mod, and an entry here."""
+
+_CONTAINERD = "github.com/containerd/containerd/v2"
+RUNTIMES = (
+    ProgramSet(
+        name="containerd",
+        module=_CONTAINERD,
+        packages={
+            f"containerd-2/{name}": f"{_CONTAINERD}/cmd/{name}"
+            for name in ("containerd", "containerd-shim-runc-v2", "ctr")
+        },
+    ),
+    ProgramSet(
+        name="runc",
+        module="github.com/opencontainers/runc",
+        packages={"containerd-2/runc": "github.com/opencontainers/runc"},
+        tags="seccomp",
+    ),
+)
+"""Container runtimes in place of the machine's own: KAE_CLUSTER_RUNTIME names the folder of one, as in containerd-2."""
 
 _FLUX = "config/crd/bases/source.toolkit.fluxcd.io"
 _MONITORING = "example/prometheus-operator-crd/monitoring.coreos.com"
@@ -148,14 +170,22 @@ def folder() -> Path:
     return Path(os.environ.get("KAE_CLUSTER_BIN") or Path.home() / ".cache/kae-cluster/bin")
 
 
+def search_path() -> str:
+    """Return the folders of programs, as in PATH: those of the chosen runtime and the built ones first."""
+    runtime = os.environ.get("KAE_CLUSTER_RUNTIME")
+    chosen = (str(folder() / runtime),) if runtime else ()
+    return os.pathsep.join((*chosen, str(folder()), os.environ["PATH"], "/usr/sbin", "/sbin"))
+
+
 def stamp_file(name: str) -> Path:
     """Return the file that records the source a program was built from."""
-    return folder() / f".{name}.stamp"
+    program = folder() / name
+    return program.with_name(f".{program.name}.stamp")
 
 
 def path(name: str) -> str:
     """Return the program of this name: from KUBEBUILDER_ASSETS, else the one built here, else the machine's."""
-    return _from_assets(name) or shutil.which(name, path=os.pathsep.join((str(folder()), os.environ["PATH"]))) or name
+    return _from_assets(name) or shutil.which(name, path=search_path()) or name
 
 
 def obstacles() -> Iterator[str]:
@@ -171,7 +201,7 @@ def missing_tools() -> Iterator[str]:
     packages = sorted({package for command, package in DEBIAN.items() if shutil.which(path(command)) is None})
     if packages:
         yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(packages)}"
-    yield from lacking(SETS)
+    yield from lacking((*SETS, *RUNTIMES) if os.environ.get("KAE_CLUSTER_RUNTIME") else SETS)
 
 
 def lacking(sets: Sequence[ProgramSet]) -> Iterator[str]:

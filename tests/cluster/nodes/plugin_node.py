@@ -3,12 +3,14 @@
 import fcntl
 import json
 import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from device_plugin.host import paths
 from tests import project
 from tests.cluster.control import manifests
 from tests.cluster.nodes import node as nodes
@@ -36,7 +38,7 @@ spec:
 class Devices:
     """A fake host with its device nodes in /dev of the node, and its events sent by the kernel.
 
-    Links in /dev lead to the fake host's nodes. Events are real: a PCI device of this machine is asked to
+    Events are real: a PCI device of this machine is asked to
     announce itself (uevent), which every listener receives as it would for a KAE device.
     """
 
@@ -51,7 +53,7 @@ class Devices:
         self._show()
 
     def close(self) -> None:
-        """Take the links out of /dev."""
+        """Take the nodes out of /dev."""
         for path in Path("/dev").glob("hisi_*"):
             path.unlink()
         self._lock.close()
@@ -66,13 +68,26 @@ class Devices:
             self.tell()
 
     def _show(self) -> None:
-        wanted = {path.name: path for path in self.host.dev.iterdir()}
+        """Make the host's nodes those of /dev, with the mode and the links that the installer's udev rules give."""
+        numbers = {path.name: path.stat().st_rdev for path in self.host.dev.iterdir()}
+        links = {self._published(name): name for name in numbers}
         for path in Path("/dev").glob("hisi_*"):
-            if path.name not in wanted:
+            stays = path.readlink().name == links.get(path.name) if path.is_symlink() else path.name in numbers
+            if not stays or (path.name in numbers and path.stat().st_rdev != numbers[path.name]):
                 path.unlink()
-        for name, target in wanted.items():
-            if not os.path.lexists(f"/dev/{name}"):
-                Path("/dev", name).symlink_to(target)
+        for name, number in numbers.items():
+            # No link to the fake host: containerd gives privileged containers the nodes of /dev, and skips links.
+            if not (node := Path("/dev", name)).exists():
+                os.mknod(node, stat.S_IFCHR, number)
+                node.chmod(0o666)
+        for name, target in links.items():
+            if not (link := Path("/dev", name)).is_symlink():
+                link.symlink_to(target)
+
+    def _published(self, name: str) -> str:
+        """Return the name in containers of a device whose entry has this name."""
+        function = (self.host.sysfs / "class/uacce" / name).resolve().parents[1]
+        return paths.published_name(name.rpartition("-")[0], function.name)
 
 
 def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
