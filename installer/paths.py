@@ -24,6 +24,9 @@ LINKS = "/run/kae/dev"
 LIBRARIES = "/opt/kae"
 """User-space libraries and engines, which containers mount: a link to a driver's own tree."""
 
+CRIO = "/run/crio"
+"""The folder of CRI-O's socket, on a host whose container runtime it is."""
+
 RULE = "/etc/udev/rules.d/70-kae.rules"
 """The udev rule that lets users other than root use the device nodes."""
 

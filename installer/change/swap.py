@@ -221,11 +221,11 @@ class Swap:
             raise errors.Failure(" ".join(refused))
 
     def _permit(self) -> None:
-        # udev reads a new rule at the next event (udev(7)).
         nodes = self._settings.device_nodes
-        self._host.write(paths.RULE, host_state.rule(nodes))
+        self._host.write(paths.RULE, host_state.rule(self._host, nodes))
         for node in pci.nodes(pci.functions(self._host, self._settings)).values():
             self._host.permit(node, int(nodes.mode, 8), nodes.group)
+        self._host.link_nodes()
 
 
 def _places(target: record.Driver | None) -> str:

@@ -170,6 +170,17 @@ class Host:
                 os.chown(self.path(absolute), -1, group)
             self.path(absolute).chmod(mode)
 
+    def link_nodes(self) -> None:
+        """Have udev apply its rules to the device nodes that are there, which it does at the next event (udev(7)).
+
+        Where it cannot, the nodes lack their links until the next boot.
+        """
+        try:
+            self.run("udevadm", "control", "--reload")
+            self.run("udevadm", "trigger", "--subsystem-match=uacce")
+        except (CommandFailed, process.TooSlow) as error:
+            LOG.warning("udev makes the links to device nodes at the next boot only: %s", error)
+
     def remove_folder(self, absolute: str) -> None:
         """Remove a folder and its content, if it exists."""
         with changing(absolute), contextlib.suppress(FileNotFoundError):

@@ -97,17 +97,31 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
-        rule=text(host, paths.RULE) == rule(settings.device_nodes),
+        rule=text(host, paths.RULE) == rule(host, settings.device_nodes),
         record=known,
         changing=host.path(paths.CHANGING).exists(),
         unproved=host.path(paths.BLOCKED).exists() and not (known.change or known.installed or known.boot),
     )
 
 
-def rule(nodes: shapes.DeviceNodes) -> str:
-    """Return the udev rule (udev(7)) for the device nodes: containers are limited by their device cgroup, too."""
+_LINKS = (
+    'SUBSYSTEM=="uacce", SUBSYSTEMS=="pci", '
+    "PROGRAM=\"/bin/sh -c 'k=%k; a=$id; IFS=:.; set -- $$a; "
+    "echo $${k%%-*}-$$((0x$$1<<16|0x$$2<<8|0x$$3<<3|0x$$4))'\", "
+    'SYMLINK+="%c"\n'
+)
+
+
+def rule(host: chroot.Host, nodes: shapes.DeviceNodes) -> str:
+    """Return the udev rules (udev(7)) for the device nodes: their mode, and a link of the name that containers have.
+
+    Containers are limited by their device cgroup, too. The link serves containers in a user namespace: runc makes no
+    nodes there, but mounts what the host has at the container's path (createDeviceNode of opencontainers/runc). CRI-O
+    refuses privileged containers a device whose path exists on the host (internal/factory/container of cri-o/cri-o).
+    """
     group = f'GROUP="{nodes.group}", ' if nodes.group is not None else ""
-    return f'SUBSYSTEM=="uacce", {group}MODE="{nodes.mode}"\n'
+    mode = f'SUBSYSTEM=="uacce", {group}MODE="{nodes.mode}"\n'
+    return mode if host.path(paths.CRIO).exists() else mode + _LINKS
 
 
 def kernel(host: chroot.Host) -> str:

@@ -130,8 +130,8 @@ def installed(machine: machines.Machine, image: Path, **changes: Any) -> driver_
 
 
 def changes_made(machine: machines.Machine) -> list[str]:
-    """Return the program calls since the last question, without those that only read."""
-    return [call for call in machine.calls() if not call.startswith("modinfo")]
+    """Return the program calls since the last question, without those that only read or have udev look at nodes."""
+    return [call for call in machine.calls() if not call.startswith(("modinfo", "udevadm"))]
 
 
 def versions(machine: machines.Machine) -> set[str | None]:

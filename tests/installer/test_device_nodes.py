@@ -1,11 +1,16 @@
 """The device nodes: their mode and group, at once, for later ones, after a boot, and as they were after a rollback."""
 
 import os
+import re
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from device_plugin.host import paths as published
 from installer import paths
+from installer.host import host_state
 from installer.report import report
 from runtime import shapes
 from tests.installer import incidents, machines, settings
@@ -34,7 +39,38 @@ def test_a_group_that_the_policy_names_gets_the_nodes_at_once_and_disturbs_nobod
     shown = crew.job(image, "2.0.1", device_nodes=NODES).settle()
 
     assert (shown.state, permissions(machine)) == ("Ready", ({0o660}, {GROUP}))
-    assert settings.changes_made(machine) == []
+    assert [call for call in machine.calls() if not call.startswith("modinfo")] == [
+        "udevadm control --reload",
+        "udevadm trigger --subsystem-match=uacce",
+    ]
+
+
+def test_the_mode_is_given_where_udev_does_not_answer(
+    machine: machines.Machine, crew: incidents.Crew, image: Path
+) -> None:
+    (udevadm,) = machine.root.glob("**/udevadm")
+    udevadm.unlink()
+
+    shown = crew.job(image, "2.0.1", device_nodes=NODES).settle()
+
+    assert (shown.state, permissions(machine)) == ("Ready", ({0o660}, {GROUP}))
+
+
+@pytest.mark.parametrize("address", ["0000:79:00.0", "0001:b9:1f.7"])
+def test_udev_makes_a_link_of_the_name_that_containers_have(machine: machines.Machine, address: str) -> None:
+    (program,) = re.findall(r'PROGRAM="(.*?)", SYMLINK\+="%c"', host_state.rule(machine.host, NODES))
+    # As udev does (udev(7)); it takes a quoted word as one argument.
+    command = program.replace("$id", address).replace("%k", "hisi_hpre-12").replace("$$", "$").replace("%%", "%")
+
+    printed = subprocess.run(shlex.split(command), capture_output=True, text=True, check=True)
+
+    assert printed.stdout.strip() == published.published_name("hisi_hpre", address)
+
+
+def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machine) -> None:
+    machine.host.path(paths.CRIO).mkdir()
+
+    assert "SYMLINK" not in host_state.rule(machine.host, NODES)
 
 
 def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, crew: incidents.Crew) -> None:
@@ -43,7 +79,9 @@ def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, 
     machine.reboot()
 
     assert permissions(machine) == ({0o660}, {GROUP})
-    assert machine.host.path(paths.RULE).read_text() == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"\n'
+    assert (
+        machine.host.path(paths.RULE).read_text().splitlines()[0] == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"'
+    )
 
 
 def test_a_rollback_gives_the_nodes_back_to_whom_they_belonged(

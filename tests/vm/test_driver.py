@@ -1,10 +1,19 @@
 """A driver's life on a real kernel: installed, upgraded, rolled back, loaded by a boot, removed."""
 
+from pathlib import Path
+
 import pytest
 
+from device_plugin.host import paths
 from tests.vm import artifacts, host
 
 ENGINES = ("hisi_hpre", "hisi_sec2", "hisi_zip")
+
+
+def published(shared: host.Host) -> list[str]:
+    """Return the names that containers have for the devices."""
+    folders = map(Path, shared.guest.run("ls -d /sys/bus/pci/devices/*/uacce/*").split())
+    return [paths.published_name(path.name.rpartition("-")[0], path.parts[-3]) for path in folders]
 
 
 @pytest.mark.short
@@ -14,7 +23,9 @@ def test_a_first_driver_is_installed_and_gives_every_device_an_entry(shared: hos
     assert said.state == "Ready", said
     assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.1")
     assert [len(shared.entries(module)) for module in ENGINES] == [2, 2, 2]
-    assert shared.guest.run("stat -c %a /dev/hisi_*").split() == ["666"] * 6
+    # Each node, and the link of the name that containers have.
+    assert shared.guest.run("udevadm settle && stat -L -c %a /dev/hisi_*").split() == ["666"] * 12
+    assert {shared.guest.run(f"readlink /dev/{name}").strip() for name in published(shared)} == set(shared.entries())
 
 
 @pytest.mark.short
@@ -59,7 +70,7 @@ def test_a_boot_loads_the_driver_by_udev_before_an_installer_runs(shared: host.H
 
     assert shared.loaded() == dict.fromkeys(artifacts.MODULES, "2.0.2")
     assert [len(shared.entries(module)) for module in ENGINES] == [2, 2, 2]
-    assert shared.guest.run("stat -c %a /dev/hisi_*").split() == ["666"] * 6
+    assert shared.guest.run("udevadm settle && stat -L -c %a /dev/hisi_*").split() == ["666"] * 12
     assert shared.install("2.0.2").state == "Ready"
 
 
