@@ -56,8 +56,9 @@ def deployed(
     node: nodes.Node, images: image_store.Images, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Deployed]:
     images.load(plugin_node.IMAGE, archives.built_image())
-    devices = plugin_node.Devices(node.plane.instance.state / "fake", node)
     folder = tmp_path_factory.mktemp("project")
+    # Of another name for each module that uses this.
+    devices = plugin_node.Devices(node.plane.instance.state / folder.name, node)
     daemon_set = plugin_node.daemon_set(folder, devices.host)
     namespace = pods.Namespace(name="kae-operator", plane=node.plane)
     labels = [f"openfuyao.com/kae.{name}.present=true" for name in ("hpre", "sec", "zip")]
