@@ -103,7 +103,7 @@ KEYS = ("x", "", "mask_sysfs", "Version")
 
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (
-    *(("metrics",), ("deviceNodes",), ("deviceNodes", "group"), ("kinds", 0, "mode"), ("kinds", 1, "mode")),
+    *(("metrics",), ("deviceNodes",), ("deviceNodes", "group"), ("kinds", 1, "mode")),
     *(("inject", name) for name in ("librariesPath", "opensslConf", "opensslSettings", "env", "mounts")),
 )
 

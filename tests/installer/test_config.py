@@ -53,7 +53,14 @@ FULL: dict[str, Any] = {
     "vendor": "19e5",
     "kinds": [
         {"name": "hpre", "resource": "openfuyao.com/kae.hpre", "pf": "a258", "vf": "a259", "module": "hisi_hpre"},
-        {"name": "zip", "resource": "openfuyao.com/kae.zip", "pf": "a250", "vf": "a251", "module": "hisi_zip"},
+        {
+            "name": "zip",
+            "resource": "openfuyao.com/kae.zip",
+            "pf": "a250",
+            "vf": "a251",
+            "module": "hisi_zip",
+            "mode": "vfio",
+        },
     ],
     "daemonSet": {"namespace": "kae-operator", "name": "kae-driver-tls"},
     "state": "Present",
@@ -93,7 +100,7 @@ VALUES: tuple[Any, ...] = (
     *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 2**31 - 1, 2**31, 10**30, 0.5),
     *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
     *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
-    *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666", "Loaded", "Serving"),
+    *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666", "Loaded", "Serving", "vfio"),
 )
 
 KEYS = ("x", "", "driver_version", "Version", "gpgCheck")
@@ -105,6 +112,7 @@ NULLABLE = (
     ("metrics",),
     ("presentWhen",),
     ("deviceNodes", "group"),
+    ("kinds", 1, "mode"),
     ("source", "packages", "credentialsSecret"),
 )
 
@@ -116,7 +124,7 @@ DEFINITIONS = {
     "Drain": FULL["drain"],
     "InTreeSource": SOURCES["inTree"],
     "Kernels": FULL["kernels"],
-    "Kind": FULL["kinds"][0],
+    "Kind": FULL["kinds"][1],
     "Lease": FULL["leases"],
     "MetricsEndpoint": FULL["metrics"],
     "PackagesSource": SOURCES["packages"],
@@ -153,7 +161,9 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         vendor="19e5",
         kinds=(
             shapes.Kind(name="hpre", resource="openfuyao.com/kae.hpre", pf="a258", vf="a259", module="hisi_hpre"),
-            shapes.Kind(name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip"),
+            shapes.Kind(
+                name="zip", resource="openfuyao.com/kae.zip", pf="a250", vf="a251", module="hisi_zip", mode="vfio"
+            ),
         ),
         daemon_set=config.DaemonSet(namespace="kae-operator", name="kae-driver-tls"),
         state="Present",
