@@ -25,9 +25,6 @@ _AGAIN_S = {"nodes": (1.0, 30.0), "repository": (5.0, 120.0)}
 _FORGOTTEN_S = 60.0
 """A version that the server drops sooner than this after a list is a failure, else lists follow on lists."""
 
-_REFUSED_S = 1.0
-"""The shortest time between two looks for the acceptance of a refused loss."""
-
 
 class Loop:
     """The pending changes, and the repository that receives them."""
@@ -120,7 +117,7 @@ class Loop:
             self._commit_s = now_s + self._settings.min_commit_seconds
             LOG.info("Committed: %s", self._subject, extra={"commit": commit})
         elif self.state.refused:
-            self._commit_s = now_s + max(self._settings.min_commit_seconds, _REFUSED_S)
+            self._commit_s = now_s + max(self._settings.min_commit_seconds, 1)  # The next look for its acceptance.
         return commit is not None
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
@@ -155,7 +152,7 @@ class Loop:
             self._stop.wait(max(0.0, left_s))
             return
         try:
-            names = self._source.changed(int(left_s), until_first=not self._pending.touched)
+            names = self._source.changed(int(left_s))
         except client.Gone:
             if self._clock() < self._listed_s + _FORGOTTEN_S:
                 raise
@@ -163,14 +160,15 @@ class Loop:
             self._list_s = -math.inf
             return
         now_s = self._clock()
-        for name in names:
-            self._pending.touch(name, now_s)
+        self._pending.touch(names, now_s)
         if names:
             soonest_s = max(now_s + self._settings.quiet_seconds, self._listed_s + self._settings.min_commit_seconds)
             self._list_s = min(self._list_s, soonest_s)
 
     def _publish_s(self) -> float:
-        """Return when the repository has to be looked at."""
+        """Return when the repository has to be looked at: never while only a list can tell what nodes are now."""
+        if self._pending.touched:
+            return math.inf
         due_s = self._pending.due_s()
         wanted_s = self._look_s if due_s is None else min(self._look_s, max(self._commit_s, due_s))
         return max(self._retry_s["repository"], wanted_s)

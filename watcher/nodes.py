@@ -13,7 +13,7 @@ class Nodes:
         """Ask nothing yet."""
         self._cluster = cluster
         self._reducer = reducer
-        self._marks: dict[str, int] = {}
+        self._marks: dict[str, int | None] = {}
         """A hash of each node's metadata that enters the inventory, which tells a change from a heartbeat."""
         self._version = ""
 
@@ -23,7 +23,7 @@ class Nodes:
         Raises:
             client.Gone: The server dropped that moment in between.
         """
-        found, marks, version = [], {}, ""
+        found, marks, version = [], dict[str, int | None](), ""
         for page in self._cluster.pages():
             at_page()
             version = page.resource_version
@@ -33,30 +33,21 @@ class Nodes:
         self._marks, self._version = marks, version
         return tuple(found)
 
-    def changed(self, seconds: int, *, until_first: bool) -> set[str]:
+    def changed(self, seconds: int) -> set[str]:
         """Watch for so long; return the nodes of which something changed that enters the inventory.
 
-        With `until_first` it ends with the first change. What needs the whole node, such as a taint, is not seen.
+        What needs the whole node, such as a taint, is not seen. A watch that fails is repeated from where it began.
 
         Raises:
             client.Gone: The server has forgotten the last version: list again.
         """
-        names: set[str] = set()
+        marks: dict[str, int | None] = {}
         watch = self._cluster.watch(self._version, seconds)
-        try:
-            for event in watch:
-                metadata = event.object["metadata"]
-                name = metadata.get("name") if event.type != "BOOKMARK" else None
-                mark = None if event.type == "DELETED" else self._reducer.mark(metadata)
-                if name is None or self._marks.get(name) == mark:
-                    continue
-                names.add(name)
-                if mark is None:
-                    del self._marks[name]
-                else:
-                    self._marks[name] = mark
-                if until_first:
-                    break
-        finally:
-            self._version = watch.resource_version
+        for event in watch:
+            metadata = event.object["metadata"]
+            if event.type != "BOOKMARK":
+                marks[metadata["name"]] = None if event.type == "DELETED" else self._reducer.mark(metadata)
+        names = {name for name, mark in marks.items() if self._marks.get(name) != mark}
+        self._marks |= marks
+        self._version = watch.resource_version
         return names

@@ -33,7 +33,7 @@ class PendingChanges:
         self.published: Mapping[str, snapshot.Node] = {}
         """The nodes in the repository."""
         self.touched: set[str] = set()
-        """Nodes that changed since the last list, so that their state is not known."""
+        """Nodes that changed since the last list, so that nothing may be committed before the next one."""
         self._changes: dict[str, _Change] = {}
 
     @property
@@ -50,10 +50,11 @@ class PendingChanges:
         self.published = {node.name: node for node in nodes}
         self._compare(now_s)
 
-    def touch(self, name: str, now_s: float) -> None:
-        """Take the news that a node changed; the next list says how."""
-        self.touched.add(name)
-        self._note(name, now_s)
+    def touch(self, names: Iterable[str], now_s: float) -> None:
+        """Take the news that nodes changed; the next list says how."""
+        for name in names:
+            self.touched.add(name)
+            self._note(name, now_s)
 
     def list(self, nodes: Iterable[snapshot.Node], now_s: float) -> None:
         """Take a full list."""
@@ -75,27 +76,24 @@ class PendingChanges:
 
     def due_s(self) -> float | None:
         """Return when the next difference settles; None when there is none."""
-        return min((self._due_s(name) for name in self._changes if name not in self.touched), default=None)
+        return min(map(self._due_s, self._changes), default=None)
 
     def _compare(self, now_s: float) -> None:
         """Keep the times of the differences that still are, and forget the others."""
-        names = self.published.keys() | self._current.keys()
-        different = [name for name in names if self.published.get(name) != self._current.get(name)]
-        touched = {name: self._changes[name] for name in self.touched if name in self._changes}
-        self._changes = touched | {
-            name: replace(
-                self._changes.get(name, _Change(now_s, now_s)),
-                loses=loss_guard.lost(self.published.get(name), self._current.get(name)) is not None,
-            )
-            for name in different
-        }
+        changes = {}
+        for name in self.published.keys() | self._current.keys():
+            old, new = self.published.get(name), self._current.get(name)
+            if old != new:
+                change = self._changes.get(name, _Change(now_s, now_s))
+                changes[name] = replace(change, loses=loss_guard.lost(old, new) is not None)
+        self._changes = changes
 
     def _note(self, name: str, now_s: float) -> None:
         first_s = self._changes[name].first_s if name in self._changes else now_s
         self._changes[name] = _Change(first_s, now_s)
 
     def _is_settled(self, name: str, now_s: float) -> bool:
-        return name not in self._changes or (name not in self.touched and now_s >= self._due_s(name))
+        return name not in self._changes or now_s >= self._due_s(name)
 
     def _due_s(self, name: str) -> float:
         change = self._changes[name]

@@ -30,7 +30,6 @@ QUIET_S, REMOVAL_S, INTERVAL_S, COMMIT_S = 0.1, 0.2, 2.5, 0.05
 _HURRY: tuple[tuple[Any, str, object], ...] = (
     (loop, "_AGAIN_S", {"nodes": (0.05, 0.2), "repository": (0.05, 0.2)}),
     (loop, "_FORGOTTEN_S", 0.1),
-    (loop, "_REFUSED_S", 0.2),
     (loop, "_WATCH_S", 1),
     (client, "_BUSY_PAUSES_S", (0.05, 0.05)),
     (node_watch, "MARGIN_S", 0.3),

@@ -44,7 +44,7 @@ class Stop(threading.Event):
 
 
 class Source:
-    """A cluster's nodes; a watch lasts as long as it is asked to, or until a change."""
+    """A cluster's nodes; a watch lasts as long as it is asked to."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -63,16 +63,15 @@ class Source:
         self.listed = dict(self.nodes)
         return tuple(self.nodes.values())
 
-    def changed(self, seconds: int, *, until_first: bool) -> set[str]:
+    def changed(self, seconds: int) -> set[str]:
         self._fail()
+        self.clock.now_s += seconds
         names = {
             name
             for name in self.nodes.keys() | self.listed.keys()
             if labels(self.nodes.get(name)) != labels(self.listed.get(name))
         }
         self.listed = dict(self.nodes)
-        if not (names and until_first):
-            self.clock.now_s += seconds
         return names
 
     def _fail(self) -> None:
@@ -94,6 +93,7 @@ class Store:
         )
     )
     content: bytes | None = None
+    contents: list[bytes] = dataclasses.field(default_factory=list)
     acceptance: bytes | None = None
     messages: list[str] = dataclasses.field(default_factory=list)
     failures: list[Exception] = dataclasses.field(default_factory=list)
@@ -109,6 +109,7 @@ class Store:
         if change is None:
             return None
         self.content, self.acceptance = change.content, None
+        self.contents.append(change.content)
         self.messages.insert(0, change.message)
         return f"commit {len(self.messages)}"
 
@@ -188,6 +189,18 @@ def test_a_changed_label_is_seen_by_the_watch_and_read_by_a_list(bench: Bench) -
 
     assert bench.store.nodes["n001"] == {"x": "1"}
     assert bench.source.lists == 2
+
+
+def test_nothing_is_committed_between_the_news_of_a_change_and_the_next_list(bench: Bench) -> None:
+    settled(bench, *many(3))
+    bench.source.put(fleet.node("n001", labels={"x": "seen by a list"}), fleet.node("n002", kernel_version="6.6.0"))
+    bench.loop.list()
+    bench.go(QUIET_S / 2)
+    bench.source.put(fleet.node("n001"))
+    bench.go(COMMIT_S + 2 * QUIET_S)
+
+    assert not any(b"seen by a list" in content for content in bench.store.contents)
+    assert b"6.6.0" in (bench.store.content or b"")
 
 
 def test_two_commits_keep_their_distance_and_so_do_lists(bench: Bench) -> None:

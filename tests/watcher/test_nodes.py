@@ -8,7 +8,7 @@ import pytest
 
 from compiler import devices, errors
 from compiler.inventory import reduction
-from compiler.kube import client, reader
+from compiler.kube import client, node_watch, reader
 from tests import builders
 from tests.watcher import api
 from watcher import nodes
@@ -58,8 +58,8 @@ def test_a_watch_tells_the_names_of_nodes_that_came_changed_or_went(server: api.
     server.put(node("b", pool="tls"), node("d"))
     server.remove("c")
 
-    assert found.changed(1, until_first=False) == {"b", "c", "d"}
-    assert found.changed(1, until_first=False) == set()
+    assert found.changed(1) == {"b", "c", "d"}
+    assert found.changed(1) == set()
 
 
 def test_heartbeats_pool_labels_and_labels_that_are_not_kept_wake_nobody(server: api.Api) -> None:
@@ -69,7 +69,7 @@ def test_heartbeats_pool_labels_and_labels_that_are_not_kept_wake_nobody(server:
     server.state.requests.clear()
     server.put(*(node(name, **{f"{devices.POOL_PREFIX}tls": "true", "team": "x"}) for name in names))
 
-    assert found.changed(1, until_first=False) == set()
+    assert found.changed(1) == set()
     assert len(server.state.requests) == 1
 
 
@@ -78,17 +78,27 @@ def test_a_label_that_is_kept_wakes(server: api.Api) -> None:
     found = follow(server, "team", "example.com/a*")
     server.put(node("a", **{"example.com/ab": "1"}))
 
-    assert found.changed(5, until_first=True) == {"a"}
+    assert found.changed(1) == {"a"}
 
 
-def test_the_first_change_ends_the_watch_and_none_is_missed(server: api.Api) -> None:
+def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
+    server: api.Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.put(node("a"), node("b"))
     found = follow(server)
     server.put(node("a", x="1"), node("b", x="1"))
+    real, lines = node_watch.Watch._event, iter(range(100))
 
-    names = [found.changed(5, until_first=True) for _ in range(2)]
+    def event(self: node_watch.Watch, line: bytes) -> node_watch.Event:
+        if next(lines) == 1:
+            raise client.Unreachable("the connection is reset.")
+        return real(self, line)
 
-    assert names == [{"a"}, {"b"}]
+    monkeypatch.setattr(node_watch.Watch, "_event", event)
+    with pytest.raises(client.Unreachable):
+        found.changed(1)
+
+    assert found.changed(1) == {"a", "b"}
 
 
 def test_a_version_that_the_server_has_forgotten_is_gone(server: api.Api) -> None:
@@ -98,4 +108,4 @@ def test_a_version_that_the_server_has_forgotten_is_gone(server: api.Api) -> Non
     server.put(node("b"))
 
     with pytest.raises(client.Gone):
-        found.changed(1, until_first=False)
+        found.changed(1)
