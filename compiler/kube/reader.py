@@ -1,4 +1,4 @@
-"""Read a live cluster: its nodes by page, one by one and as they change, and objects of any kind."""
+"""Read a live cluster: its nodes by page and as they change, and objects of any kind."""
 
 import http
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -86,13 +86,6 @@ class Cluster:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def node(self, name: str) -> Mapping[str, Any] | None:
-        """Return a Node as it is now; None where it does not exist."""
-        request = client.Request(
-            action=f"get the node {name}", path=f"{node_watch.NODES}/{{name}}", names={"name": name}
-        )
-        return self._object(request)
-
     def watch(self, resource_version: str, timeout_s: int = node_watch.WATCH_S) -> node_watch.Watch:
         """Return a watch of the Nodes' metadata after a resourceVersion; its iteration sends the request."""
         return node_watch.Watch(self._connection, resource_version, timeout_s)
@@ -100,7 +93,10 @@ class Cluster:
     def object(self, api_version: str, kind: str, name: str, namespace: str = "") -> Mapping[str, Any] | None:
         """Return an object as it is now; None where it or its kind does not exist in the cluster."""
         request = self._request("get", api_version, kind, namespace, name)
-        return None if request is None else self._object(request)
+        try:
+            return None if request is None else self._connection.get(request)
+        except client.Missing:
+            return None
 
     def objects(
         self, api_version: str, kind: str, namespace: str = "", *, labels: str = "", fields: str = ""
@@ -154,12 +150,6 @@ class Cluster:
                 item["kind"]: (item["name"], bool(item["namespaced"])) for item in resources if "/" not in item["name"]
             }
         return self._kinds[api_version]
-
-    def _object(self, request: client.Request) -> Mapping[str, Any] | None:
-        try:
-            return self._connection.get(request)
-        except client.Missing:
-            return None
 
     def _pages(self, request: client.Request, size: int) -> Iterator[Page]:
         token = version = ""

@@ -130,12 +130,12 @@ def test_a_watch_tells_changes_deletions_and_that_time_goes_on(
 
 @pytest.mark.usefixtures("nodes")
 def test_a_node_is_there_or_gone(control_plane: control_planes.ControlPlane, cluster: reader_module.Cluster) -> None:
-    found = cluster.node("a")
+    found = cluster.object("v1", "Node", "a")
     ask(control_plane, "DELETE", "/api/v1/nodes/a")
 
     assert found is not None
     assert found["status"]["nodeInfo"]["architecture"] == "arm64"
-    assert cluster.node("a") is None
+    assert cluster.object("v1", "Node", "a") is None
 
 
 @pytest.mark.usefixtures("nodes")
@@ -254,12 +254,12 @@ def test_a_token_that_is_not_known_is_denied_until_the_file_holds_another(
     token.write_text("nobody's")
     cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
     with pytest.raises(client.Denied, match=r"does not accept the credentials \(401\): Unauthorized"):
-        cluster.node("a")
+        next(cluster.pages())
 
     token.write_text(token_of(control_plane, "default"))
 
-    with pytest.raises(client.Denied, match="did not get the node a, as the credentials do not allow it"):
-        cluster.node("a")
+    with pytest.raises(client.Denied, match="did not list nodes, as the credentials do not allow it"):
+        next(cluster.pages())
 
 
 def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
@@ -277,7 +277,7 @@ def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
     path.write_text(yaml.safe_dump(config))
 
     with pytest.raises(client.Untrusted, match="is not trusted: unable to get local issuer certificate"):
-        reader_module.Cluster(path).node("a")
+        next(reader_module.Cluster(path).pages())
 
 
 # Status

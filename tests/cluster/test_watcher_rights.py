@@ -112,7 +112,7 @@ def test_no_other_verb_and_no_other_resource_is_allowed(caller: watchers.Caller)
         )
     }
 
-    assert allowed == {(verb, "", "nodes") for verb in ("get", "list", "watch")}
+    assert allowed == {(verb, "", "nodes") for verb in ("list", "watch")}
 
 
 def test_the_api_server_lists_no_further_right(caller: watchers.Caller) -> None:
@@ -125,6 +125,6 @@ def test_the_api_server_lists_no_further_right(caller: watchers.Caller) -> None:
     }
     # Every authenticated user may ask for its own name and rights (system:basic-user).
     everybody = {entry for entry in resources if entry[1] in ("authorization.k8s.io", "authentication.k8s.io")}
-    assert resources - everybody == {(verb, "", "nodes") for verb in ("get", "list", "watch")}
+    assert resources - everybody == {(verb, "", "nodes") for verb in ("list", "watch")}
     assert {(verb, resource.startswith("selfsubject")) for verb, _, resource in everybody} == {("create", True)}
     assert {verb for rule in rules["nonResourceRules"] for verb in rule["verbs"]} == {"get"}

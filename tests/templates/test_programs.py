@@ -613,7 +613,7 @@ def test_a_watcher_may_read_nodes_and_nothing_else(rendered: Rendered) -> None:
     role = rendered("watcher/clusterrole-kae-watcher", WATCHER)
     binding = rendered("watcher/clusterrolebinding-kae-watcher", WATCHER)
 
-    assert grants(role) == {(verb, "nodes", ()) for verb in ("get", "list", "watch")}
+    assert grants(role) == {(verb, "nodes", ()) for verb in ("list", "watch")}
     (subject,) = binding["subjects"]
     assert subject == {"kind": "ServiceAccount", "name": "kae-watcher", "namespace": "kae-operator"}
     assert binding["roleRef"]["name"] == role["metadata"]["name"]

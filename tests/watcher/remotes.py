@@ -82,11 +82,20 @@ class Remote:
     def configure(self, key: str, value: str) -> None:
         self("config", key, value)
 
-    def commit(self, branch: str, files: Mapping[str, bytes], *, onto: str | None = None, mode: str = "100644") -> str:
+    def commit(
+        self,
+        branch: str,
+        files: Mapping[str, bytes],
+        *,
+        onto: str | None = None,
+        mode: str = "100644",
+        message: bytes = b"somebody",
+    ) -> str:
         """Somebody else's commit, on the branch's tip or where onto says, which then needs no ancestor of the tip."""
         ref = f"refs/heads/{branch}"
         base = onto or (f"{ref}^0" if (self.path / ref).exists() else "")
-        lines = [f"commit {ref}\ncommitter s <s@example.com> {int(time.time())} +0000\ndata 8\nsomebody\n".encode()]
+        head = f"commit {ref}\ncommitter s <s@example.com> {int(time.time())} +0000\ndata {len(message)}\n"
+        lines = [head.encode() + message + b"\n"]
         if base:
             lines.append(f"from {base}\n".encode())
         for path, content in files.items():

@@ -150,6 +150,29 @@ def test_messages_older_than_a_day_are_not_remembered(remote: remotes.Remote, mo
     assert messages(repo) == []
 
 
+def test_a_message_of_100_mib_is_not_read_and_the_reason_is_told(remote: remotes.Remote) -> None:
+    remote.commit("main", {PATH: b"old\n"}, message=b"x" * (100 << 20))
+    tip = remote.commit("main", {"other.txt": b"moved\n"})
+    repo = remote.ours()
+
+    found = look(repo)
+    with pytest.raises(git.Failed, match=r"'git fetch' failed .*attempting to allocate"):
+        messages(repo)
+
+    assert (found.content, remote.tip()) == (b"old\n", tip)
+
+
+def test_messages_above_16_mib_together_are_not_read_and_the_reason_is_told(remote: remotes.Remote) -> None:
+    for number in range(3):
+        remote.commit("main", {PATH: b"%d" % number}, message=b"x" * (6 << 20))
+
+    with pytest.raises(
+        git.TooLarge,
+        match=f"that change '{PATH}' have 18 MiB of messages, and 16 MiB are read, so what was lost is not",
+    ):
+        messages(remote.ours())
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [

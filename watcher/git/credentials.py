@@ -7,7 +7,7 @@ is on a command line; copies are private, and go with the folder of the clone.
 import base64
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib import parse
 
@@ -60,8 +60,7 @@ def access(secrets: Secrets, url: str, private: Path) -> git.Access:
     if secrets.signing is None:
         return own
     key = _identity(secrets.signing, private / "signing")
-    signing = (("gpg.format", "ssh"), ("user.signingKey", str(key)))
-    return git.Access(environment=own.environment, settings=(*own.settings, *signing), hidden=own.hidden, signs=True)
+    return replace(own, settings={**own.settings, "gpg.format": "ssh", "user.signingKey": str(key)})
 
 
 def _ssh(folder: Path, private: Path) -> git.Access:
@@ -95,22 +94,22 @@ def _http(folder: Path, url: parse.SplitResult) -> git.Access:
     if password and not user:
         raise errors.Failure(f"'{folder}' holds a password but no username.")
     basic = base64.b64encode(f"{user}:{password}".encode()).decode()
-    settings = []
+    settings = {}
     if password or token:
         # Sent from the first request on, to this repository alone (http.<url>.* of git-config(1)). git's own way, a
         # program that it asks for the password, costs a refused request each time, and knows no bearer tokens before
         # git 2.46.
         header = f"Authorization: Basic {basic}" if password else f"Authorization: Bearer {token}"
-        settings.append((f"http.{git.shown_url(url.geturl())}.extraHeader", header))
+        settings[f"http.{git.shown_url(url.geturl())}.extraHeader"] = header
     certificate, key = folder / "tls.crt", folder / "tls.key"
     if certificate.exists() != key.exists():
         raise errors.Failure(f"'{folder}' holds only one of tls.crt and tls.key.")
     if certificate.exists():
-        settings += [("http.sslCert", str(certificate)), ("http.sslKey", str(key))]
+        settings |= {"http.sslCert": str(certificate), "http.sslKey": str(key)}
     for name in ("caFile", "ca.crt"):
         if (folder / name).exists():
-            settings.append(("http.sslCAInfo", str(folder / name)))
-    return git.Access(settings=tuple(settings), hidden=(password, token, basic if password else ""))
+            settings["http.sslCAInfo"] = str(folder / name)
+    return git.Access(settings=settings, hidden=(password, token, basic if password else ""))
 
 
 def _required(folder: Path, name: str, why: str) -> bytes:

@@ -11,12 +11,15 @@ import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from runtime import errors, process
 
 MOST = 64 << 20
 """The largest file that is read, in bytes; an inventory of 10,000 nodes has some 2 MiB."""
+
+_MESSAGES = 16 << 20
+"""The most bytes of commits whose messages are read; a message that names 1,000 lost nodes has some 60 KiB."""
 
 _REMOTE, _FETCHED = "origin", "refs/fetched/tip"
 _NETWORK_S, _LOCAL_S = 120, 60
@@ -30,21 +33,21 @@ _KEPT = (
 )
 """The variables of this process that git inherits."""
 
-_SETTINGS = (
-    ("core.hooksPath", "/dev/null"),
-    ("core.askPass", ""),
-    ("credential.helper", ""),
+_SETTINGS = {
+    "core.hooksPath": "/dev/null",
+    "core.askPass": "",
+    "credential.helper": "",
     # A larger file is streamed, also while it is fetched, and not held in memory (git-config(1)).
-    ("core.bigFileThreshold", "16m"),
+    "core.bigFileThreshold": "16m",
     # Maintenance would outlive its command, in a session of its own.
-    ("gc.auto", "0"),
-    ("maintenance.auto", "false"),
+    "gc.auto": "0",
+    "maintenance.auto": "false",
     # A redirect would carry the header of the credentials to another host; nor are a dumb server's alternates followed
     # then (http_follow_config in git's http.c).
-    ("http.followRedirects", "false"),
-    ("protocol.version", "2"),
-    ("submodule.recurse", "false"),
-)
+    "http.followRedirects": "false",
+    "protocol.version": "2",
+    "submodule.recurse": "false",
+}
 
 _ENVIRONMENT = {
     "LC_ALL": "C",
@@ -54,6 +57,8 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_SSH_VARIANT": "ssh",
+    # No commit or tree of others takes more memory: git fails instead (memory_limit_check in git's wrapper.c).
+    "GIT_ALLOC_LIMIT": str(MOST),
 }
 
 _REJECTED = re.compile(r"^!\t[^\t]*\t\[(remote )?rejected\] \((.*)\)$", re.MULTILINE)
@@ -68,7 +73,7 @@ class Failed(errors.Failure):
 
 
 class TooLarge(Failed):
-    """A file of the repository is larger than what is read."""
+    """A file or the messages of the repository are larger than what is read."""
 
 
 class LostRace(Failed):
@@ -84,19 +89,18 @@ class Access:
     """The settings of git for one piece of work: the repository's credentials and the signing key."""
 
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
-    settings: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """git's configuration; it travels in the environment too."""
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """git's configuration; it travels in the environment too. With user.signingKey commits are signed."""
     hidden: tuple[str, ...] = field(default=(), repr=False)
     """Secrets, which messages mask."""
-    signs: bool = False
 
 
 class Git:
     """Git commands on the clone of a repository. They raise `Failed`, and what `process.run` raises."""
 
-    def __init__(self, clone: Path, url: str, access: Access, stop: threading.Event) -> None:
-        """Run nothing yet; `stop` ends every command early."""
-        self._clone, self._url, self._access, self._stop = clone, url, access, stop
+    def __init__(self, clone: Path, url: str, author: str, access: Access, stop: threading.Event) -> None:
+        """Run nothing yet; `author` is as in `name <address>`, and `stop` ends every command early."""
+        self._clone, self._url, self._author, self._access, self._stop = clone, url, author, access, stop
         self.branch: str | None = None
         """What a new commit begins from; None in a repository without it and without a default branch."""
         self.tip: str | None = None
@@ -126,12 +130,22 @@ class Git:
         """Return the messages of the commits since then that change these paths, the newest first.
 
         The server is asked for no commits when the tip itself is older, since it calls that an error.
+
+        Raises:
+            TooLarge: They have more than 16 MiB together.
         """
-        shown = ("log", f"--since={since_s:.0f}", "--format=%B%x00")
-        if self.clone() is None or not self._text(*shown, "--max-count=1", _FETCHED):
+        since, own = f"--since={since_s:.0f}", (_FETCHED, "--", *paths)
+        if self.clone() is None or not self._text("log", since, "--format=%H", "--max-count=1", _FETCHED):
             return []
         self._fetch(f"--shallow-since={since_s:.0f}")
-        return self._text(*shown, _FETCHED, "--", *paths).split("\0")
+        commits = self._run("log", since, "--format=%H", *own)
+        size = sum(map(int, self._text("cat-file", "--batch-check=%(objectsize)", stdin=commits).split()))
+        if size > _MESSAGES:
+            raise TooLarge(
+                f"The commits of the last day that change '{own[2]}' have {size >> 20} MiB of messages, and "
+                f"{_MESSAGES >> 20} MiB are read, so what was lost is not known; it is when they are older than a day."
+            )
+        return self._text("log", since, "--format=%B%x00", *own).split("\0")
 
     def file(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.
@@ -139,16 +153,19 @@ class Git:
         Raises:
             Failed: There is something else at its path; TooLarge: its size, which is asked first, is above 64 MiB.
         """
-        parts = path.split("/")
-        for depth in range(1, len(parts) + 1):
-            prefix = "/".join(parts[:depth])
-            entry = self._text("ls-tree", "--full-tree", commit, prefix)
-            if not entry:
-                return None
-            mode, _, identity = entry.partition("\t")[0].split()
-            if mode not in (("100644", "100755") if prefix == path else ("040000",)):
-                wanted = "plain file" if prefix == path else "folder"
-                raise Failed(f"'{prefix}' in the repository is no {wanted} (mode {mode}).")
+        folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
+        for entry in self._text("ls-tree", "-t", "--full-tree", commit, path, *folders).splitlines():
+            facts, _, name = entry.partition("\t")
+            mode, _, identity = facts.split()
+            if name in folders and mode != "040000":
+                raise Failed(f"'{name}' in the repository is no folder (mode {mode}).")
+            if name == path and mode not in ("100644", "100755"):
+                raise Failed(f"'{name}' in the repository is no plain file (mode {mode}).")
+            if name == path:
+                return self._blob(path, identity)
+        return None
+
+    def _blob(self, path: str, identity: str) -> bytes:
         size = int(self._text("cat-file", "-s", identity, network=True))
         if size > MOST:
             raise TooLarge(
@@ -156,10 +173,10 @@ class Git:
             )
         return self._run("cat-file", "blob", identity)
 
-    def commit(self, parent: str | None, files: Mapping[str, bytes | None], message: str, author: str) -> str:
+    def commit(self, parent: str | None, files: Mapping[str, bytes | None], message: str) -> str:
         """Write a commit with these files on top of another one; None deletes a file. Everything else is kept."""
         # A commit of fast-import is never signed, so only its tree is used (git-fast-import(1)).
-        head = f"commit refs/new/tree\ncommitter {author} now\ndata 0\n" + (f"from {parent}\n" if parent else "")
+        head = "commit refs/new/tree\ncommitter <> now\ndata 0\n" + (f"from {parent}\n" if parent else "")
         stdin = head.encode()
         for path, content in files.items():
             if content is None:
@@ -167,14 +184,11 @@ class Git:
             else:
                 stdin += f"M 100644 inline {path}\ndata {len(content)}\n".encode() + content + b"\n"
         self._run("fast-import", "--quiet", "--force", "--date-format=now", stdin=stdin)
-        name, _, email = author.partition(" <")
-        who = {"NAME": name, "EMAIL": email.rstrip(">")}
-        whom = {f"GIT_{role}_{key}": value for role in ("AUTHOR", "COMMITTER") for key, value in who.items()}
-        words = [*(["-S"] if self._access.signs else []), *(["-p", parent] if parent else []), "-F", "-"]
+        signed = ["-S"] if "user.signingKey" in self._access.settings else []
+        words = [*signed, *(["-p", parent] if parent else []), "-F", "-"]
         # git refuses a message with this byte.
         text = f"{message.replace(chr(0), ' ').rstrip()}\n".encode(errors="replace")
-        tree = "refs/new/tree^{tree}"
-        return self._run("commit-tree", tree, *words, stdin=text, environment=whom).decode().strip()
+        return self._text("commit-tree", "refs/new/tree^{tree}", *words, stdin=text)
 
     def push(self, branch: str, old: str | None, new: str, options: Iterable[str] = ()) -> None:
         """Make a commit the tip of a branch if its tip is still `old`; None: if it does not exist.
@@ -195,22 +209,15 @@ class Git:
         self._run("fetch", *words, _REMOTE, f"+refs/heads/{self.branch}:{_FETCHED}", network=True)
         self.tip = self._text("rev-parse", "--verify", _FETCHED)
 
-    def _text(self, verb: str, *words: str, network: bool = False) -> str:
-        return self._run(verb, *words, network=network).decode(errors="replace").strip()
+    def _text(self, verb: str, *words: str, stdin: bytes = b"", network: bool = False) -> str:
+        return self._run(verb, *words, stdin=stdin, network=network).decode(errors="replace").strip()
 
-    def _run(
-        self,
-        verb: str,
-        *words: str,
-        stdin: bytes = b"",
-        network: bool = False,
-        environment: Mapping[str, str] | None = None,
-    ) -> bytes:
+    def _run(self, verb: str, *words: str, stdin: bytes = b"", network: bool = False) -> bytes:
         if self._stop.is_set():
             raise process.Cancelled(f"'git {verb}' was not started, because the program is ending.")
         command = process.Command(
             arguments=("git", verb, *words),
-            environment=self._environment(verb, network=network) | dict(environment or {}),
+            environment=self._environment(verb, network=network),
             shown=f"git {verb}",
             stdin=stdin,
             umask=0o022,  # Others may read a repository at file://; private files lie in private folders.
@@ -223,7 +230,9 @@ class Git:
     def _environment(self, verb: str, *, network: bool) -> dict[str, str]:
         inherited = {name: os.environ[name] for name in _KEPT if name in os.environ}
         scheme, separator, _ = self._url.partition("://")
-        settings = [*_SETTINGS, (f"remote.{_REMOTE}.url", self._url), *self._access.settings]
+        name, _, email = self._author.rstrip(">").rpartition(" <")
+        settings = _SETTINGS | {f"remote.{_REMOTE}.url": self._url, "user.name": name, "user.email": email}
+        settings |= self._access.settings
         return {
             "PATH": process.PATH,
             **inherited,
@@ -234,8 +243,8 @@ class Git:
             **({} if verb in ("init", "ls-remote") else {"GIT_DIR": str(self._clone)}),
             **self._access.environment,
             "GIT_CONFIG_COUNT": str(len(settings)),
-            **{f"GIT_CONFIG_KEY_{number}": key for number, (key, _) in enumerate(settings)},
-            **{f"GIT_CONFIG_VALUE_{number}": value for number, (_, value) in enumerate(settings)},
+            **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(settings)},
+            **{f"GIT_CONFIG_VALUE_{number}": value for number, value in enumerate(settings.values())},
         }
 
     def _failure(self, verb: str, ended: process.Ended) -> Failed:

@@ -76,10 +76,8 @@ class Repository:
     def __init__(self, target: Target, scratch: Path, secrets: credentials.Secrets, stop: threading.Event) -> None:
         """Touch nothing yet. Between two calls, `scratch` may be deleted; it is the watcher's alone."""
         self.target, self._scratch, self._secrets, self._stop = target, scratch, secrets, stop
-        self._known: tuple[str | None, bytes | None, bytes | None] | None = None
-        """The tip that was read last, and both files in it."""
-        self._huge: tuple[str | None, git.TooLarge] | None = None
-        """The tip whose file is too large, so that it is not fetched again and again."""
+        self._known: tuple[str | None, tuple[bytes | None, bytes | None] | str] | None = None
+        """The tip that was read last, and both files in it, or that they are too large to be fetched again."""
         self.races = 0
         """The number of lost races."""
 
@@ -109,7 +107,7 @@ class Repository:
     def _attempt(self, tool: git.Git, decide: Callable[[Found], Change | None]) -> str | None:
         target = self.target
         paths = (target.path, target.acceptance)
-        content, acceptance = self._read(tool, paths)
+        content, acceptance = self._read(tool, *paths)
         found = Found(content, acceptance, lambda: tool.messages(time.time() - MEMORY_S, paths))
         change = decide(found)
         if change is None or change.content == content:
@@ -118,24 +116,22 @@ class Repository:
         if self._known is None or self._known[0] != parent:
             raise git.LostRace(f"The repository '{git.shown_url(target.url)}' is changed by others all the time.")
         files = {target.path: change.content} | ({target.acceptance: None} if acceptance is not None else {})
-        commit = tool.commit(parent, files, change.message, target.author)
+        commit = tool.commit(parent, files, change.message)
         tool.push(target.branch, parent if tool.branch == target.branch else None, commit, target.push_options)
-        self._known = (commit, change.content, None)
+        self._known = (commit, (change.content, None))
         return commit
 
-    def _read(self, tool: git.Git, paths: tuple[str, str]) -> tuple[bytes | None, bytes | None]:
+    def _read(self, tool: git.Git, path: str, acceptance: str) -> tuple[bytes | None, bytes | None]:
         """Return the file and that of acceptance; nothing is fetched while the tip stays."""
-        if self._huge is not None and self._huge[0] == tool.tip:
-            raise self._huge[1]
         if self._known is None or self._known[0] != tool.tip:
             tip = tool.clone()
             try:
-                content, acceptance = (tool.file(tip, path) if tip else None for path in paths)
+                self._known = (tip, (tool.file(tip, path), tool.file(tip, acceptance)) if tip else (None, None))
             except git.TooLarge as failure:
-                self._huge = (tip, failure)
-                raise
-            self._known = (tip, content, acceptance)
-        return self._known[1:]
+                self._known = (tip, str(failure))
+        if isinstance(self._known[1], str):
+            raise git.TooLarge(self._known[1])
+        return self._known[1]
 
     @contextlib.contextmanager
     def _git(self) -> Iterator[git.Git]:
@@ -147,7 +143,7 @@ class Repository:
             folder = tempfile.TemporaryDirectory(dir=self._scratch, prefix=_PREFIX, ignore_cleanup_errors=True)
             with folder as path:
                 access = credentials.access(self._secrets, self.target.url, Path(path))
-                tool = git.Git(Path(path) / "git", self.target.url, access, self._stop)
+                tool = git.Git(Path(path) / "git", self.target.url, self.target.author, access, self._stop)
                 tool.look(self.target.branch)
                 yield tool
         except OSError as error:

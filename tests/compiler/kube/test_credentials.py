@@ -39,9 +39,9 @@ def cluster_of(server: apiserver.ApiServer) -> reader.Cluster:
 def failure(
     server: apiserver.ApiServer, context: str | None = None, timeouts: client.Timeouts = client.TIMEOUTS
 ) -> errors.WorldError:
-    """Return the failure of a request for a node."""
+    """Return the failure of a request for nodes."""
     with pytest.raises(errors.WorldError) as caught:
-        reader.Cluster(server.kubeconfig, context, timeouts=timeouts).node("a")
+        next(reader.Cluster(server.kubeconfig, context, timeouts=timeouts).pages())
     return caught.value
 
 
@@ -90,7 +90,7 @@ def test_credentials_that_are_not_known_are_denied(server: apiserver.ApiServer) 
 
     assert isinstance(found, client.Denied)
     assert str(found) == (
-        f"the API server at {server.address} did not get the node a, "
+        f"the API server at {server.address} did not list nodes, "
         "as it does not accept the credentials (401): Unauthorized."
     )
 
@@ -101,11 +101,11 @@ def test_a_token_that_was_replaced_is_read_anew(server: apiserver.ApiServer, tmp
     server.write_kubeconfig(tokenFile=str(token))
     server.state.token = FIRST
     cluster = cluster_of(server)
-    cluster.node("node-000")
+    next(cluster.pages())
     server.state.token = SECOND
     token.write_text(SECOND)
 
-    assert cluster.node("node-000") is not None
+    assert next(cluster.pages()).items
     assert [event.type for event in cluster.watch("100", timeout_s=1)] == ["ADDED"]
 
 
@@ -122,11 +122,11 @@ def test_a_pod_speaks_with_its_service_account_and_takes_up_new_tokens(
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
     secure.state.token = FIRST
     cluster = reader.Cluster(service_account=account)
-    before = cluster.node("node-000")
+    before = next(cluster.pages())
     (account / "token").write_text(SECOND)
     secure.state.token = SECOND
 
-    after = cluster.node("node-000")
+    after = next(cluster.pages())
 
     assert before == after is not None
 
@@ -135,7 +135,7 @@ def test_outside_of_a_pod_there_is_no_service_account(tmp_path: Path, monkeypatc
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
     with pytest.raises(credentials.NoAccess, match="the pod's service account cannot be used"):
-        reader.Cluster(service_account=tmp_path).node("a")
+        next(reader.Cluster(service_account=tmp_path).pages())
 
 
 def test_a_certificate_of_another_authority_is_not_trusted_until_it_is_named(
@@ -157,10 +157,10 @@ def test_a_certificate_of_another_authority_is_not_trusted_until_it_is_named(
         with pytest.raises(
             client.Untrusted, match=r"certificate of https://127\.0\.0\.1:.* is not trusted: self-signed"
         ):
-            cluster.node("a")
+            next(cluster.pages())
         named.write_bytes(right)
 
-        assert cluster.node("a") is None
+        assert next(cluster.pages()).items
 
 
 def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer) -> None:
@@ -171,29 +171,29 @@ def test_an_authority_within_the_kubeconfig_is_taken(secure: apiserver.ApiServer
     del entry["certificate-authority"]
     secure.kubeconfig.write_text(json.dumps(config))
 
-    assert cluster_of(secure).node("a") is None
+    assert next(cluster_of(secure).pages()).items
 
 
 def test_a_server_that_is_busy_is_asked_again(server: apiserver.ApiServer) -> None:
-    server.state.answers["/api/v1/nodes/a"] = [(429, "busy", {"Retry-After": "0"})] * 2
+    server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 2
 
-    found = cluster_of(server).node("a")
+    found = next(cluster_of(server).pages())
 
-    assert found is None
+    assert found.items
     assert len(server.state.requests) == 3
 
 
 def test_a_server_that_stays_busy_is_left_alone(server: apiserver.ApiServer) -> None:
-    server.state.answers["/api/v1/nodes/a"] = [(429, "busy", {"Retry-After": "0"})] * 9
+    server.state.answers["/api/v1/nodes"] = [(429, "busy", {"Retry-After": "0"})] * 9
 
     found = failure(server)
 
-    assert str(found) == f"the API server at {server.address} did not get the node a (429): busy."
+    assert str(found) == f"the API server at {server.address} did not list nodes (429): busy."
     assert len(server.state.requests) == 4
 
 
 def test_what_is_no_api_server_is_told_apart(server: apiserver.ApiServer) -> None:
-    server.state.answers["/api/v1/nodes/a"] = [(200, "<html>\nWelcome\n</html>", {})]
+    server.state.answers["/api/v1/nodes"] = [(200, "<html>\nWelcome\n</html>", {})]
 
     assert str(failure(server)) == f"the server at {server.address} is not an API server: <html> Welcome </html>."
 
@@ -279,12 +279,12 @@ def test_a_file_that_a_kubeconfig_names_and_that_is_not_there_is_named(server: a
 
 def test_what_was_closed_can_be_asked_again(server: apiserver.ApiServer) -> None:
     cluster = cluster_of(server)
-    cluster.node("node-000")
+    next(cluster.pages())
 
     with contextlib.closing(cluster):
-        first = cluster.node("node-000")
+        first = next(cluster.pages())
 
-    assert cluster.node("node-000") == first
+    assert next(cluster.pages()) == first
 
 
 def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
@@ -304,7 +304,7 @@ def test_several_kubeconfigs_count_as_one_and_the_first_of_a_name_counts(
 
     cluster = reader.Cluster([other, server.kubeconfig, last])
 
-    assert cluster.node("node-000") is not None
+    assert next(cluster.pages()).items
 
 
 def test_the_kubeconfigs_of_the_environment_are_those_that_exist(

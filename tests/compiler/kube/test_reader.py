@@ -117,7 +117,7 @@ def test_a_node_is_there_or_gone(server: apiserver.ApiServer) -> None:
     fill(server, 1)
     cluster = cluster_of(server)
 
-    found, gone = cluster.node("node-000"), cluster.node("node-999")
+    found, gone = cluster.object("v1", "Node", "node-000"), cluster.object("v1", "Node", "node-999")
 
     assert found is not None
     assert found["metadata"]["name"] == "node-000"
@@ -137,8 +137,8 @@ def test_an_object_of_a_kind_that_the_cluster_does_not_know_is_not_there(
 def test_the_404_of_something_on_the_way_is_not_taken_for_an_object_that_is_gone(server: apiserver.ApiServer) -> None:
     server.state.answers["/api/v1/nodes/a"] = [(404, "no such page", {})]
 
-    with pytest.raises(client.Refused, match=r"did not get the node a \(404\): no such page\."):
-        cluster_of(server).node("a")
+    with pytest.raises(client.Refused, match=r"did not get nodes a \(404\): no such page\."):
+        cluster_of(server).object("v1", "Node", "a")
 
 
 # Watches
