@@ -26,7 +26,7 @@ LOG = logging.getLogger(__name__)
 def prepare(where: paths.Paths, inject: config.Inject) -> None:
     """Create the folders and the files that do not depend on devices."""
     _clear(where, where.sockets)
-    if _is_folder(where.lock):
+    if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
     for folder in (where.links, where.shown, where.given):
         _make_folder(where, folder)
@@ -69,9 +69,10 @@ def _make_folder(where: paths.Paths, folder: Path) -> None:
 
 
 def _clear(where: paths.Paths, folder: Path) -> None:
-    """Move what is no folder out of the way of a folder and those above it."""
+    """Move what is no folder, or a link to one, out of the way of a folder of the plugin and those above it."""
     for path in (*reversed(folder.parents), folder):
-        if os.path.lexists(path) and not path.is_dir():
+        ours = where.run in path.parents or where.registry in path.parents
+        if ours and os.path.lexists(path) and not _is_folder(path):
             _move_away(where, path)
 
 
@@ -104,9 +105,7 @@ def _remove_others(where: paths.Paths, wanted: Mapping[str, str]) -> None:
 
 def _link(where: paths.Paths, path: Path, target: str) -> None:
     _make_folder(where, path.parent)
-    if _is_folder(path):
-        _move_away(where, path)
-    with files.replaced(path) as fresh:
+    with _replaced(where, path) as fresh:
         fresh.symlink_to(target)
 
 
@@ -117,17 +116,25 @@ def _target(path: str) -> str | None:
 
 
 def _replace(where: paths.Paths, path: Path, content: bytes) -> None:
-    with contextlib.suppress(OSError):
-        if path.read_bytes() == content:
-            return
-    if _is_folder(path):
-        _move_away(where, path)
-    with files.replaced(path) as fresh:
-        fresh.write_bytes(content)
+    if not _is_file(path) or path.read_bytes() != content:
+        with _replaced(where, path) as fresh:
+            fresh.write_bytes(content)
+
+
+def _replaced(where: paths.Paths, path: Path) -> contextlib.AbstractContextManager[Path]:
+    for each in (path, files.beside(path)):
+        if _is_folder(each):
+            _move_away(where, each)
+    return files.replaced(path)
 
 
 def _is_folder(path: Path) -> bool:
     return path.is_dir() and not path.is_symlink()
+
+
+def _is_file(path: Path) -> bool:
+    # Neither a link, whose target is nobody's business here, nor a pipe, whose reader waits for ever.
+    return path.is_file() and not path.is_symlink()
 
 
 def _move_away(where: paths.Paths, path: Path) -> None:
@@ -135,6 +142,8 @@ def _move_away(where: paths.Paths, path: Path) -> None:
     # kubernetes/kubernetes).
     inside = path.is_relative_to(where.registry)
     folder = path.with_name(".kae-moved-away") if inside else where.moved
+    if os.path.lexists(folder) and not _is_folder(folder):
+        folder.replace(folder.with_name(f"{folder.name}-{secrets.token_hex(4)}"))
     folder.mkdir(parents=True, exist_ok=True)
     place = path.replace(folder / f"{path.name}-{secrets.token_hex(4)}")
     LOG.warning("'%s' was in the way of the plugin's own, and is now '%s'.", path, place)

@@ -54,13 +54,18 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def beside(path: Path) -> Path:
+    """Return the sibling path at which the next content of a file is made."""
+    return path.with_name(f".{path.name}.new")
+
+
 @contextlib.contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """Return a context with a sibling path that replaces the file at the end; a failure removes the sibling.
 
     A reader finds the old file or the new one. After a power failure that holds only for content that was synced.
     """
-    fresh = path.with_name(f".{path.name}.new")
+    fresh = beside(path)
     fresh.unlink(missing_ok=True)  # A killed program leaves it, and a link is never made over a file.
     try:
         yield fresh

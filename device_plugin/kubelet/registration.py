@@ -103,7 +103,7 @@ class Registration:
                 self._socket = None
                 # Without grace: open streams would use all of it, and calls take milliseconds.
                 await server.stop(None)
-                socket.path.unlink(missing_ok=True)
+                _remove(socket.path)
             LOG.warning("The resource is offered anew.", extra={"resource": self.resource, "reason": socket.why_lost})
             doublings = min(self._refusals, _LONGEST_DOUBLING)
             await asyncio.sleep(min(_APART_S * 2**doublings, _LONGEST_PAUSE_S))
@@ -153,8 +153,13 @@ def clear(where: paths.Paths) -> None:
     """Remove the sockets of a killed predecessor: the kubelet would dial them in vain."""
     with contextlib.suppress(FileNotFoundError):
         for path in where.sockets.iterdir():
-            if not path.is_dir():  # The kubelet dials none, and no socket of ours gets its name.
-                path.unlink(missing_ok=True)
+            _remove(path)
+
+
+def _remove(path: Path) -> None:
+    # A folder stays: the kubelet dials none, and no socket of ours gets its name.
+    with contextlib.suppress(IsADirectoryError):
+        path.unlink(missing_ok=True)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

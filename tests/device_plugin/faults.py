@@ -168,6 +168,11 @@ class Rig:
         assert str((Path(given.host_path) / "device").readlink()).endswith(f"{address}/uacce/{entry}")
         self.counts["  allocated"] += 1
 
+    async def _look(self) -> None:
+        # No event tells of it: the next look finds it.
+        self._tell()
+        await asyncio.sleep(0.2)
+
     def _tell(self) -> None:
         if self._program is not None:
             self._program.wake()
@@ -196,6 +201,22 @@ class Rig:
             with socket.socket(socket.AF_UNIX) as thief:
                 thief.bind(str(path))
             path.unlink(missing_ok=True)
+
+    async def _folder_for_socket(self) -> None:
+        for path in self._sockets()[:1]:
+            path.unlink()
+            path.mkdir()
+
+    async def _folder_for_link(self) -> None:
+        name = self.random.choice(list(self.host.states()) or ["notes"])
+        (self.host.run / f"dev/{name}").unlink(missing_ok=True)
+        (self.host.run / f"dev/{name}/made-by-a-runtime").mkdir(parents=True, exist_ok=True)
+        await self._look()
+
+    async def _file_for_folder(self) -> None:
+        (self.host.run / "uacce/given").rename(self.host.run / f"given-{self.random.randrange(10**6)}")
+        (self.host.run / "uacce/given").write_text("in the way")
+        await self._look()
 
     async def _folder_wiped(self) -> None:
         self.kubelet.wipe()
@@ -265,7 +286,7 @@ class Rig:
         self.host.set_driver_changing(None if changing else "a test")
 
     def _sockets(self) -> list[Path]:
-        return sorted((self.host.kubelet / "plugins_registry/kae").glob("*.sock"))
+        return sorted(filter(Path.is_socket, (self.host.kubelet / "plugins_registry/kae").glob("*.sock")))
 
 
 FAULTS: tuple[Callable[[Rig], Awaitable[None]], ...] = (
@@ -274,6 +295,9 @@ FAULTS: tuple[Callable[[Rig], Awaitable[None]], ...] = (
     Rig._stream_cut,
     Rig._socket_removed,
     Rig._socket_stolen,
+    Rig._folder_for_socket,
+    Rig._folder_for_link,
+    Rig._file_for_folder,
     Rig._folder_wiped,
     Rig._unplug,
     Rig._replug,

@@ -146,11 +146,11 @@ def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, caps
 
 def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    (host.run / "dev").write_text("in the way")
-    (host.run / "moved-away").write_text("in the way of what is moved away")
+    host.run.rmdir()
+    host.run.write_text("no folder")
 
     answer = run(*options(host, tmp_path))
 
     (line,) = answer.stderr.splitlines()
     assert answer.returncode == 1
-    assert json.loads(line)["message"] == f"'{host.run}/moved-away' cannot be changed: File exists."
+    assert json.loads(line)["message"] == f"'{host.run}/dev' cannot be changed: Not a directory."

@@ -15,6 +15,26 @@ async def test_after_each_fault_the_kubelet_sees_exactly_the_right_devices(short
     assert rig.counts["  allocated"] > 10
 
 
+async def test_a_folder_in_the_place_of_a_socket_is_left_alone_and_the_resource_offered_by_another(
+    short_path: Path,
+) -> None:
+    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    sockets = short_path / "kubelet/plugins_registry/kae"
+    (sockets / "hpre-00000000.sock/theirs").mkdir(parents=True)
+
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        (first, *_) = sorted(filter(Path.is_socket, sockets.iterdir()))
+        first.unlink()
+        (first / "theirs").mkdir(parents=True)
+        await rig.kubelet.until(lambda: len(set(filter(Path.is_socket, sockets.iterdir()))) == 3)
+        await rig.settle()
+        await rig.stop()
+
+    assert sorted(path.parent for path in sockets.rglob("theirs")) == sorted([first, sockets / "hpre-00000000.sock"])
+
+
 async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(
     short_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from device_plugin import config, host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
+from runtime import files
 from tests.device_plugin import hosts, kernel, machines, settings
 
 HPRE, OTHER = "0000:79:00.0", "0000:b9:00.0"
@@ -225,6 +226,11 @@ def test_foreign_things_among_the_given_are_harmless(tmp_path: Path) -> None:
         f"uacce/class/{NAME}",
         "openssl/3.0-host/openssl.cnf",
         "device-plugin.lock",
+        "devices.json",
+        # What a killed plugin leaves is a file or a link.
+        f"uacce/class/.{NAME}.new",
+        "openssl/3.0-host/.openssl.cnf.new",
+        ".devices.json.new",
     ],
 )
 def test_a_folder_in_the_place_of_a_link_or_a_file_is_moved_away(
@@ -236,10 +242,12 @@ def test_a_folder_in_the_place_of_a_link_or_a_file_is_moved_away(
     expected = publish(machines.bare_metal(tmp_path / "fresh"))
 
     where = publish(host)
+    host_links.write_report(where, b"{}")
 
     assert leads(where.links) == leads(expected.links)
     assert leads(where.shown) == leads(expected.shown)
     assert len(leads(where.given / NAME)) == 1
+    assert where.report.read_bytes() == b"{}"
     assert (where.openssl / "3.0-host/openssl.cnf").is_file()
     assert not where.lock.exists()
     (moved,) = where.moved.iterdir()
@@ -261,6 +269,58 @@ def test_a_file_in_the_place_of_a_folder_is_moved_away(place: str, tmp_path: Pat
     assert [path.read_text() for path in moved.iterdir()] == ["in the way"]
     assert len(leads(where.given / NAME)) == 1
     assert not where.sockets.is_file()
+
+
+@pytest.mark.parametrize("place", ["run/kae/dev", f"run/kae/uacce/given/{NAME}", "kubelet/plugins_registry/kae"])
+def test_a_link_in_the_place_of_a_folder_is_moved_away_and_what_it_leads_to_stays(place: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "notes").write_text("x")
+    (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / place).symlink_to(theirs)
+
+    where = publish(host)
+
+    assert [path.name for path in theirs.iterdir()] == ["notes"]
+    assert not (tmp_path / place).is_symlink()
+    assert len(leads(where.links)) == 6
+    assert len(leads(where.given / NAME)) == 1
+
+
+def test_a_lock_that_is_no_file_is_moved_away(tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    where.lock.symlink_to("/etc/hostname")
+
+    host_links.prepare(where, config.Inject())
+
+    files.Lock(where.lock).close()
+    (moved,) = where.moved.iterdir()
+    assert str(moved.readlink()) == "/etc/hostname"
+
+
+def test_a_pipe_in_the_place_of_a_file_is_replaced_and_not_read(tmp_path: Path) -> None:
+    where = publish(machines.bare_metal(tmp_path))
+    os.mkfifo(where.report)
+
+    host_links.write_report(where, b"{}")
+
+    assert where.report.read_bytes() == b"{}"
+
+
+@pytest.mark.parametrize("place", ["run/kae/moved-away", "kubelet/plugins_registry/.kae-moved-away"])
+def test_what_is_in_the_way_of_what_is_moved_away_is_moved_too(place: str, tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    (tmp_path / place).write_text("in the way of what is moved away")
+    (host.run / "dev").write_text("in the way")
+    (host.kubelet / "plugins_registry/kae").write_text("in the way")
+
+    where = publish(host)
+
+    assert len(leads(where.links)) == 6
+    (beside,) = (tmp_path / place).parent.glob(f"{Path(place).name}-*")
+    assert beside.read_text() == "in the way of what is moved away"
+    assert [path.read_text() for path in (tmp_path / place).iterdir()] == ["in the way"]
 
 
 def test_wrong_nodes_go_first_and_right_ones_come_last(tmp_path: Path) -> None:

@@ -344,8 +344,8 @@ def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.L
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
-    (host.run / "dev").write_text("in the way")
-    (host.run / "moved-away").write_text("in the way of what is moved away")
+    host.run.rmdir()
+    host.run.write_text("no folder")
 
-    with pytest.raises(errors.Failure, match=r"^'.*run/kae/moved-away' cannot be changed: File exists\.$"):
+    with pytest.raises(errors.Failure, match=r"^'.*run/kae/dev' cannot be changed: Not a directory\.$"):
         looked(host)
