@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
 async def _serve(options: argparse.Namespace, where: paths.Paths, settings: config.Config) -> None:
     # gRPC writes its remarks on connections as plain text, not JSON; the plugin logs what matters of them.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    # `list` needs neither gRPC nor asyncio.
+    # `list` needs no gRPC.
     from device_plugin import loop, plugin  # noqa: PLC0415 - see above
     from runtime import metrics, signals, state  # noqa: PLC0415 - see above
 
@@ -61,10 +61,10 @@ def _list(options: argparse.Namespace, where: paths.Paths) -> int:
 
     try:
         settings = shapes.load(options.config, config.Config)
+        made = asyncio.run(list_report.current(where, settings))
     except errors.Failure as failure:
         print(f"device_plugin: {failure}", file=sys.stderr)
         return 1
-    made = list_report.current(where, settings)
     print(list_report.as_json(made) if options.output == "json" else list_report.as_table(made))
     return 0
 

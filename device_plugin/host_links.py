@@ -58,6 +58,12 @@ def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
                 _link(where, Path(path), target)
 
 
+def remove_report(where: paths.Paths) -> None:
+    """Remove the report of a predecessor, whose devices the kubelet has forgotten."""
+    if not _is_folder(where.report):
+        where.report.unlink(missing_ok=True)
+
+
 def write_report(where: paths.Paths, content: bytes) -> None:
     """Write the report that `list` shows."""
     _replace(where, where.report, content)

@@ -1,29 +1,35 @@
 """The command `list`: the running plugin's report on its devices, for people on the node."""
 
-import contextlib
 import dataclasses
 import json
 
 import msgspec
 
 from device_plugin import config, report
-from device_plugin.host import health, paths, sysfs
+from device_plugin.host import health, paths, reader
 from device_plugin.kubelet import advertised
 from runtime import files
 
 _NOTHING = "-"
 
 
-def current(where: paths.Paths, settings: config.Config) -> report.Report:
+async def current(where: paths.Paths, settings: config.Config, patience_s: float = reader.PATIENCE_S) -> report.Report:
     """Return what the running plugin told the kubelet; without one, what it would tell. Change nothing."""
+    note = "No device plugin is at work on this node; this is what one would tell the kubelet."
     if files.is_locked(where.lock):
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
+        try:
             return msgspec.json.decode(where.report.read_bytes(), type=report.Report)
-    scan = sysfs.scan(where, settings.vendor, settings.kinds)
+        except OSError:
+            note = "The device plugin has not ended its first look; this is what it would tell the kubelet."
+        except msgspec.MsgspecError:
+            note = (
+                f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one"
+                " would tell the kubelet."
+            )
+    scan = await reader.Reader(where, settings, patience_s).scan()
     changing = where.changing.exists()
     devices, withheld = advertised.split(scan.functions, lambda function: health.reasons(function, changing=changing))
     made = report.of(where, settings, scan, devices, withheld)
-    note = "No device plugin is at work on this node; this is what one would tell the kubelet."
     return dataclasses.replace(made, notes=(note, *made.notes))
 
 

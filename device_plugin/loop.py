@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
 
-from device_plugin import plugin
+from device_plugin import host_links, plugin
 from device_plugin.host import events
 from device_plugin.kubelet import registration, service
 from runtime import errors, files, shapes, state
@@ -42,6 +42,7 @@ class Loop:
         """Work until cancelled; raises `errors.Failure` on an I/O error that a restart may mend."""
         async with _lock(self._node.where.lock, self._directory.beat):
             registration.clear(self._node.where)
+            host_links.remove_report(self._node.where)
             # Host paths first: a container may start as soon as the kubelet knows a device.
             await self._node.look()
             with self._events() as folders:

@@ -63,7 +63,7 @@ def _offered(kind: shapes.Kind, settings: config.Config, rows: Sequence[Row]) ->
 
 
 def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
-    if not scan.functions:
+    if not scan.functions and not scan.silent:
         yield (
             f"No device of a served kind is on the PCI bus below '{where.sysfs}'."
             " Is the accelerator licensed and enabled in the BIOS, or passed to this guest?"
@@ -75,6 +75,11 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
     entries = [function.entry for function in scan.functions if function.entry]
     if any(entry.api and entry.api.endswith("_noiommu") for entry in entries):
         yield "The SMMU is off: devices work without it, and need contiguous memory (CMA) for their buffers."
+    for address in scan.silent:
+        yield (
+            f"{address} does not answer, so it is not known and not offered: a read of its attributes in sysfs hangs."
+            " The kernel resets it, or is stuck (dmesg)."
+        )
     for stranger in scan.strangers:
         yield (
             f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"

@@ -6,22 +6,27 @@ until it ends.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent import futures
 from typing import Generic, TypeVar
 
 from device_plugin import config
 from device_plugin.host import paths, sysfs
-from runtime import errors
+from runtime import errors, pci
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 PATIENCE_S = 5.0
 """A read that takes longer hangs. On a busy node a thread may well wait for the processor for a second."""
+
+_AT_ONCE = 64
+"""The threads that go on once a read hangs: where one device hangs, others of its kind may, too."""
 
 
 class Reader:
@@ -36,85 +41,95 @@ class Reader:
 
     async def scan(self) -> sysfs.Scan:
         """Return a scan of the node; raises `errors.Failure` when the PCI bus itself cannot be listed."""
-        scan = await self._walk(
-            lambda visit: sysfs.scan(self._where, self._settings.vendor, self._settings.kinds, visit)
-        )
-        self._last |= {function.address: function for function in scan.functions}
-        read = {function.address: function for function in scan.functions}
-        unread = {address: self._unreadable(address) for address in self._hanging}
-        functions = read | {address: function for address, function in unread.items() if function is not None}
-        return dataclasses.replace(scan, functions=tuple(functions[address] for address in sorted(functions)))
+        bus = self._where.sysfs / "bus/pci/devices"
+        listed = await self._read_each([str(bus)], lambda _: pci.addresses(self._where.sysfs))
+        if not listed:
+            raise errors.Failure(f"'{bus}' cannot be listed: the read hangs.")
+        (addresses,) = listed.values()
+        found = await self._read_each(addresses, self._read_one)
+        self._last |= {each.address: each for each in found.values() if isinstance(each, sysfs.Function)}
+        unread = {address: self._unreadable(address) for address in addresses if address not in found}
+        silent = [address for address, function in unread.items() if function is None]
+        return sysfs.scan(self._where, [*found.values(), *unread.values()], silent)
 
     async def read(self, addresses: Iterable[str]) -> dict[str, sysfs.Function | None]:
         """Return the functions at these addresses; None where none of a served kind is."""
         wanted = sorted(addresses)
+        found = await self._read_each(wanted, self._read_one)
+        each = {address: found[address] if address in found else self._unreadable(address) for address in wanted}
+        return {address: seen if isinstance(seen, sysfs.Function) else None for address, seen in each.items()}
 
-        def read_all(visit: sysfs.Visit) -> dict[str, sysfs.Function | None]:
-            return {
-                address: sysfs.read(self._where, self._settings.vendor, self._settings.kinds, address)
-                for address in wanted
-                if visit(address)
-            }
-
-        found = await self._walk(read_all)
-        return {address: found[address] if address in found else self._unreadable(address) for address in wanted}
+    def _read_one(self, address: str) -> sysfs.Function | sysfs.Stranger | None:
+        return sysfs.read(self._where, self._settings.vendor, self._settings.kinds, address)
 
     def _unreadable(self, address: str) -> sysfs.Function | None:
         """Return the function as it was read last; None when it never was."""
         last = self._last.get(address)
         return dataclasses.replace(last, unreadable=True) if last is not None else None
 
-    async def _walk(self, read: Callable[[sysfs.Visit], T]) -> T:
-        """Return the result of `read`, which a thread calls; begin anew, without the device that hangs, if one does."""
-        while True:
-            self._hanging = {address: thread for address, thread in self._hanging.items() if thread.is_alive()}
-            walk = _Walk(read, frozenset(self._hanging))
-            if (result := await walk.result(self._patience_s)) is not None:
-                return result
-            if not walk.at:
-                raise errors.Failure(f"'{self._where.sysfs}/bus/pci/devices' cannot be listed: the read hangs.")
-            self._hanging[walk.at] = walk.thread
-            LOG.warning("Device does not answer.", extra={"device": walk.at, "reason": "A read in sysfs hangs."})
+    async def _read_each(self, names: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
+        """Return what `read`, called by threads, returns for each name, without those whose read hangs."""
+        self._hanging = {name: thread for name, thread in self._hanging.items() if thread.is_alive()}
+        rest = [name for name in names if name not in self._hanging]
+        found: dict[str, T] = {}
+        count = 1
+        while rest:
+            queue = deque(rest)
+            walks = [_Walk(read, queue) for _ in range(min(count, len(rest)))]
+            ends = await asyncio.gather(*(walk.ends(self._patience_s) for walk in walks))
+            for walk in walks:
+                found |= dict(walk.found)
+            for walk in (walk for walk, ended in zip(walks, ends, strict=True) if not ended):
+                found.pop(walk.at, None)
+                self._hanging[walk.at] = walk.thread
+                LOG.warning("Device does not answer.", extra={"device": walk.at, "reason": "A read in sysfs hangs."})
+            rest = [name for name in rest if name not in found and name not in self._hanging]
+            count = _AT_ONCE
+        return found
 
 
 class _Walk(Generic[T]):
-    """A thread that reads one device after the other."""
+    """A thread that reads one name of a queue after the other."""
 
-    def __init__(self, read: Callable[[sysfs.Visit], T], skipped: frozenset[str]) -> None:
+    def __init__(self, read: Callable[[str], T], queue: deque[str]) -> None:
         self.at = ""
-        """The address of the device that it reads now."""
-        self._skipped = skipped
-        self._count = 0
-        self._done: futures.Future[T] = futures.Future()
+        """The name that it reads now."""
+        self.found: dict[str, T] = {}
+        self._read = read
+        self._queue = queue
+        self._done: futures.Future[None] = futures.Future()
         # Not a thread of an executor, which the interpreter joins at its end.
-        self.thread = threading.Thread(target=self._run, args=(read,), daemon=True)
+        self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
-    async def result(self, patience_s: float) -> T | None:
-        """Return the result; None once a single device has taken so long."""
+    async def ends(self, patience_s: float) -> bool:
+        """Return true at its end, and false once a single name has taken so long; raises what the read raised."""
         done = asyncio.wrap_future(self._done)
         while True:
-            before = self._count
+            before = self.at
             await asyncio.wait([done], timeout=patience_s)
             if done.done():
-                return done.result()
-            if self._count == before:
+                done.result()
+                return True
+            if self.at == before:
+                # What it still finds is dropped.
+                self._queue = deque()
                 done.cancel()
-                return None
+                return False
 
-    def _run(self, read: Callable[[sysfs.Visit], T]) -> None:
-        # Then nobody can cancel it, and what a thread left behind returns at last is dropped.
+    def _run(self) -> None:
+        # Then nobody can cancel it.
         self._done.set_running_or_notify_cancel()
         try:
-            result = read(self._visit)
+            while (name := self._next()) is not None:
+                self.at = name
+                self.found[name] = self._read(name)
         except Exception as error:
             self._done.set_exception(error)
         else:
-            self._done.set_result(result)
+            self._done.set_result(None)
 
-    def _visit(self, address: str) -> bool:
-        if address in self._skipped:
-            return False
-        self.at = address
-        self._count += 1
-        return True
+    def _next(self) -> str | None:
+        with contextlib.suppress(IndexError):
+            return self._queue.popleft()
+        return None

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,10 +17,6 @@ from runtime import pci, readings, shapes
 
 _NEEDED = ("api", "flags", "algorithms", "available_instances")
 """The attributes that libwd needs of an entry; the driver creates them all before it announces the entry."""
-
-
-Visit = Callable[[str], bool]
-"""Called with each address before the function there is read; False skips it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,35 +98,31 @@ class Scan:
     numa_nodes: frozenset[int]
     uacce: bool
     """True when the class uacce exists, hence the module is loaded."""
+    silent: tuple[str, ...] = ()
+    """The addresses of functions of which nothing is known, as a read of them hangs."""
 
 
-def scan(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], visit: Visit = lambda _: True) -> Scan:
-    """Return every function of the vendor on the PCI bus that `visit` does not skip."""
-    functions: list[Function] = []
-    strangers: list[Stranger] = []
-    for address in filter(visit, pci.addresses(where.sysfs)):
-        began_s = time.monotonic()
-        seen = pci.read(where.sysfs, vendor, kinds, address)
-        if seen is None:
-            continue
-        if seen.kind is None:
-            if seen.entry is not None:
-                strangers.append(Stranger(address=seen.address, device=seen.device, entry=seen.entry.name))
-        elif (function := _function(where, seen, seen.kind, began_s)) is not None:
-            functions.append(function)
-    return Scan(
-        functions=tuple(functions),
-        strangers=tuple(strangers),
-        numa_nodes=frozenset(_numa_nodes(where.sysfs)),
-        uacce=(where.sysfs / "class/uacce").is_dir(),
-    )
-
-
-def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | None:
-    """Return the function at an address; None when none of a served kind is there."""
+def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
+    """Return the function of the vendor at an address; None when none is there."""
     began_s = time.monotonic()
     seen = pci.read(where.sysfs, vendor, kinds, address)
-    return _function(where, seen, seen.kind, began_s) if seen is not None and seen.kind is not None else None
+    if seen is None:
+        return None
+    if seen.kind is not None:
+        return _function(where, seen, seen.kind, began_s)
+    return Stranger(address=address, device=seen.device, entry=seen.entry.name) if seen.entry is not None else None
+
+
+def scan(where: paths.Paths, found: Iterable[Function | Stranger | None], silent: Iterable[str] = ()) -> Scan:
+    """Return what was found on a node, with its NUMA nodes and whether the class uacce is there."""
+    known = sorted((each for each in found if each is not None), key=lambda each: each.address)
+    return Scan(
+        functions=tuple(each for each in known if isinstance(each, Function)),
+        strangers=tuple(each for each in known if isinstance(each, Stranger)),
+        numa_nodes=frozenset(_numa_nodes(where.sysfs)),
+        uacce=(where.sysfs / "class/uacce").is_dir(),
+        silent=tuple(sorted(silent)),
+    )
 
 
 def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind, began_s: float) -> Function | None:

@@ -9,7 +9,7 @@ from compiler import devices
 from device_plugin import config
 from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised
-from runtime import shapes
+from runtime import pci, shapes
 from tests.device_plugin import hosts
 
 
@@ -54,7 +54,9 @@ def where(host: hosts.Host) -> paths.Paths:
 def scanned(host: hosts.Host, *names: str) -> sysfs.Scan:
     """Return a scan of the host for these kinds."""
     stated = settings(*names)
-    return sysfs.scan(where(host), stated.vendor, stated.kinds)
+    places = where(host)
+    addresses = pci.addresses(places.sysfs)
+    return sysfs.scan(places, (sysfs.read(places, stated.vendor, stated.kinds, address) for address in addresses))
 
 
 def function(host: hosts.Host, address: str) -> sysfs.Function:

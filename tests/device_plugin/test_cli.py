@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -131,6 +132,20 @@ def test_a_list_does_not_wait_for_a_driver_whose_remove_waits(tmp_path: Path) ->
 
     assert (answer.returncode, answer.stderr) == (0, "")
     assert "Its 2 virtual functions are offered in its place." in answer.stdout
+
+
+def test_a_plugin_ends_when_told_while_a_read_hangs(short_path: Path) -> None:
+    host = machines.bare_metal(short_path)
+    (short_path / "program").mkdir()
+    command = [sys.executable, "-m", "device_plugin", *options(host, short_path), "--rescan-seconds", "0.2"]
+    with host.hanging("0000:79:00.0"), subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert b"does not answer" in process.stderr.readline()
+        began = time.monotonic()
+        process.terminate()
+
+        assert process.wait(20) == 0
+        assert time.monotonic() - began < 5
 
 
 def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

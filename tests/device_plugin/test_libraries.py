@@ -60,4 +60,4 @@ async def test_what_is_missing_is_logged_once_and_listed(tmp_path: Path, caplog:
 
     warnings = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert warnings == [NOTHING.format("/opt/kae/lib")]
-    assert warnings[0] in list_report.current(where, stated).notes
+    assert warnings[0] in (await list_report.current(where, stated)).notes

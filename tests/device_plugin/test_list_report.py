@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from device_plugin import config, list_report, plugin, report
+from device_plugin import config, list_report, loop, plugin, report
 from device_plugin.host import flap_damping, health, paths
-from runtime import files
+from runtime import files, state
 from tests import project
 from tests.device_plugin import hosts, machines, settings
 from tests.device_plugin.functions import Function
@@ -74,7 +74,12 @@ def expected(file: str, text: str) -> str:
 
 def reported(name: str, root: Path, stated: config.Config | None = None) -> report.Report:
     """The report of a host by name."""
-    return list_report.current(settings.where(MACHINES[name](root)), stated or settings.settings())
+    return listed_now(settings.where(MACHINES[name](root)), stated or settings.settings())
+
+
+def listed_now(where: paths.Paths, stated: config.Config) -> report.Report:
+    """Return what `list` shows."""
+    return asyncio.run(list_report.current(where, stated))
 
 
 @contextlib.contextmanager
@@ -128,7 +133,7 @@ def test_a_device_on_a_node_that_the_machine_does_not_have_is_told_with_its_node
     for address, numa in ((A, 0), (B, 1), ("0000:c9:00.0", -1)):
         host.add(Function(address=address, kind=machines.KIND["hpre"], numa=numa))
 
-    found = list_report.current(settings.where(host), settings.settings("hpre"))
+    found = listed_now(settings.where(host), settings.settings("hpre"))
 
     assert found.notes[1:] == (
         f"The kubelet is told no NUMA node for openfuyao.com/kae.hpre, as {B} is on node 1, which is not below"
@@ -146,10 +151,10 @@ def test_a_device_that_the_running_plugin_damps_is_unhealthy_until_the_damping_e
         asyncio.run(node.look())
 
     with working(settings.where(host)):
-        damped = list_report.current(settings.where(host), stated)
+        damped = listed_now(settings.where(host), stated)
         now[0] += flap_damping.CALM_S
         asyncio.run(node.look())
-        free = list_report.current(settings.where(host), stated)
+        free = listed_now(settings.where(host), stated)
 
     assert damped.offered == (("openfuyao.com/kae.hpre", 2, 1, 2, 1),)
     assert [(row.health, row.why) for row in damped.rows] == [("Unhealthy", (health.DAMPED.text,)), ("Healthy", ())]
@@ -165,7 +170,7 @@ def test_the_list_is_what_the_kubelet_was_told_and_not_what_has_become_of_the_ho
         asyncio.run(node.look())
         host.set_isolate(A, 0)
         host.unplug(B)
-        listed = list_report.current(where, stated)
+        listed = listed_now(where, stated)
 
     told = node.device_lists["openfuyao.com/kae.hpre"].replicas
     assert listed.offered == (("openfuyao.com/kae.hpre", 2, 4, len(told), sum(share.healthy for share in told)),)
@@ -179,20 +184,47 @@ def test_without_a_plugin_at_work_the_list_is_of_the_host_and_says_so(tmp_path: 
     asyncio.run(plugin.Plugin(where, stated).look())
     host.set_isolate(A, 0)
 
-    listed = list_report.current(where, stated)
+    listed = listed_now(where, stated)
 
     assert [row.health for row in listed.rows] == ["Healthy", "Healthy"]
     assert listed.notes[0] == NOBODY
 
 
-def test_a_report_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ['{"rows": [', '{"devices": []}', "[]", ""])
+def test_a_report_of_another_version_is_not_taken_for_the_absence_of_a_plugin(content: str, tmp_path: Path) -> None:
     where = settings.where(machines.bare_metal(tmp_path))
-    where.report.write_text('{"rows": [')
+    where.report.write_text(content)
 
     with working(where):
-        listed = list_report.current(where, settings.settings("hpre"))
+        listed = listed_now(where, settings.settings("hpre"))
 
     assert [row.health for row in listed.rows] == ["Healthy", "Healthy"]
+    assert listed.notes[0] == (
+        f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one would"
+        " tell the kubelet."
+    )
+
+
+async def test_a_plugin_that_begins_does_not_pass_the_report_of_its_predecessor_off_as_its_own(tmp_path: Path) -> None:
+    host = machines.one_isolated(tmp_path)
+    where, stated = settings.where(host), settings.settings("hpre")
+    await plugin.Plugin(where, stated).look()
+    (tmp_path / "program").mkdir()
+    node = plugin.Plugin(where, stated)
+    host.set_isolate(A, 0)
+
+    with host.hanging(B):
+        program = asyncio.create_task(loop.Loop(node, state.ProgramDir(tmp_path / "program"), 30).run())
+        await asyncio.sleep(0.1)
+        listed = await list_report.current(where, stated, patience_s=0.1)
+        program.cancel()
+        await asyncio.wait([program])
+
+    assert [(row.function.address, row.health) for row in listed.rows] == [(A, "Healthy")]
+    assert listed.notes[0] == (
+        "The device plugin has not ended its first look; this is what it would tell the kubelet."
+    )
+    assert listed.notes[1].startswith(f"{B} does not answer")
 
 
 def test_an_accelerator_that_no_kind_serves_is_noted(tmp_path: Path) -> None:

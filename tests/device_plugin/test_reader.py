@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from device_plugin import loop, plugin
+from device_plugin import list_report, loop, plugin
 from device_plugin.kubelet.service import Refusal
-from runtime import errors, state
+from runtime import errors, files, state
 from tests.device_plugin import hosts, kubelets, machines, settings
 
 A, B = "0000:79:00.0", "0000:b9:00.0"
@@ -135,6 +136,52 @@ async def test_several_devices_may_hang_at_once(tmp_path: Path) -> None:
 
         assert told(node) == {A: False, B: False}
         assert all(replica.healthy for replica in node.device_lists[settings.kind("zip").resource].replicas)
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_many_devices_that_hang_cost_hardly_more_time_than_two_and_a_thread_each(
+    known: bool, tmp_path: Path
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.set_vfs(A, 40)
+    node = plugged(host)
+    if known:
+        await node.look()
+    threads = threading.active_count()
+    vfs = host.states()[A].vfs
+
+    with contextlib.ExitStack() as stack:
+        for address in vfs:
+            stack.enter_context(host.hanging(address))
+        began = time.perf_counter()
+        await node.look()
+        took_s = time.perf_counter() - began
+        for _ in range(3):
+            await node.look()
+        await asyncio.sleep(0.1)  # A thread is there a moment longer than what it found.
+        left = threading.active_count() - threads
+
+    assert told(node) == (dict.fromkeys(vfs, False) if known else {}) | {B: True}
+    assert took_s < 8 * PATIENCE_S
+    assert left == 40
+
+
+async def test_a_device_that_was_never_read_is_listed_as_one_that_does_not_answer(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = plugged(host)
+
+    with host.hanging(A):
+        await node.look()
+        with contextlib.closing(files.Lock(node.where.lock)) as lock:
+            lock.acquire()
+            told_by_the_plugin = await list_report.current(node.where, node.settings)
+        looked_for = await list_report.current(node.where, node.settings, PATIENCE_S)
+
+    assert told_by_the_plugin.notes == looked_for.notes[1:]
+    assert told_by_the_plugin.notes[0] == (
+        f"{A} does not answer, so it is not known and not offered: a read of its attributes in sysfs hangs. The kernel"
+        " resets it, or is stuck (dmesg)."
+    )
 
 
 async def test_a_bus_that_cannot_be_listed_ends_the_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,10 +221,9 @@ def test_without_the_module_there_are_functions_and_no_class(tmp_path: Path) -> 
 
 def test_a_folder_that_is_no_sysfs_has_nothing(tmp_path: Path) -> None:
     host = hosts.Host(tmp_path)
-    where = settings.where(host)
     (host.sysfs / "bus/pci/devices").rmdir()
 
-    assert sysfs.scan(where, devices.VENDOR, settings.settings().kinds).functions == ()
+    assert settings.scanned(host).functions == ()
 
 
 def meanwhile(file: Path, act: Callable[[], None]) -> threading.Thread:

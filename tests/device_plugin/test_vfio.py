@@ -47,7 +47,7 @@ async def test_only_functions_that_are_bound_to_vfio_pci_are_offered_and_with_th
 
     assert told(node) == {A: True, B: True}
     assert {replica.numa_node for replica in node.device_lists[KIND.resource].replicas} == {0}
-    withheld = {row.function.address: row.why for row in list_report.current(node.where, STATED).rows}
+    withheld = {row.function.address: row.why for row in (await list_report.current(node.where, STATED)).rows}
     assert withheld[PF] == ("Its 3 virtual functions are offered in its place.",)
     assert withheld[OTHER] == ("It is bound to hisi_hpre; vfio offers functions of vfio-pci alone.",)
 
@@ -110,6 +110,41 @@ async def test_a_group_of_several_functions_is_nobodys(tmp_path: Path) -> None:
     assert why(node, A) == ["SharedGroup"]
 
 
+async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    host.add_foreign("0000:78:00.0", devices.VENDOR, "a121", "0x060400")
+    host.share_group("0000:78:00.0", 41)
+    host.add_foreign("0000:7d:00.1", devices.VENDOR, "a222")
+    host.share_group("0000:7d:00.1", 42)
+
+    node = await looked(host)
+
+    assert told(node) == {A: True, B: False}
+    assert why(node, B) == ["SharedGroup"]
+
+
+async def test_a_group_without_iommu_is_nobodys(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    # As of vfio's enable_unsafe_noiommu_mode.
+    (host.sysfs / "class/vfio/41").rename(host.sysfs / "class/vfio/noiommu-41")
+    (host.dev / "vfio/41").rename(host.dev / "vfio/noiommu-41")
+
+    node = await looked(host)
+
+    assert (told(node), why(node, A)) == ({A: False, B: True}, ["NoIommu"])
+
+
+async def test_nobody_gets_a_function_where_vfio_cannot_be_opened(tmp_path: Path) -> None:
+    host = host_with_guests(tmp_path)
+    (host.dev / "vfio/vfio").unlink()
+
+    node = await looked(host)
+
+    assert told(node) == {A: False, B: False}
+    (sentence, _) = {reason.text for device in node.devices for reason in device.reasons}, None
+    assert sentence == {"/dev/vfio/vfio is not there: the kernel has vfio without containers, or not at all."}
+
+
 async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.unbind(PF)
@@ -134,7 +169,7 @@ async def test_nobody_gets_a_function_while_the_driver_is_changed(tmp_path: Path
 async def test_the_list_has_the_group(tmp_path: Path) -> None:
     node = await looked(host_with_guests(tmp_path))
 
-    report = list_report.current(node.where, STATED)
+    report = await list_report.current(node.where, STATED)
 
     table = list_report.as_table(dataclasses.replace(report, notes=()))
     assert "vfio/41" in table
