@@ -1,5 +1,6 @@
 """The command `list`: the running plugin's report on its devices, for people on the node."""
 
+import asyncio
 import dataclasses
 import json
 
@@ -26,10 +27,11 @@ async def current(where: paths.Paths, settings: config.Config, patience_s: float
                 f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one"
                 " would tell the kubelet."
             )
-    scan = await reader.Reader(where, settings, patience_s).scan()
+    threads = reader.Reader(where, settings, patience_s)
+    scan, lacks = await asyncio.gather(threads.scan(), threads.lacking_libraries())
     changing = where.changing.exists()
-    devices, withheld = advertised.split(scan.functions, lambda function: health.reasons(function, changing=changing))
-    made = report.of(where, settings, scan, devices, withheld)
+    split = advertised.split(scan.functions, lambda function: health.reasons(function, changing=changing))
+    made = report.of(where, settings, scan, split, lacks)
     return dataclasses.replace(made, notes=(note, *made.notes))
 
 

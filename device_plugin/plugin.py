@@ -1,5 +1,6 @@
 """The devices of a node: scan them, update the kubelet's lists and the host paths, answer Allocate."""
 
+import asyncio
 import dataclasses
 import logging
 import time
@@ -10,7 +11,7 @@ import msgspec
 
 from device_plugin import config, host_links, report
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
-from device_plugin.host import device_nodes, flap_damping, health, libraries, paths, reader, sysfs
+from device_plugin.host import device_nodes, flap_damping, health, paths, reader, sysfs
 from device_plugin.kubelet import advertised, allocation, device_list, preferred_allocation
 from device_plugin.kubelet.service import Refusal
 from runtime import errors
@@ -53,15 +54,12 @@ class Plugin:
 
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
-        self._check_libraries()
         self._reread = {}
-        self._apply(await self._reader.scan())
-
-    def _check_libraries(self) -> None:
-        lacks = libraries.missing(self.where, self.settings.inject)
+        scan, lacks = await asyncio.gather(self._reader.scan(), self._reader.lacking_libraries())
         if lacks is not None and lacks != self._lacks_libraries:
             LOG.warning("%s", lacks)
         self._lacks_libraries = lacks
+        self._apply(scan)
 
     def _apply(self, scan: sysfs.Scan) -> None:
         self._scan = scan = _merged(scan, self._reread)
@@ -81,7 +79,7 @@ class Plugin:
                     offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), scan.numa_nodes
                 )
             )
-        made = report.of(self.where, self.settings, scan, devices, withheld)
+        made = report.of(self.where, self.settings, scan, (devices, withheld), self._lacks_libraries)
         _written(host_links.write_report, self.where, msgspec.json.encode(made))
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from device_plugin import config
-from device_plugin.host import health, libraries, paths, sysfs
+from device_plugin.host import health, paths, sysfs
 from device_plugin.kubelet import advertised
 from runtime import shapes
 
@@ -33,16 +33,17 @@ def of(
     where: paths.Paths,
     settings: config.Config,
     scan: sysfs.Scan,
-    devices: Iterable[advertised.Device],
-    withheld: Mapping[str, str],
+    split: tuple[Iterable[advertised.Device], Mapping[str, str]],
+    lacks: str | None,
 ) -> Report:
-    """Return the report on a scan, of which `devices` are advertised and others withheld, by address and reason."""
+    """Return the report on a scan, as `advertised.split` split it; `lacks` is what the host's libraries lack."""
+    devices, withheld = split
     known = {device.function.address: device for device in devices}
     rows = tuple(_row(function, known.get(function.address), withheld) for function in scan.functions)
     return Report(
         rows=rows,
         offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
-        notes=tuple(_notes(where, settings, scan)),
+        notes=(*_notes(where, settings, scan), *([lacks] if lacks else []), *_notes_on_numa(settings, scan)),
     )
 
 
@@ -85,8 +86,9 @@ def _notes(where: paths.Paths, settings: config.Config, scan: sysfs.Scan) -> Ite
             f"{stranger.address} ({settings.vendor}:{stranger.device}, {stranger.entry})"
             f" is of no kind that policy '{settings.policy}' serves."
         )
-    if lacks := libraries.missing(where, settings.inject):
-        yield lacks
+
+
+def _notes_on_numa(settings: config.Config, scan: sysfs.Scan) -> Iterator[str]:
     for kind in settings.kinds:
         ours = [function for function in scan.functions if function.kind == kind and health.withheld(function) is None]
         reasons = [_without_node(function) for function in ours if function.numa_node not in scan.numa_nodes]

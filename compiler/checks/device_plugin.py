@@ -60,9 +60,12 @@ def _covered(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, 
     inject = policy.spec.devicePlugin.inject
     own = (*_OWN, "/opt/kae") if inject.libraries else _OWN
     for place in inject.mounts or {}:
-        if any(f"{place}/".startswith(f"{folder}/") for folder in own):
+        within = any(f"{place}/".startswith(f"{folder}/") for folder in own)
+        # The runtime would make the folder in that of the host, which the mount shows.
+        if within or any(folder.startswith(f"{place}/") for folder in own):
             yield (
                 ("inject", "mounts", place),
-                f"{wording.quoted(place)} is in a folder that the device plugin or the container runtime fills.",
+                f"{wording.quoted(place)} is {'in' if within else 'above'} a folder that the device plugin or the"
+                " container runtime fills.",
                 "Choose another path in the container.",
             )

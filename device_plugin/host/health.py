@@ -71,6 +71,11 @@ def usable(function: sysfs.Function) -> bool:
 def _of_group(group: sysfs.Group | None) -> list[Reason]:
     if group is None:
         return [Reason(code="NoGroup", text="It is in no IOMMU group: the SMMU is off.")]
+    if not group.iommu:
+        text = f"Its IOMMU group {group.number} is without IOMMU (noiommu): a guest could write all memory of the host."
+        return [Reason(code="NoIommu", text=text)]
+    if not group.openable:
+        return [Reason(code="NoDeviceNode", text="/dev/vfio/vfio is not there.")]
     if group.others:
         others = ", ".join(group.others)
         return [Reason(code="SharedGroup", text=f"Its IOMMU group {group.number} has {others}, too.")]

@@ -16,7 +16,7 @@ from concurrent import futures
 from typing import Generic, TypeVar
 
 from device_plugin import config
-from device_plugin.host import paths, sysfs
+from device_plugin.host import libraries, paths, sysfs
 from runtime import errors, pci
 
 LOG = logging.getLogger(__name__)
@@ -59,6 +59,12 @@ class Reader:
         each = {address: found[address] if address in found else self._unreadable(address) for address in wanted}
         return {address: seen if isinstance(seen, sysfs.Function) else None for address, seen in each.items()}
 
+    async def lacking_libraries(self) -> str | None:
+        """Return what the host's libraries lack, as `libraries.missing` does: they may be on a network file system."""
+        place = libraries.folder(self._settings.inject)
+        found = await self._read_each([place], lambda _: libraries.missing(self._where, self._settings.inject))
+        return found.get(place, f"'{place}' of the host does not answer: is its file system there?")
+
     def _read_one(self, address: str) -> sysfs.Function | sysfs.Stranger | None:
         return sysfs.read(self._where, self._settings.vendor, self._settings.kinds, address)
 
@@ -82,7 +88,9 @@ class Reader:
             for walk in (walk for walk, ended in zip(walks, ends, strict=True) if not ended):
                 found.pop(walk.at, None)
                 self._hanging[walk.at] = walk.thread
-                LOG.warning("Device does not answer.", extra={"device": walk.at, "reason": "A read in sysfs hangs."})
+                if pci.ADDRESS.fullmatch(walk.at):
+                    reason = "A read in sysfs hangs."
+                    LOG.warning("Device does not answer.", extra={"device": walk.at, "reason": reason})
             rest = [name for name in rest if name not in found and name not in self._hanging]
             count = _AT_ONCE
         return found

@@ -51,6 +51,10 @@ class Group:
     """there, missing, or other, as of an entry."""
     others: tuple[str, ...]
     """The addresses of other functions in it: who opens the group gets all of them."""
+    iommu: bool
+    """False for a group of vfio's enable_unsafe_noiommu_mode."""
+    openable: bool
+    """Whether /dev/vfio/vfio is there, without which nobody can use a group."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,12 +153,20 @@ def _group(where: paths.Paths, seen: pci.Function) -> Group | None:
         return None
     # The class vfio: vfio_group_alloc of drivers/vfio/group.c.
     numbers = readings.text(where.sysfs / "class/vfio" / number / "dev") or ""
-    others = set(readings.names(seen.folder / "iommu_group/devices")) - {seen.address}
+    folder = seen.folder / "iommu_group/devices"
+    others = (name for name in readings.names(folder) if name != seen.address and not _is_bridge(folder / name))
     return Group(
         number=number,
         node_state=_node_state(where.dev / "vfio" / number, numbers),
         others=tuple(sorted(others)),
+        iommu=not (where.sysfs / "class/vfio" / f"noiommu-{number}").exists(),
+        openable=(where.dev / "vfio/vfio").is_char_device(),
     )
+
+
+def _is_bridge(folder: Path) -> bool:
+    # Nobody gets a bridge with its group (Documentation/driver-api/vfio.rst); PCI_CLASS_BRIDGE_PCI of linux/pci_ids.h.
+    return (readings.hexadecimal(folder / "class") or "").startswith("0604")
 
 
 def _entry(where: paths.Paths, folder: Path) -> Entry:

@@ -78,10 +78,10 @@ class Host:
         self._appear(function)
         self._bind_stated_driver(function)
 
-    def add_foreign(self, address: str, vendor: str, device: str) -> None:
-        """Plugs in a PCI function, such as a network card, that has nothing to do with KAE."""
+    def add_foreign(self, address: str, vendor: str, device: str, kind: str = "0x020000") -> None:
+        """Plugs in a PCI function that has nothing to do with KAE, by default a network card."""
         path = f"devices/pci{address[:7]}/{address}"
-        files = {"vendor": f"0x{vendor}\n", "device": f"0x{device}\n", "class": "0x020000\n", "numa_node": "0\n"}
+        files = {"vendor": f"0x{vendor}\n", "device": f"0x{device}\n", "class": f"{kind}\n", "numa_node": "0\n"}
         self._tree.add_folder(path, files, {"subsystem": "bus/pci"})
         self._tree.link(f"bus/pci/devices/{address}", path)
 
@@ -197,6 +197,12 @@ class Host:
             self._tree.add_folder(f"class/vfio/{group}", {"dev": f"{numbers}\n"})
             (self.dev / "vfio").mkdir(exist_ok=True)
             (self.dev / f"vfio/{group}").symlink_to(f"/dev/{node}")
+        if not (self.dev / "vfio/vfio").is_symlink():
+            (self.dev / "vfio/vfio").symlink_to("/dev/null")
+
+    def share_group(self, address: str, group: int) -> None:
+        """Puts a foreign function into an IOMMU group."""
+        self._tree.link(f"kernel/iommu_groups/{group}/devices/{address}", f"bus/pci/devices/{address}")
 
     def remove_node(self, address: str) -> None:
         """Removes the device node alone."""

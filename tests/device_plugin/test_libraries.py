@@ -1,6 +1,9 @@
 """What the host's libraries lack, which a container would only notice by working in software."""
 
+import asyncio
 import logging
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -48,6 +51,29 @@ def test_the_installers_link_is_followed(tmp_path: Path) -> None:
 
 def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
     assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
+
+
+async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    stated = settings.settings(inject=config.Inject(libraries=True, libraries_path="/usr/local/lib"))
+    node = plugin.Plugin(where, stated, patience_s=1)
+    mounted_again = threading.Event()
+    # As on a network file system whose server is gone.
+    monkeypatch.setattr(libraries, "missing", lambda *_: mounted_again.wait(10))
+
+    look = asyncio.create_task(node.look())
+    pauses = []
+    while not look.done():
+        began = time.perf_counter()
+        await asyncio.sleep(0.01)
+        pauses.append(time.perf_counter() - began)
+    mounted_again.set()
+
+    assert max(pauses) < 1
+    assert len(node.devices) == 6
+    assert "'/usr/local/lib' of the host does not answer: is its file system there?" in where.report.read_text()
 
 
 async def test_what_is_missing_is_logged_once_and_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -42,7 +42,7 @@ async def test_a_look_at_a_device_whose_read_hangs_does_not_hold_up_the_event_lo
             await asyncio.sleep(0.01)
             pauses.append(time.perf_counter() - began)
 
-    assert len(pauses) >= 10
+    assert len(pauses) >= 3
     assert max(pauses) < PATIENCE_S
 
 

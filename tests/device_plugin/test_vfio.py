@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler import devices
 from device_plugin import list_report, plugin
 from device_plugin.kubelet.service import Refusal
 from tests.device_plugin import hosts, machines, settings
@@ -112,8 +113,8 @@ async def test_a_group_of_several_functions_is_nobodys(tmp_path: Path) -> None:
 
 async def test_a_bridge_in_a_group_is_no_other_function_of_it(tmp_path: Path) -> None:
     host = host_with_guests(tmp_path)
-    host.add_foreign("0000:78:00.0", devices.VENDOR, "a121", "0x060400")
-    host.share_group("0000:78:00.0", 41)
+    host.add_foreign("0000:7c:00.0", devices.VENDOR, "a121", "0x060400")
+    host.share_group("0000:7c:00.0", 41)
     host.add_foreign("0000:7d:00.1", devices.VENDOR, "a222")
     host.share_group("0000:7d:00.1", 42)
 
@@ -141,8 +142,7 @@ async def test_nobody_gets_a_function_where_vfio_cannot_be_opened(tmp_path: Path
     node = await looked(host)
 
     assert told(node) == {A: False, B: False}
-    (sentence, _) = {reason.text for device in node.devices for reason in device.reasons}, None
-    assert sentence == {"/dev/vfio/vfio is not there: the kernel has vfio without containers, or not at all."}
+    assert {reason.text for device in node.devices for reason in device.reasons} == {"/dev/vfio/vfio is not there."}
 
 
 async def test_a_function_without_group_is_unhealthy(tmp_path: Path) -> None:

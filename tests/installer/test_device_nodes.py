@@ -67,6 +67,12 @@ def test_udev_makes_a_link_of_the_name_that_containers_have(machine: machines.Ma
     assert printed.stdout.strip() == published.published_name("hisi_hpre", address)
 
 
+def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installers(machine: machines.Machine) -> None:
+    page = (Path(__file__).parents[2] / "docs/using-kae.md").read_text("utf-8")
+
+    assert f"```text\n{host_state.rule(machine.host, shapes.DeviceNodes())}```\n" in page
+
+
 def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machine) -> None:
     machine.host.path(paths.CRIO).mkdir()
 

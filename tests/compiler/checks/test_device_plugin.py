@@ -23,6 +23,9 @@ def messages(**spec: Any) -> list[str]:
         {"inject": {"mounts": {"/run/kae": "/x"}}},
         {"inject": {"mounts": {"/dev/x": "/x"}}},
         {"inject": {"libraries": True, "mounts": {"/opt/kae/lib": "/x"}}},
+        # A runtime would make the folders of the device plugin in the host's.
+        {"inject": {"mounts": {"/run": "/x"}}},
+        {"inject": {"libraries": True, "mounts": {"/opt": "/x"}}},
     ],
 )
 def test_a_setting_without_effect_or_against_another_is_an_error(plugin: dict[str, Any]) -> None:
@@ -38,7 +41,7 @@ def test_a_setting_without_effect_or_against_another_is_an_error(plugin: dict[st
         ({"mode": {"hpre": "vfio"}}, {}),
         # ZIP is not served.
         ({"mode": {"zip": "vfio"}, "sharing": {"zip": 2}}, {}),
-        ({"inject": {"mounts": {"/run/kaedir": "/x", "/opt/kae": "/y"}}}, {}),
+        ({"inject": {"mounts": {"/run/kaedir": "/x", "/opt/kae": "/y", "/op": "/z"}}}, {}),
     ],
 )
 def test_settings_that_go_together_are_sound(plugin: dict[str, Any], driver: dict[str, Any]) -> None:
