@@ -6,11 +6,11 @@ templates/monitoring/prometheusrule-kae.yaml alerts on their names and labels. T
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import prometheus_client
 from prometheus_client import core, registry
 
 from device_plugin import plugin
 from device_plugin.kubelet import advertised, registration
+from runtime import metrics
 
 
 class Collector(registry.Collector):
@@ -103,7 +103,4 @@ def _node_name(device: advertised.Device) -> str:
 
 def registry_of(node: plugin.Plugin, registrations: Sequence[registration.Registration]) -> registry.CollectorRegistry:
     """Return a registry of these metrics and of the process metrics."""
-    made = registry.CollectorRegistry()
-    made.register(Collector(node, registrations))
-    prometheus_client.ProcessCollector(registry=made)
-    return made
+    return metrics.registry_of(Collector(node, registrations))

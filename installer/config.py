@@ -6,14 +6,7 @@ import msgspec
 
 from runtime import shapes
 
-_HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
-Repository = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=rf"^(https?://{_HOST}(/[^\x00-\x20\x7f]*)?|file:///[^\x00-\x20\x7f]+)$",
-        max_length=500,
-    ),
-]
+Repository = Annotated[str, msgspec.Meta(pattern=f"^({shapes.URL})$", max_length=500)]
 
 ObjectName = Annotated[
     str,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from wsgiref.simple_server import WSGIServer
 
     import prometheus_client
+    from prometheus_client.registry import Collector
 
 # Every address of the pod: :: takes IPv4 too, where /proc/sys/net/ipv6/bindv6only is 0 (ipv6(7), the default).
 _ADDRESSES = ("::", "0.0.0.0")  # noqa: S104 - Prometheus comes from another pod
@@ -35,6 +36,16 @@ class Server:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+def registry_of(collector: "Collector") -> "prometheus_client.CollectorRegistry":
+    """Return a registry of a collector's metrics and of the process metrics."""
+    import prometheus_client  # noqa: PLC0415 - see below
+
+    made = prometheus_client.CollectorRegistry()
+    made.register(collector)
+    prometheus_client.ProcessCollector(registry=made)
+    return made
 
 
 def serve(registry: "prometheus_client.CollectorRegistry", port: int) -> Server:

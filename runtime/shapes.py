@@ -16,6 +16,12 @@ class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="cam
     """An object of a config: its keys are in camel case, and unknown keys are errors."""
 
 
+_HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
+REMOTE = rf"{_HOST}(/[^\x00-\x20\x7f]*)?"
+"""A pattern of a URL after its scheme and user."""
+URL = rf"https?://{REMOTE}|file:///[^\x00-\x20\x7f]+"
+"""A pattern of the URLs of repositories, without a user."""
+
 PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$", max_length=4)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
 Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=55)]

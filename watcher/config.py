@@ -7,39 +7,21 @@ import msgspec
 from runtime import shapes
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
-_HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
-Url = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=rf"^(https?://{_HOST}(/[^\x00-\x20\x7f]*)?|file:///[^\x00-\x20\x7f]+"
-        rf"|ssh://([^-@:/\x00-\x20\x7f][^@:/\x00-\x20\x7f]*@)?{_HOST}(/[^\x00-\x20\x7f]*)?"
-        r"|[a-z0-9_][a-z0-9._-]*@[^-\x00-\x20\x7f][^\x00-\x20\x7f]*)$",
-        max_length=500,
-    ),
-]
-GitPath = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(\.|\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*(/\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*)*)$", max_length=250
-    ),
-]
-Branch = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[^\x00-\x20\x7f~^:?*\[\\/.{@-][^\x00-\x20\x7f~^:?*\[\\/.{]*(\.[^\x00-\x20\x7f~^:?*\[\\/.{]+)*"
-        r"(/[^\x00-\x20\x7f~^:?*\[\\/.{]+(\.[^\x00-\x20\x7f~^:?*\[\\/.{]+)*)*$",
-        max_length=250,
-    ),
-]
-# A DNS name, as in the cluster's document.
-ClusterName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
-        max_length=50,
-    ),
-]
+# The patterns are those of the compiler's language (compiler/model), in shorter words.
+_SSH = rf"ssh://([^-@:/\x00-\x20\x7f][^@:/\x00-\x20\x7f]*@)?{shapes.REMOTE}"
+_SCP = r"[a-z0-9_][a-z0-9._-]*@[^-\x00-\x20\x7f][^\x00-\x20\x7f]*"
+Url = Annotated[str, msgspec.Meta(pattern=f"^({shapes.URL}|{_SSH}|{_SCP})$", max_length=500)]
 
+_PART = r"\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*"
+GitPath = Annotated[str, msgspec.Meta(pattern=rf"^(\.|{_PART}(/{_PART})*)$", max_length=250)]
+
+_NAME = r"[^\x00-\x20\x7f~^:?*\[\\/.{"
+_DOTTED = rf"(\.{_NAME}]+)*"
+_BRANCH = rf"^{_NAME}@-]{_NAME}]*{_DOTTED}(/{_NAME}]+{_DOTTED})*$"
+Branch = Annotated[str, msgspec.Meta(pattern=_BRANCH, max_length=250)]
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+ClusterName = Annotated[str, msgspec.Meta(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=50)]
 LabelPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+\*?$", max_length=317)]
 PushOption = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=500)]
 

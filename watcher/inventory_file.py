@@ -6,50 +6,46 @@ import msgspec
 
 from compiler import API_VERSION
 from compiler.inventory import canonical_form, snapshot
-from runtime import errors
+from runtime import errors, shapes
 
 _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
 _Value = Annotated[str, msgspec.Meta(max_length=256)]
 _Labels = dict[_Word, Annotated[str, msgspec.Meta(max_length=63)]]
 
 
-class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """An object without unknown keys."""
-
-
-class _Taint(_Strict, frozen=True):
+class _Taint(shapes.Shape, frozen=True):
     key: _Word
     effect: _Word
     value: _Value = ""
 
 
-class _Profile(_Strict, frozen=True):
+class _Profile(shapes.Shape, frozen=True):
     discovered: bool
     architecture: _Value = ""
     kernel_version: _Value = ""
     kubelet_version: _Value = ""
     os_image: _Value = ""
-    labels: _Labels = {}
+    labels: _Labels = msgspec.field(default_factory=dict)
     taints: tuple[_Taint, ...] = ()
 
 
-class _Node(_Strict, frozen=True):
+class _Node(shapes.Shape, frozen=True):
     name: _Word
     profile: _Word
     hostname: _Value | None = None
-    labels: _Labels = {}
+    labels: _Labels = msgspec.field(default_factory=dict)
 
 
-class _Spec(_Strict, frozen=True):
+class _Spec(shapes.Shape, frozen=True):
     nodes: tuple[_Node, ...] = ()
-    profiles: dict[_Word, _Profile] = {}
+    profiles: dict[_Word, _Profile] = msgspec.field(default_factory=dict)
 
 
-class _Metadata(_Strict, frozen=True):
+class _Metadata(shapes.Shape, frozen=True):
     name: _Word
 
 
-class _Document(_Strict, frozen=True):
+class _Document(shapes.Shape, frozen=True):
     api_version: str
     kind: Literal["NodeInventory"]
     metadata: _Metadata

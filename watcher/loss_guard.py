@@ -7,7 +7,7 @@ judgement of the file: what was lost before it counts no more.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from compiler import devices
@@ -16,8 +16,6 @@ from compiler.inventory import reduction, snapshot
 _OWN, _LOST = "Kae-Watcher:", "Kae-Lost:"
 _ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6})?")
 _COUNTS = tuple(f"{kind.resource}.{sort}" for kind in devices.KINDS for sort in ("pf", "vf"))
-_NAMED = 5
-"""The number of nodes that a refusal names."""
 
 Nodes = Mapping[str, snapshot.Node]
 Losses = Mapping[str, frozenset[str]]
@@ -52,10 +50,8 @@ class Judgement:
     @property
     def sentence(self) -> str:
         """Return who lost what."""
-        named = [f"{name} ({_worded(items)})" for name, items in sorted(self.losses.items())[:_NAMED]]
-        more = len(self.losses) - len(named)
-        names = ", ".join(named) + (f" and {more} more" if more else "")
-        return f"{self.count} of {self.total} nodes lost something within 24 hours; now {names}."
+        named = [f"{name} ({listed(items, 2) or 'gone'})" for name, items in self.losses.items()]
+        return f"{self.count} of {self.total} nodes lost something within 24 hours; now {listed(named, 5)}."
 
     @property
     def trailer(self) -> str:
@@ -130,6 +126,7 @@ def _is_missing(item: str, node: snapshot.Node | None) -> bool:
     return _belongings(node).get(key, 0) < int(count or 1)
 
 
-def _worded(items: frozenset[str]) -> str:
-    first = sorted(items)[:2]
-    return ", ".join(first) + (f" and {len(items) - 2} more" if len(items) > 2 else "") if items else "gone"
+def listed(words: Collection[str], most: int) -> str:
+    """Return so many words for a sentence, and the number of the others."""
+    more = len(words) - most
+    return ", ".join(sorted(words)[:most]) + (f" and {more} more" if more > 0 else "")

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from runtime import metrics
+
 if TYPE_CHECKING:
     from prometheus_client import core, registry
 
@@ -37,35 +39,28 @@ def registry_of(state: State) -> "registry.CollectorRegistry":
 
     templates/monitoring/prometheusrule-kae.yaml alerts on their names.
     """
-    import prometheus_client  # noqa: PLC0415 - saves five megabytes in a watcher without metrics
-    from prometheus_client import core, registry  # noqa: PLC0415 - see above
+    from prometheus_client import core, registry  # noqa: PLC0415 - saves five megabytes in a watcher without metrics
+
+    gauge, counter = core.GaugeMetricFamily, core.CounterMetricFamily
 
     class Collector(registry.Collector):
         def collect(self) -> "Iterator[core.Metric]":
-            gauges = (
-                ("kae_watcher_nodes", "Nodes in the last full list.", state.nodes),
-                ("kae_watcher_nodes_kept", "Nodes kept in their old state, as their loss has not settled.", state.kept),
-                ("kae_watcher_nodes_refused", "Nodes kept in their old state, as too much is lost.", state.refused),
-                ("kae_watcher_interval_seconds", "The configured time between full lists.", state.interval_s),
-                (
-                    "kae_watcher_last_success_timestamp_seconds",
-                    "When the repository was reached last.",
-                    state.success_s,
-                ),
-            )
-            for name, meaning, value in gauges:
-                if value is not None:
-                    yield core.GaugeMetricFamily(name, meaning, value=value)
-            yield core.CounterMetricFamily("kae_watcher_commits", "Commits pushed.", value=state.commits)
+            yield gauge("kae_watcher_nodes", "Nodes in the last full list.", state.nodes)
+            kept = "Nodes kept in their old state, as their loss has not settled."
+            yield gauge("kae_watcher_nodes_kept", kept, state.kept)
+            refused = "Nodes kept in their old state, as too much is lost."
+            yield gauge("kae_watcher_nodes_refused", refused, state.refused)
+            yield gauge("kae_watcher_interval_seconds", "The configured time between full lists.", state.interval_s)
+            reached = "When the repository was reached last."
+            if state.success_s is not None:
+                yield gauge("kae_watcher_last_success_timestamp_seconds", reached, state.success_s)
+            yield counter("kae_watcher_commits", "Commits pushed.", state.commits)
             lost = "Pushes refused because somebody else was faster."
-            yield core.CounterMetricFamily("kae_watcher_lost_races", lost, value=state.races)
+            yield counter("kae_watcher_lost_races", lost, state.races)
             failed = "Failures by part: nodes (the API server), repository (git), or loss (refused)."
-            failures = core.CounterMetricFamily("kae_watcher_failures", failed, labels=["part"])
+            failures = counter("kae_watcher_failures", failed, labels=["part"])
             for part, count in state.failures.items():
                 failures.add_metric([part], count)
             yield failures
 
-    made = registry.CollectorRegistry()
-    made.register(Collector())
-    prometheus_client.ProcessCollector(registry=made)
-    return made
+    return metrics.registry_of(Collector())

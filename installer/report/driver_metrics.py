@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-import prometheus_client
 from prometheus_client import core, registry
 
 from installer.report import driver_state
+from runtime import metrics
 
 
 @dataclass(eq=False)
@@ -66,7 +66,4 @@ def _filled(family: core.GaugeMetricFamily | core.CounterMetricFamily, values: M
 
 def registry_of(published: driver_state.DriverState, held_s: Callable[[], float | None]) -> registry.CollectorRegistry:
     """Return a registry of these metrics and of the process metrics."""
-    made = registry.CollectorRegistry()
-    made.register(Collector(published, held_s))
-    prometheus_client.ProcessCollector(registry=made)
-    return made
+    return metrics.registry_of(Collector(published, held_s))

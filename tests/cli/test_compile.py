@@ -52,6 +52,16 @@ def test_a_change_writes_what_it_concerns(small: Path) -> None:
     assert changed == {"east/device-plugin/daemonset-kae-device-plugin-tls.yaml", "east/images.txt"}
 
 
+def test_the_file_that_accepts_a_loss_for_the_watcher_is_none_of_the_compilers(small: Path) -> None:
+    before = project.tree(small / "output")
+    project.write(small, {"inventory/east.accept": "3f2a9c1d77e0\n"})
+
+    answer = project.kae(small, "compile")
+
+    assert (answer.code, answer.out, answer.err) == (0, "east: unchanged\nwest: unchanged\n", "")
+    assert project.tree(small / "output") == before
+
+
 def test_an_index_that_alone_is_rewritten_is_said(small: Path) -> None:
     _take_back_to_version_1(small / "output/east")
 

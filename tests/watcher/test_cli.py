@@ -322,6 +322,17 @@ def test_it_tells_what_fails_once_and_goes_on_when_the_cause_is_gone(bench: Benc
     assert bench.subjects() == ["inventory(east): 1 node joined"]
 
 
+def test_push_options_of_the_config_arrive_at_the_server(bench: Bench, here: pytest.LogCaptureFixture) -> None:
+    bench.server.put(builders.kubernetes_node("a"))
+    bench.remote.configure("receive.advertisePushOptions", "true")
+    bench.remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')
+
+    code = cli.main(bench.options("--once", pushOptions=["merge_request.create", "merge_request.title=a $(b) c"]))
+
+    assert code == 0
+    assert (bench.remote.path / "told").read_text() == "2 merge_request.create merge_request.title=a $(b) c\n"
+
+
 def test_metrics_are_served_where_they_are_asked_for(bench: Bench) -> None:
     bench.server.put(builders.kubernetes_node("a"))
     port = servers.free_port()
