@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent import futures
@@ -105,6 +106,7 @@ class _Walk(Generic[T]):
         self.found: dict[str, T] = {}
         self._read = read
         self._queue = queue
+        self._began_s = time.monotonic()
         self._done: futures.Future[None] = futures.Future()
         # Not a thread of an executor, which the interpreter joins at its end.
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -114,12 +116,12 @@ class _Walk(Generic[T]):
         """Return true at its end, and false once a single name has taken so long; raises what the read raised."""
         done = asyncio.wrap_future(self._done)
         while True:
-            before = self.at
-            await asyncio.wait([done], timeout=patience_s)
+            began_s = self._began_s
+            await asyncio.wait([done], timeout=max(0.0, began_s + patience_s - time.monotonic()))
             if done.done():
                 done.result()
                 return True
-            if self.at == before:
+            if self._began_s == began_s:
                 # What it still finds is dropped.
                 self._queue = deque()
                 done.cancel()
@@ -130,6 +132,8 @@ class _Walk(Generic[T]):
         self._done.set_running_or_notify_cancel()
         try:
             while (name := self._next()) is not None:
+                # In this order: whoever finds the time unchanged finds the name that it belongs to.
+                self._began_s = time.monotonic()
                 self.at = name
                 self.found[name] = self._read(name)
         except Exception as error:
