@@ -150,13 +150,16 @@ def test_messages_older_than_a_day_are_not_remembered(remote: remotes.Remote, mo
     assert messages(repo) == []
 
 
-def test_a_message_of_100_mib_is_not_read_and_the_reason_is_told(remote: remotes.Remote) -> None:
+@pytest.mark.parametrize("verb", ["fetch", "log"])
+def test_a_message_of_100_mib_is_not_read_and_the_reason_is_told(
+    remote: remotes.Remote, web: servers.Web, verb: str
+) -> None:
     remote.commit("main", {PATH: b"old\n"}, message=b"x" * (100 << 20))
     tip = remote.commit("main", {"other.txt": b"moved\n"})
-    repo = remote.ours()
+    repo = remote.ours(url=f"{web.url}/remote.git" if verb == "fetch" else remote.url)
 
     found = look(repo)
-    with pytest.raises(git.Failed, match=r"'git fetch' failed .*attempting to allocate"):
+    with pytest.raises(git.Failed, match=f"'git {verb}' failed .*attempting to allocate"):
         messages(repo)
 
     assert (found.content, remote.tip()) == (b"old\n", tip)
@@ -211,6 +214,15 @@ def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
         look(repo)
 
     assert len(web.rules.requests) == 2
+
+
+def test_large_files_of_others_are_no_hindrance(remote: remotes.Remote) -> None:
+    remote.configure("uploadpack.allowFilter", "false")
+    remote.commit("main", {"movie": bytes(70 << 20)})
+
+    commit = remotes.publish(remote.ours(), b"new\n")
+
+    assert commit == remote.tip()
 
 
 def test_a_file_that_could_not_be_read_once_is_read_the_next_time(

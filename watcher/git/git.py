@@ -57,9 +57,10 @@ _ENVIRONMENT = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_LITERAL_PATHSPECS": "1",
     "GIT_SSH_VARIANT": "ssh",
-    # No commit or tree of others takes more memory: git fails instead (memory_limit_check in git's wrapper.c).
-    "GIT_ALLOC_LIMIT": str(MOST),
 }
+
+_BOUND = {"GIT_ALLOC_LIMIT": str(MOST)}
+"""No commit or tree of others takes more memory: git fails instead (memory_limit_check in git's wrapper.c)."""
 
 _REJECTED = re.compile(r"^!\t[^\t]*\t\[(remote )?rejected\] \((.*)\)$", re.MULTILINE)
 _RACES = re.compile(r"cannot lock ref|incorrect old value|reference already exists|failed to (update|lock)")
@@ -241,6 +242,8 @@ class Git:
             # No protocol is called none: git would fetch a missing object in the middle of a local verb.
             "GIT_ALLOW_PROTOCOL": (scheme if separator else "ssh") if network else "none",
             **({} if verb in ("init", "ls-remote") else {"GIT_DIR": str(self._clone)}),
+            # At file:// the server would inherit it, which reads whole files.
+            **({} if network and scheme == "file" else _BOUND),
             **self._access.environment,
             "GIT_CONFIG_COUNT": str(len(settings)),
             **{f"GIT_CONFIG_KEY_{number}": key for number, key in enumerate(settings)},
