@@ -200,6 +200,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),
         "device-plugin-settings": _error("The settings of a device plugin have an effect and contradict none other."),
         "credentials-without-repositories": _error("A Secret with credentials is for repositories that are named."),
+        "proxy-url": _error("A variable that names a proxy, such as HTTPS_PROXY, holds its URL."),
         "env-credentials": _warning("No variable in a document holds a URL with a user's password or token."),
         "mutable-tag": _risk("An image is pinned by a version or a digest."),
         "no-cluster": _warning("There is a cluster for every policy."),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic
 from compiler.formats import documents
-from compiler.model import base, quantities
+from compiler.model import base, quantities, repositories
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -47,7 +47,7 @@ def pull_secrets(
 def variables(
     source: documents.Document, path: documents.Path, env: Iterable[base.EnvVar], reserved: Collection[str]
 ) -> Iterator[Diagnostic]:
-    """Variables are unique, none is set by the compiler, and none, such as HTTPS_PROXY, has a URL with credentials."""
+    """Variables are unique and not the compiler's; those such as HTTPS_PROXY have URLs, without credentials."""
     seen: set[str] = set()
     for index, variable in enumerate(env):
         if variable.name in seen or variable.name in reserved:
@@ -65,6 +65,13 @@ def variables(
                 span=source.span(*path, "env", index, "value"),
                 message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
                 hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
+            )
+        if variable.names_proxy and repositories.port(variable.value, default=1) is None:
+            yield Diagnostic(
+                code="proxy-url",
+                span=source.span(*path, "env", index, "value"),
+                message=f"The variable '{variable.name}' names no proxy with a port from 1 to 65535.",
+                hint="Write the proxy's URL, such as http://proxy.example.com:3128.",
             )
 
 

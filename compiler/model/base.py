@@ -190,6 +190,12 @@ class EnvVar(Model):
     value: Annotated[str, Field(max_length=4096)] = ""
     """Its value, taken literally."""
 
+    @property
+    def names_proxy(self) -> bool:
+        """Whether the variable names a proxy to programs such as git and dnf: curl(1), ENVIRONMENT."""
+        name = self.name.lower()
+        return name.endswith("_proxy") and name != "no_proxy" and bool(self.value)
+
 
 class Requirement(Model):
     """A node selector requirement (NodeSelectorRequirement v1 core)."""

@@ -89,14 +89,16 @@ class WatcherVariable(base.EnvVar):
     """An environment variable of the watcher with a plain value."""
 
 
-_CRON_PART = r"(\*|[0-9]{1,2}(-[0-9]{1,2})?)(/[0-9]{1,2})?"
+_CRON_NUMBERS = ("[0-5]?[0-9]", "[01]?[0-9]|2[0-3]", "0?[1-9]|[12][0-9]|3[01]", "0?[1-9]|1[0-2]", "[0-6]")
+"""Minutes, hours, days of the month, months and days of the week as Kubernetes reads them: Sunday is 0, and not 7."""
+_CRON_PARTS = tuple(rf"(\*|({number})(-({number}))?)(/[1-9][0-9]?)?" for number in _CRON_NUMBERS)
 Schedule = Annotated[
     str,
     Field(
         # The five fields of crontab(5), with numbers alone: names of days and months are not in every implementation.
-        pattern=rf"^{_CRON_PART}(,{_CRON_PART})*( {_CRON_PART}(,{_CRON_PART})*){{4}}$",
+        pattern=f"^{' '.join(f'{part}(,{part})*' for part in _CRON_PARTS)}$",
         max_length=100,
-        json_schema_extra=base.form("the five fields of a cron schedule, such as */5 * * * *"),
+        json_schema_extra=base.form("the five fields of a cron schedule, such as */5 * * * * (Sunday is 0)"),
     ),
 ]
 

@@ -4,12 +4,11 @@ Neither addresses nor names stand in them: a NetworkPolicy knows no names, and t
 and package repositories are not in the documents.
 """
 
-import urllib.parse
 from collections.abc import Iterable, Iterator, Sequence
 
 from compiler import names
 from compiler.fleet import definitions
-from compiler.model import base
+from compiler.model import base, repositories
 from compiler.model import cluster as clusters
 from compiler.model import driver as drivers
 from compiler.planning import pools, supported
@@ -76,21 +75,19 @@ def _metrics(metrics: Iterable[base.Metrics]) -> Iterator[int]:
 
 def _port(url: str) -> Iterator[int]:
     """Yield the port of a URL; none for a path of the host."""
-    parts = urllib.parse.urlsplit(url)
-    if "://" not in url:
+    scheme, separator, _ = url.partition("://")
+    if not separator:
         yield _PORTS["ssh"]  # The short form, user@host:path.
-    elif parts.scheme in _PORTS:
-        yield parts.port or _PORTS[parts.scheme]
+    elif scheme in _PORTS:
+        yield repositories.port(url, _PORTS[scheme]) or _PORTS[scheme]
 
 
 def _proxies(env: Iterable[base.EnvVar]) -> Iterator[int]:
     """Yield the ports of the proxies that variables such as https_proxy name."""
     for variable in env:
-        name = variable.name.lower()
-        if name.endswith("_proxy") and name != "no_proxy" and variable.value:
-            url = variable.value if "://" in variable.value else f"http://{variable.value}"
-            parts = urllib.parse.urlsplit(url)
-            yield parts.port or _PROXY_PORTS.get(parts.scheme, _PROXY_PORT)
+        default = _PROXY_PORTS.get(variable.value.partition("://")[0].lower(), _PROXY_PORT)
+        if variable.names_proxy and (port := repositories.port(variable.value, default)):
+            yield port
 
 
 def _manifest(

@@ -40,6 +40,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     ),
     "It goes through a list of names, of which there may be too many for the cost of a rule.": (
         *("driver-version/tls.yaml", "kernel-placeholder/zip.yaml", "name-too-long/tls.yaml"),
+        *("proxy-url/east.yaml", "proxy-url/tls.yaml"),
     ),
     "It is about a source, which stands at many places of a policy.": ("credentials-without-repositories/tls.yaml",),
     "It is about what an earlier compile wrote, which the API server does not know.": (

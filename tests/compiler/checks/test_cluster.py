@@ -201,3 +201,29 @@ def test_variables_of_the_watcher_hold_no_credentials_and_are_set_once(
     env: list[dict[str, str]], code: list[str]
 ) -> None:
     assert codes(watcher={"env": env}) == code
+
+
+@pytest.mark.parametrize("value", ["http://proxy.test:65536", "http://[proxy.test", "proxy.test:abc", "http://"])
+def test_a_proxy_without_a_port_that_can_be_is_an_error_also_where_network_policies_name_it(value: str) -> None:
+    watcher = WATCHER | {"env": [{"name": "HTTPS_PROXY", "value": value}]}
+
+    assert codes(watcher=watcher, networkPolicies={"enabled": True}) == ["proxy-url"]
+
+
+@pytest.mark.parametrize("value", ["", "http://proxy.test", "proxy.test:3128", "socks5h://[2001:db8::1]:1080/"])
+def test_a_proxy_may_be_empty_and_lack_scheme_or_port(value: str) -> None:
+    assert codes(watcher=WATCHER | {"env": [{"name": "all_proxy", "value": value}]}) == []
+
+
+@pytest.mark.parametrize("schedule", ["60 * * * *", "* * 0 * *", "* * * 13 *", "* * * * 7", "*/0 * * * *"])
+def test_a_schedule_has_the_numbers_that_the_api_server_takes(schedule: str) -> None:
+    document = builders.document(builders.raw("KAECluster", "east", {"watcher": {"schedule": schedule}}))
+
+    assert [finding.code for finding in builders.judge().judge(document)[1]] == ["invalid-value"]
+
+
+@pytest.mark.parametrize("schedule", ["*/5 * * * *", "0,30 8-18/2 1,15 1-12 1-5", "59 23 31 12 0", "07 02 * * *"])
+def test_a_schedule_may_list_ranges_and_steps(schedule: str) -> None:
+    document = builders.document(builders.raw("KAECluster", "east", {"watcher": {"schedule": schedule}}))
+
+    assert not builders.judge().judge(document)[1]

@@ -37,6 +37,7 @@ WITH_CREDENTIALS = (
 BROKEN = (
     *("https://", "https:///fleet.git", "https://-x/fleet.git", "ssh://-oProxyCommand=x/fleet.git", "-o@git:x"),
     *("https://git.example.com/a b", "https://git.example.com/a\n", "https://git\texample", "ftp://git.example.com/a"),
+    *("https://git.example.com:0/a", "ssh://git@git.example.com:65536/a"),
 )
 PATHS = (".", "output/east", "a", ".github/a", "a.b/..c/d-e_f", "output/east.example.com")
 BROKEN_PATHS = (

@@ -45,6 +45,8 @@ def test_without_the_switch_there_are_none() -> None:
         ("ssh://git@git.test/i.git", 22),
         ("ssh://git@[2001:db8::1]:2222/i.git", 2222),
         ("git@git.test:fleet/i.git", 22),
+        ("https://[1.2]/no-address.git", 443),
+        ("https://git.test:65535/i.git", 65535),
     ],
 )
 def test_a_watcher_reaches_the_api_server_and_its_repository(url: str, port: int) -> None:
@@ -61,6 +63,8 @@ def test_a_watcher_reaches_the_api_server_and_its_repository(url: str, port: int
         ("https://proxy.test", 443),
         ("http://proxy.test", 1080),
         ("socks5h://proxy.test", 1080),
+        ("http://$(NODE_IP):3128/", 3128),
+        ("HTTPS://[2001:db8::1]:8443", 8443),
     ],
 )
 def test_a_proxy_is_reached_at_its_port(value: str, port: int) -> None:
