@@ -11,9 +11,13 @@ def config(commands: options.Commands) -> None:
         "print a setting of the project, for scripts",
         "kae config output",
         "kae config output main    as kae.yaml of this branch says",
+        "kae config inventories",
     )
     command.add_argument(
-        "setting", choices=("output",), help="output: the folder of outputs, refused where it is a link"
+        "setting",
+        choices=("output", "inventories"),
+        help="output: the folder of outputs, refused where it is a link; inventories: a line for each cluster, with "
+        "tabs between its name, its file, the branch of its watcher, the path there, and `watcher` where it has one",
     )
     command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
 

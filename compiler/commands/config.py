@@ -4,13 +4,15 @@ import argparse
 import sys
 from dataclasses import replace
 
-from compiler import cli
+from compiler import cli, diagnostics, names
 from compiler.project import project_file
 from compiler.settings import Settings
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the folder of outputs, as it is now or as a revision names it, and return the exit code."""
+    """Print the setting, that of the outputs also as a revision names it, and return the exit code."""
+    if arguments.setting == "inventories":
+        return _inventories(arguments)
     settings = project_file.of(arguments) if arguments.revision is None else _earlier(arguments.revision)
     sys.stdout.write(f"{project_file.output(settings)}\n")
     return cli.FINE
@@ -20,3 +22,27 @@ def _earlier(revision: str) -> Settings:
     from compiler.project.history import earlier_settings  # noqa: PLC0415 - only where git is asked
 
     return replace(Settings(), output=earlier_settings.output(revision))
+
+
+def _inventories(arguments: argparse.Namespace) -> int:
+    """Print the inventories, or the errors in the policies' folder that may hide one."""
+    from compiler.cli import findings  # noqa: PLC0415 - `kae config output` reads no documents
+    from compiler.project import document_files, load  # noqa: PLC0415
+
+    if arguments.revision is not None:
+        cli.parser().error("the inventories of a revision are not known.", "Leave REV out.")
+    settings = project_file.of(arguments)
+    fleet, found = load.fleet_of(*document_files.find([settings.policies]), settings=settings)
+    faults = [item for item in found if item.code != "cluster-unknown"]
+    if not fleet.sound:
+        findings.report(arguments, diagnostics.merged(faults))
+        return cli.WRONG
+    files = {names.stem(item.name): item.name for item in document_files.find(settings.inventories)[0]}
+    watchers = {str(cluster.name): cluster.spec.watcher for cluster in fleet.clusters if cluster.spec.watcher.enabled}
+    for name in sorted({*files, *load.names_of(fleet)}):
+        place = watchers[name].repository if name in watchers else None
+        branch, folder = (place.branch, place.path) if place else (f"inventory/{name}", "inventory")
+        path = f"{name}.json" if folder == "." else f"{folder}/{name}.json"
+        file = files.get(name, f"{settings.inventories[0]}/{name}.json")
+        sys.stdout.write("\t".join((name, file, branch, path, "watcher" if name in watchers else "")) + "\n")
+    return cli.FINE

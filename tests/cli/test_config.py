@@ -71,3 +71,29 @@ def test_a_folder_that_has_become_a_link_is_an_error(tmp_path: Path) -> None:
 
     assert (answer.code, answer.out) == (3, "")
     assert "'deep' is a link" in answer.err
+
+
+def test_of_each_cluster_the_inventory_and_the_branch_of_its_watcher_are_printed(tmp_path: Path) -> None:
+    watcher = "{enabled: true, secretName: git, repository: {url: git@git.test:a, branch: b/west, path: .}}"
+    head = "apiVersion: device.openfuyao.com/v1alpha1\nkind: KAECluster\n"
+    clusters = {"east": "{}", "west": f"{{watcher: {watcher}}}"}
+    for name, spec in clusters.items():
+        project.write(tmp_path, {f"policies/{name}.yaml": f"{head}metadata: {{name: {name}}}\nspec: {spec}"})
+    project.write(tmp_path, {"inventory/east.yaml": ""})
+
+    answer = project.kae(tmp_path, "config", "inventories")
+
+    assert answer.out.splitlines() == [
+        "east\tinventory/east.yaml\tinventory/east\tinventory/east.json\t",
+        "west\tinventory/west.json\tb/west\twest.json\twatcher",
+    ]
+
+
+def test_without_the_documents_the_inventories_are_not_known(tmp_path: Path) -> None:
+    project.write(tmp_path, {"policies/east.yaml": "kind: KAECluster"})
+
+    answer = project.kae(tmp_path, "config", "inventories")
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("policies/east.yaml:1:1: error")
+    assert project.kae(tmp_path, "config", "inventories", "HEAD").code == 2

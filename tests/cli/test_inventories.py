@@ -133,15 +133,81 @@ def test_a_cluster_that_is_compiled_without_an_inventory_gets_that_of_its_branch
     assert world.text("inventory/west.json") == inventory("kp-01", cluster="west").strip()
 
 
+def edited(world: World, files: Files) -> None:
+    """Commit these files to the main line, with what they compile to."""
+    clone = world.clone(f"person-{len(list(world.folder.iterdir()))}")
+    project.write(clone, files)
+    assert project.kae(clone, "compile").code == 0
+    world.commit(clone, "Edit")
+    world.git(clone, "push", "--quiet")
+
+
+def a_cluster(name: str, branch: str, path: str = "inventory") -> str:
+    """A KAECluster whose watcher commits there."""
+    where = {"url": "https://git.test/inventory.git", "branch": branch, "path": path}
+    watcher = {"enabled": True, "image": "r.test/watcher:1.0.0", "secretName": "git", "repository": where}
+    spec = {"kubernetesVersion": "1.30", "watcher": watcher}
+    head = {"apiVersion": "device.openfuyao.com/v1alpha1", "kind": "KAECluster", "metadata": {"name": name}}
+    return json.dumps(head | {"spec": spec})
+
+
+def test_the_branch_and_the_folder_are_those_that_the_kaecluster_names(world: World) -> None:
+    edited(
+        world,
+        {
+            "policies/one.json": a_cluster("a.b-c", "nodes/one", "."),
+            "policies/two.json": a_cluster("two", "nodes/two", "deep/er"),
+            "policies/three.json": a_cluster("three", "gone"),
+        },
+    )
+    watch(world, "nodes/one", {"a.b-c.json": inventory("kp-01", cluster="a.b-c")})
+    watch(world, "nodes/two", {"deep/er/two.json": inventory("kp-02", cluster="two")})
+    watch(world, "inventory/two", {"inventory/two.json": inventory("stranger", cluster="two")})
+
+    said = compiled(world)
+
+    assert world.text("inventory/a.b-c.json") == inventory("kp-01", cluster="a.b-c").strip()
+    assert world.text("inventory/two.json") == inventory("kp-02", cluster="two").strip()
+    assert "The branch inventory/two is of no cluster of this project, and ignored." in said
+    assert "There is no branch gone, to which the watcher of three commits" in said
+
+
+def test_a_branch_that_vanishes_leaves_the_inventory_and_a_branch_inventory_is_no_obstacle(world: World) -> None:
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+    clone = world.clone("job")
+    assert world.run(clone, "ci/compile.sh", "main").returncode == 0
+    world.git(world.bare, "branch", "-D", "inventory/default")
+    watch(world, "inventory", {"inventory/default.json": inventory("kp-02")})
+
+    again = world.run(clone, "ci/compile.sh", "main")
+
+    assert "nothing to do" in again.stdout
+    assert world.text("inventory/default.json") == inventory("kp-01").strip()
+
+
+def test_the_file_is_the_one_that_the_project_reads(world: World) -> None:
+    edited(world, {"kae.yaml": f"{world.text('kae.yaml')}\ninventory: [nodes]\n", "nodes/.gitkeep": ""})
+    watch(world, "inventory/default", {"inventory/default.json": inventory("kp-01")})
+
+    compiled(world)
+
+    assert world.text("nodes/default.json") == inventory("kp-01").strip()
+    assert json.loads(world.text("output/default/index.json"))["hasNodes"] is True
+    assert world.subjects()[-1] == "Compile default"
+
+
 GH = """case "$2" in
 list) grep --count --line-regexp --fixed-strings "$4" open || true ;;
-create) echo "$4" >>open; echo "$@" >>created ;;
+create) ! grep --quiet --line-regexp --fixed-strings "$4" refused || exit 1; echo "$4" >>open; echo "$@" >>created ;;
 esac"""
-"""A stand-in of GitHub's program: pull requests are lines of a file."""
+"""A stand-in of GitHub's program: pull requests are lines of a file, and so are branches for which it opens none."""
 
 
-def requested(world: World, repository_root: Path) -> list[str]:
-    """Run the workflow that opens pull requests in a clone; return what it has created so far."""
+def requested(world: World, repository_root: Path, *, refused: str = "") -> list[str]:
+    """Run the workflow that opens pull requests in a clone; return what it has created so far.
+
+    It fails where GitHub refuses to open one for a branch, such as one without a commit in common.
+    """
     world.install(world.folder / "bin/gh", GH)
     workflow = yaml.safe_load((repository_root / "docs/examples/inventory/pull-request.yaml").read_text("utf-8"))
     (script,) = (step["run"] for step in workflow["jobs"]["request"]["steps"] if "run" in step)
@@ -150,9 +216,10 @@ def requested(world: World, repository_root: Path) -> list[str]:
         world.clone("requests")
         (clone / "open").touch()
         (clone / "created").touch()
+    (clone / "refused").write_text(refused, "utf-8")
     world.git(clone, "pull", "--quiet")
     done = world.run(clone, "bash", "-euo", "pipefail", "-c", script, GITHUB_REF_NAME="main")
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == bool(refused), done.stderr
     return (clone / "created").read_text("utf-8").splitlines()
 
 
@@ -174,3 +241,18 @@ def test_a_branch_that_is_ahead_gets_one_pull_request_and_after_the_merge_none(
     world.git(clone, "push", "--quiet", "origin", "HEAD:main")
     (world.folder / "requests/open").write_text("", "utf-8")
     assert requested(world, repository_root) == first
+
+
+def test_a_branch_for_which_no_pull_request_can_be_opened_does_not_keep_others_from_theirs(
+    world: World, repository_root: Path
+) -> None:
+    clone = world.clone("watcher")
+    for name in ("east", "west"):
+        world.git(clone, "checkout", "--quiet", "-b", f"inventory/{name}", "main")
+        (clone / f"inventory/{name}.json").write_text(inventory("kp-01", cluster=name), "utf-8")
+        world.commit(clone, "inventory")
+        world.git(clone, "push", "--quiet", "origin", f"inventory/{name}")
+
+    created = requested(world, repository_root, refused="inventory/east\n")
+
+    assert [line.partition(" --base ")[0] for line in created] == ["pr create --head inventory/west"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the newest commit of a branch with the newest inventories of the watchers (ci/inventories.sh), and commits
-# inventory/ and output/ to it where they changed.
+# the inventories and output/ to it where they changed.
 # Usage: ci/compile.sh [BRANCH]
 #
 # A commit is a function of the fetched tree, so one that loses a race is not rebased but made anew. The branch that
@@ -36,7 +36,7 @@ message() {
     local clusters count
     clusters=$({
         git diff --cached --name-only --relative="$output/" -- "$output" | cut -d/ -f1
-        git diff --cached --name-only --relative=inventory/ -- inventory | sed 's/\.json$//'
+        git diff --cached --name-only --relative -- . ":(exclude)$output" | sed 's|.*/||; s|\.[^.]*$||'
     } | sort -u)
     count=$(wc -l <<<"$clusters")
     if ((count == 1)); then
@@ -46,7 +46,7 @@ message() {
     fi
     echo
     while read -r cluster; do
-        echo "- $cluster: $(git diff --cached --shortstat -- "$output/$cluster" "inventory/$cluster.json" | sed 's/^ *//')"
+        echo "- $cluster: $(git diff --cached --shortstat -- "$output/$cluster" "*/$cluster.*" | sed 's/^ *//')"
     done <<<"$clusters"
     echo
     echo "$source_of: $1"
@@ -114,7 +114,6 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
     base=$(git rev-parse FETCH_HEAD)
     git checkout --quiet --detach "$base"
     ci/inventories.sh
-    [[ ! -d inventory ]] || git add --all -- inventory
     if is_own "$base" && git diff --cached --quiet; then
         echo "The newest commit of $branch is a compiled one: nothing to do."
         exit 0

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Writes to inventory/ what the watchers have committed: of each branch inventory/<cluster>, inventory/<cluster>.json.
+# Writes to the project, and stages, what the watchers have committed: of each cluster the file and the branch that its
+# KAECluster names in spec.watcher.repository; without one, inventory/<cluster>.json of the branch inventory/<cluster>.
 # The branches are of this repository, or of that in KAE_INVENTORY_REMOTE (a remote, or a URL without a password).
 #
 # Whoever may push such a branch decides that one file, and only for a cluster that the project has: nothing else of
@@ -8,24 +9,38 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 most=$((64 * 1024 * 1024))
-git fetch --quiet --no-tags --prune "${KAE_INVENTORY_REMOTE:-origin}" "+refs/heads/inventory/*:refs/kae/inventory/*"
-output=""
-git for-each-ref --format='%(refname)' refs/kae/inventory/ | while read -r branch; do
-    cluster=${branch#refs/kae/inventory/}
-    file=inventory/$cluster.json
-    output=${output:-$(kae config output)}
-    if [[ ! $cluster =~ ^[a-z0-9][-a-z0-9.]*$ || ( ! -d $output/$cluster && ! -f $file ) ]]; then
-        echo "The branch inventory/$cluster is of no cluster of this project, and ignored." >&2
-        continue
+remote=${KAE_INVENTORY_REMOTE:-origin}
+listed=$(kae config inventories)
+present=$(git ls-remote --heads "$remote" | cut -f2)
+
+has_branch() {
+    grep --quiet --line-regexp --fixed-strings "refs/heads/$1" <<<"$present"
+}
+
+comm -13 <(cut -f3 <<<"$listed" | sed 's|^|refs/heads/|' | sort) <(grep ^refs/heads/inventory/ <<<"$present" | sort) \
+    | sed 's|^refs/heads/\(.*\)|The branch \1 is of no cluster of this project, and ignored.|' >&2
+wanted=()
+while IFS=$'\t' read -r cluster file branch path watcher; do
+    if has_branch "$branch"; then
+        wanted+=("+refs/heads/$branch:refs/kae/inventory/$cluster")
+    elif [[ $watcher == watcher ]]; then
+        echo "There is no branch $branch, to which the watcher of $cluster commits: $file stays as it is." >&2
     fi
-    read -r mode kind blob _ <<<"$(git ls-tree "$branch" -- "$file")"
+done <<<"$listed"
+[[ -z ${wanted[*]-} ]] || git fetch --quiet --no-tags "$remote" "${wanted[@]}"
+
+while IFS=$'\t' read -r cluster file branch path watcher; do
+    has_branch "$branch" || continue
+    read -r mode kind blob _ <<<"$(git ls-tree "refs/kae/inventory/$cluster" -- "$path")"
     if [[ $kind != blob || $mode != 100644 ]]; then
-        echo "The branch inventory/$cluster has no file $file, and is ignored." >&2
+        echo "The branch $branch has no file $path, and is ignored." >&2
     elif [[ $blob == "$(git rev-parse --quiet --verify "HEAD:$file" || true)" ]]; then
         continue
     elif (($(git cat-file -s "$blob") > most)); then
-        echo "$file of the branch inventory/$cluster has more than $((most >> 20)) MiB, and is ignored." >&2
+        echo "$path of the branch $branch has more than $((most >> 20)) MiB, and is ignored." >&2
     elif ! git cat-file blob "$blob" | kae inventory --cluster "$cluster" -o "$file"; then
-        echo "$file of the branch inventory/$cluster is no inventory of the cluster, and is ignored." >&2
+        echo "$path of the branch $branch is no inventory of the cluster, and is ignored." >&2
+    else
+        git add --force -- "$file"
     fi
-done
+done <<<"$listed"
