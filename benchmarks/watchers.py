@@ -78,12 +78,17 @@ class Fleet:
             author="kae-watcher <kae-watcher@localhost>",
         )
         secrets = credentials.Secrets(repository=self.folder, signing=None)
+
+        def decide(found: repository.Found) -> repository.Change:
+            found.messages()  # The guard of losses asks the server for the last day's commits.
+            return change
+
         own = repository.Repository(target, self.folder / f"watcher-{number}", secrets, threading.Event())
         change = repository.Change(content=random.Random(number).randbytes(SIZE), message="inventory")  # noqa: S311
         time.sleep(max(0.0, moment_s - time.monotonic()))
         failure = None
         try:
-            own.publish(lambda found: change)
+            own.publish(decide)
         except errors.Failure as error:
             failure = str(error)
         return Push(time.monotonic() - moment_s, own.races, failure)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from compiler import repeats, wording
 from compiler.diagnostics import Diagnostic
 from compiler.formats import documents
-from compiler.model import base, quantities, repositories
+from compiler.model import base, repositories
 
 _LARGEST = Fraction(2**63 - 1, 1000)
 """The API server counts thousandths in 64-bit integers (`MilliValue` in apimachinery's pkg/api/resource)."""
@@ -86,7 +86,7 @@ def amounts(
     path: documents.Path = (*component, "resources")
     for side, given in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(given.items()):
-            fault = _of_name(name) or _alone(name, quantities.value(amount))
+            fault = _of_name(name) or _alone(name, base.amount_of(amount))
             fault = fault or (_without_memory(name, {*limits, *requests}) if side == "limits" else None)
             fault = fault or (_beside(name, amount, limits) if side == "requests" else None)
             if fault:
@@ -126,7 +126,7 @@ def _alone(name: str, value: Fraction | None) -> _Fault | None:
 
 
 def _of_pages(name: str, value: Fraction) -> _Fault | None:
-    size = quantities.value(name.removeprefix(_PAGES))
+    size = base.amount_of(name.removeprefix(_PAGES))
     if not size or size > _LARGEST:
         return _Fault("has no valid page size", "Name the size of the pages, such as hugepages-2Mi.")
     if (value / size).denominator > 1:
@@ -146,7 +146,7 @@ def _beside(name: str, amount: object, limits: Mapping[str, object]) -> _Fault |
     if name not in limits:
         predicate = "has no limit, but a resource that is never shared needs one"
         return None if is_shared else _Fault(predicate, f"Write limits: {{{name}: {amount}}} too.")
-    request, limit = quantities.value(amount), quantities.value(limits[name])
+    request, limit = base.amount_of(amount), base.amount_of(limits[name])
     if request is None or limit is None or request == limit:
         return None
     if not is_shared:

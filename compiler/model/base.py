@@ -1,5 +1,7 @@
 """What the models share: strict frozen objects, and the Kubernetes types that documents borrow."""
 
+import re
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
@@ -29,6 +31,22 @@ FORM = "x-kae-form"
 def form(words: str) -> dict[str, JsonValue]:
     """Return the schema keyword with the meaning of a pattern, for messages about values that do not match it."""
     return {FORM: words}
+
+
+def amount_of(quantity: object) -> Fraction | None:
+    """Return the exact value of a quantity; None for other text and for exponents of more than three digits.
+
+    https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+    """
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None:
+        return None
+    number, suffix, exponent = Fraction(match[1]), match[2] or "", match[3]
+    if exponent is not None:
+        return number * Fraction(10) ** int(exponent)
+    if suffix in _DECIMAL:
+        return number * Fraction(1000) ** (_DECIMAL.index(suffix) - _DECIMAL.index(""))
+    return number * Fraction(1024) ** _BINARY.index(suffix)
 
 
 _NAME = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -100,6 +118,9 @@ Quantity = Annotated[
     Field(json_schema_extra=form("a quantity, such as 2, 500m or 1Gi")),
 ]
 """https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
+_QUANTITY = re.compile(r"([+-]?[0-9]+(?:\.[0-9]*)?|[+-]?\.[0-9]+)(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?[0-9]{1,3}))?")
+_DECIMAL = ("n", "u", "m", "", "k", "M", "G", "T", "P", "E")
+_BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 ResourceName = Annotated[
     str,
     Field(

@@ -10,7 +10,7 @@ from typing import Any
 
 from compiler import wording
 from compiler.formats import field_difference
-from compiler.model import quantities
+from compiler.model import base
 from compiler.status import defaults
 
 _AMOUNTS = ("limits", "requests")
@@ -103,5 +103,5 @@ def _in_list(wanted: Sequence[Any], live: Sequence[Any], at: _Place) -> Iterator
 
 
 def _is_same_amount(wanted: Any, live: Any) -> bool:
-    ours, theirs = quantities.value(wanted), quantities.value(live)
+    ours, theirs = base.amount_of(wanted), base.amount_of(live)
     return ours is not None and ours == theirs
