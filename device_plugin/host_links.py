@@ -18,7 +18,7 @@ from pathlib import Path
 from device_plugin import config
 from device_plugin.host import health, paths, selinux, sysfs
 from device_plugin.kubelet import advertised, openssl
-from runtime import files, readings
+from runtime import files, pci, readings
 
 LOG = logging.getLogger(__name__)
 
@@ -87,7 +87,17 @@ def _node_link(links: str, device: advertised.Device) -> Iterator[tuple[str, str
     """Yield the link, and its target, to the node of a device that a container may open now."""
     # During a driver change no container may open the device, not even one that was allocated it.
     if health.usable(device.function) and health.CHANGING not in device.reasons:
-        yield f"{links}/{device.function.address}", f"/dev/{device.function.node}"
+        name = paths.link_name(device.function.kind, device.function.address)
+        yield f"{links}/{name}", f"/dev/{device.function.node}"
+        if device.function.kind.mode is None:
+            # Answers of release 0.1 name the address alone; that link leads to the link of the first kind that was there.
+            path = f"{links}/{device.function.address}"
+            yield path, _link_of_first_kind(path) or name
+
+
+def _link_of_first_kind(path: str) -> str | None:
+    target = _target(path)
+    return target if target is not None and "/" not in target else None
 
 
 def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[tuple[str, str]]:
@@ -100,8 +110,12 @@ def _entry_links(shown: str, given: str, function: sysfs.Function) -> Iterator[t
 
 def _remove_others(where: paths.Paths, wanted: Mapping[str, str]) -> None:
     folder = str(where.links)
+    # The installer waits until none is left.
+    changing = where.changing.exists()
     for name in readings.names(where.links):
         path = f"{folder}/{name}"
+        if not changing and pci.ADDRESS.fullmatch(name) and _link_of_first_kind(path):
+            continue
         if path not in wanted or _target(path) != wanted[path]:
             if _is_folder(Path(path)):
                 _move_away(where, Path(path))

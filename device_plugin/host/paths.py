@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from runtime import pci
+from runtime import pci, shapes
 
 CONTAINER_RUN = "/run/kae"
 """The folder of all injected files in a container, wherever --run-dir lies on the host."""
@@ -38,8 +38,12 @@ class Paths:
 
     @property
     def links(self) -> Path:
-        """Return the folder of the links to device nodes, named by PCI address."""
+        """Return the folder of the links to device nodes."""
         return self.run / "dev"
+
+    def link(self, kind: shapes.Kind, address: str) -> Path:
+        """Return the link to the device node of a function."""
+        return self.links / link_name(kind, address)
 
     @property
     def shown(self) -> Path:
@@ -92,3 +96,12 @@ def number(address: str) -> int:
 def published_name(module: str, address: str) -> str:
     """Return the name of a device in containers, below /dev and /sys/class/uacce."""
     return f"{module}-{number(address)}"
+
+
+def link_name(kind: shapes.Kind, address: str) -> str:
+    """Return the name of the link to a function's device node.
+
+    The kubelet replays an answer for as long as the pod lives, and meanwhile the address may get another kind or mode.
+    """
+    name = published_name(kind.module, address)
+    return f"vfio-{name}" if kind.mode == "vfio" else name

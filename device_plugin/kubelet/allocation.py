@@ -49,7 +49,7 @@ def _groups(where: paths.Paths, functions: Sequence[sysfs.Function]) -> api.Cont
     response = api.ContainerAllocateResponse()
     response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
     for function in functions:
-        response.devices.append(_device(f"/dev/{function.node}", str(where.links / function.address)))
+        response.devices.append(_device(f"/dev/{function.node}", str(where.link(function.kind, function.address))))
     name = re.sub("[^A-Z0-9]", "_", functions[0].kind.resource.upper())
     for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
         response.envs[f"{prefix}_{name}"] = ",".join(function.address for function in functions)
@@ -63,7 +63,7 @@ def _node(where: paths.Paths, inject: config.Inject, device: advertised.Device) 
     else:
         # Without masks a container sees the kernel's own names, and libwd opens what they say.
         name = function.entry.node
-    return _device(f"/dev/{name}", str(where.links / function.address))
+    return _device(f"/dev/{name}", str(where.link(function.kind, function.address)))
 
 
 def _device(container: str, host: str) -> api.DeviceSpec:

@@ -30,13 +30,14 @@ _LONGEST_PATH = 107
 _APART_S = 0.1
 """Between two sockets: a kubelet that keys by resource must see the end of the old one first."""
 
-_STREAM_S = 1.0
-"""Between the kubelet's notice that it registered the resource and a check of its stream, which it opens before.
+_STREAM_S = 10.0
+"""Between the kubelet's notice that it registered the resource and a check of its stream.
 
-The stream is missing when the late end of an older one ended this registration too (kubernetes/kubernetes#121994)."""
+It begins to open the stream before it gives notice (RegisterPlugin of pkg/kubelet/cm/devicemanager/plugin/v1beta1), and
+a busy node delays it. The stream is missing when the late end of an older one ended this registration too (kubernetes/kubernetes#121994)."""
 
 _LONGEST_PAUSE_S = 60.0
-"""Between two sockets, when the kubelet refuses one after the other."""
+"""Between two sockets, when the kubelet refuses one after the other, or watches none of them."""
 
 _LONGEST_DOUBLING = 10
 
@@ -126,7 +127,6 @@ class Registration:
 
     def _told(self, socket: _Socket, taken: bool, error: str) -> None:
         if taken:
-            self._refusals = 0
             self.results["succeeded"] += 1
             LOG.info("The kubelet took the resource.", extra={"resource": self.resource})
             asyncio.get_running_loop().call_later(_STREAM_S, self._expect_stream, socket)
@@ -136,12 +136,14 @@ class Registration:
             socket.lose(f"The kubelet refused it: {error}")
 
     def _expect_stream(self, socket: _Socket) -> None:
-        if not socket.watched:
+        if not socket.watched and not socket.lost.is_set():
+            self._refusals += 1
             socket.lose("The kubelet took it, and does not watch it.")
 
     def _streams_changed(self) -> None:
         if self._socket is not None:
             if self.registered:
+                self._refusals = 0
                 self._socket.watched = True
             elif self._socket.watched:
                 self._socket.lose("The kubelet's stream ended.")
@@ -165,6 +167,7 @@ def _remove(path: Path) -> None:
 def _identity(path: Path) -> tuple[int, int] | None:
     with contextlib.suppress(OSError):
         status = path.lstat()
-        # The kernel soon reuses the number of an inode.
-        return status.st_ino, status.st_ctime_ns
+        # The kernel soon reuses the number of an inode. A socket's modification time is that of its making, and neither
+        # chmod nor chown nor restorecon changes it.
+        return status.st_ino, status.st_mtime_ns
     return None

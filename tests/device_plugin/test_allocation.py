@@ -34,7 +34,7 @@ def test_a_container_gets_the_node_of_its_device_and_sees_no_other(tmp_path: Pat
 
     found = answer(host, A)
 
-    assert nodes(found) == {"/dev/hisi_hpre-30976": f"{host.run}/dev/{A}"}
+    assert nodes(found) == {"/dev/hisi_hpre-30976": f"{host.run}/dev/hisi_hpre-30976"}
     assert mounts(found) == {
         "/sys/class/uacce": f"{host.run}/uacce/class",
         "/run/kae/uacce/given/hisi_hpre-30976": f"{host.run}/uacce/given/hisi_hpre-30976",
@@ -81,7 +81,7 @@ def test_without_masks_a_container_gets_the_kernels_own_name(tmp_path: Path) -> 
 
     found = answer(host, A, mask_sysfs=False)
 
-    assert nodes(found) == {"/dev/hisi_hpre-2": f"{host.run}/dev/{A}"}
+    assert nodes(found) == {"/dev/hisi_hpre-2": f"{host.run}/dev/hisi_hpre-30976"}
     assert mounts(found) == {}
 
 

@@ -1,9 +1,10 @@
 """The host paths that answers name: right at every moment, and never replaced under a container."""
 
+import dataclasses
 import os
 import random
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import inotify_simple
@@ -12,11 +13,11 @@ import pytest
 from device_plugin import config, host_links
 from device_plugin.host import paths
 from device_plugin.kubelet import openssl
-from runtime import files
+from runtime import files, pci
 from tests.device_plugin import hosts, kernel, machines, settings
 
-HPRE, OTHER = "0000:79:00.0", "0000:b9:00.0"
-NAME = "hisi_hpre-30976"
+HPRE = "0000:79:00.0"
+NAME, OTHER = "hisi_hpre-30976", "hisi_hpre-47360"
 
 
 def publish(host: hosts.Host, *, changing: bool = False) -> paths.Paths:
@@ -28,8 +29,18 @@ def publish(host: hosts.Host, *, changing: bool = False) -> paths.Paths:
 
 
 def leads(folder: Path) -> dict[str, str]:
-    """The links of a folder, by name."""
-    return {path.name: str(path.readlink()) for path in sorted(folder.iterdir())}
+    """The links of a folder, by name, without those that only answers of release 0.1 name."""
+    return {
+        path.name: str(path.readlink()) for path in sorted(folder.iterdir()) if not pci.ADDRESS.fullmatch(path.name)
+    }
+
+
+def nodes(host: hosts.Host) -> dict[str, str]:
+    """Where the links to device nodes should lead, by name."""
+    return {
+        paths.published_name(now.function.kind.module, address): f"/dev/{now.entry}"
+        for address, now in host.states().items()
+    }
 
 
 def state(folder: Path) -> dict[str, tuple[int, int, int]]:
@@ -46,10 +57,10 @@ def test_a_device_has_a_link_to_its_node_and_an_entry_under_its_own_name(tmp_pat
 
     where = publish(host)
 
-    assert leads(where.links)[HPRE] == "/dev/hisi_hpre-2"
+    assert leads(where.links)[NAME] == "/dev/hisi_hpre-2"
     assert leads(where.shown)[NAME] == f"/run/kae/uacce/given/{NAME}/device"
     assert leads(where.given / NAME) == {"device": f"/sys/devices/pci0000:78/0000:78:00.0/{HPRE}/uacce/hisi_hpre-2"}
-    assert {len(list(folder.iterdir())) for folder in (where.links, where.shown, where.given)} == {6}
+    assert {len(leads(folder)) for folder in (where.links, where.shown)} == {len(list(where.given.iterdir()))} == {6}
 
 
 def test_every_openssl_cnf_is_there_whatever_is_configured(tmp_path: Path) -> None:
@@ -97,7 +108,7 @@ def test_folders_are_changed_in_place_whatever_becomes_of_the_devices(tmp_path: 
         publish(host)
 
     assert [folder.stat().st_ino for folder in folders] == before
-    assert leads(where.links)[HPRE] == f"/dev/{host.states()[HPRE].entry}"
+    assert leads(where.links) == nodes(host)
 
 
 def test_what_a_device_leads_to_follows_its_number(tmp_path: Path) -> None:
@@ -107,7 +118,7 @@ def test_what_a_device_leads_to_follows_its_number(tmp_path: Path) -> None:
     host.renumber()
     where = publish(host)
 
-    assert leads(where.links) == {address: f"/dev/{state.entry}" for address, state in host.states().items()}
+    assert leads(where.links) == nodes(host)
     for address, now in host.states().items():
         given = where.given / paths.published_name(now.function.kind.module, address) / "device"
         assert Path(given.readlink()).name == now.entry
@@ -120,7 +131,7 @@ def test_an_unplugged_device_leads_nowhere(tmp_path: Path) -> None:
     host.unplug(HPRE)
     where = publish(host)
 
-    assert HPRE not in leads(where.links)
+    assert NAME not in leads(where.links)
     assert leads(where.given / NAME) == {}
     # It leads to what is not there, and stays as it is for the case that the device comes back.
     assert not (where.shown / NAME).exists()
@@ -153,14 +164,14 @@ def test_a_device_that_no_container_can_use_has_no_link_to_a_node(
     fault(host)
     where = publish(host)
 
-    assert HPRE not in leads(where.links)
+    assert NAME not in leads(where.links)
     assert OTHER in leads(where.links)
 
 
 def test_an_isolated_device_keeps_its_link_for_those_who_have_it(tmp_path: Path) -> None:
     where = publish(machines.one_isolated(tmp_path))
 
-    assert leads(where.links)[HPRE] == "/dev/hisi_hpre-2"
+    assert leads(where.links)[NAME] == "/dev/hisi_hpre-2"
 
 
 def test_while_the_driver_is_changed_no_device_can_be_opened(tmp_path: Path) -> None:
@@ -173,11 +184,38 @@ def test_while_the_driver_is_changed_no_device_can_be_opened(tmp_path: Path) -> 
     assert leads(publish(host).links) == before
 
 
+def test_answers_of_release_0_1_lead_to_the_kind_that_they_were_given_for(tmp_path: Path) -> None:
+    host = machines.virtual_machine(tmp_path)
+    address = "0000:02:00.0"
+    where = settings.where(host)
+    where.links.mkdir()
+    old = where.links / address
+    old.symlink_to("/dev/hisi_hpre-7")
+
+    publish(host)
+    assert (old.parent / old.readlink()).readlink() == Path("/dev/hisi_hpre-0")
+    replace(host, address, "zip")
+    publish(host)
+
+    assert leads(where.links) == {"hisi_zip-512": "/dev/hisi_zip-0"}
+    assert not (old.parent / old.readlink()).is_symlink()
+    replace(host, address, "hpre")
+    publish(host)
+    assert (old.parent / old.readlink()).readlink() == Path("/dev/hisi_hpre-0")
+
+
+def replace(host: hosts.Host, address: str, kind: str) -> None:
+    """Take a function away, and plug one of another kind in at its address."""
+    function = host.states()[address].function
+    host.unplug(address)
+    host.add(dataclasses.replace(function, kind=machines.KIND[kind]))
+
+
 def test_links_of_a_predecessor_that_are_wrong_are_removed(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     where = publish(host)
     (where.links / "0000:01:00.0").symlink_to("/dev/hisi_hpre-9")
-    (where.links / f".{HPRE}.new").symlink_to("/dev/hisi_hpre-3")
+    (where.links / f".{NAME}.new").symlink_to("/dev/hisi_hpre-3")
     (where.links / "notes").write_text("x")
     (where.given / "hisi_hpre-256").mkdir()
     (where.given / "hisi_hpre-256/device").symlink_to("/sys/devices/gone")
@@ -192,7 +230,7 @@ def test_links_of_a_predecessor_that_are_wrong_are_removed(tmp_path: Path) -> No
 def test_what_a_killed_predecessor_had_begun_is_no_obstacle(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     where = publish(host)
-    for path in (where.links / HPRE, where.given / NAME / "device", where.shown / NAME):
+    for path in (where.links / NAME, where.given / NAME / "device", where.shown / NAME):
         path.unlink()
         path.with_name(f".{path.name}.new").symlink_to("/nowhere")
     (where.openssl / "3.0-host/.openssl.cnf.new").write_text("half")
@@ -200,7 +238,7 @@ def test_what_a_killed_predecessor_had_begun_is_no_obstacle(tmp_path: Path) -> N
 
     publish(host)
 
-    assert (leads(where.links)[HPRE], sorted(leads(where.given / NAME))) == ("/dev/hisi_hpre-2", ["device"])
+    assert (leads(where.links)[NAME], sorted(leads(where.given / NAME))) == ("/dev/hisi_hpre-2", ["device"])
     assert NAME in leads(where.shown)
     assert [path.name for path in (where.openssl / "3.0-host").iterdir()] == ["openssl.cnf"]
 
@@ -220,7 +258,9 @@ def test_foreign_things_among_the_given_are_harmless(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "place",
     [
+        f"dev/{NAME}",
         f"dev/{HPRE}",
+        "dev/hisi_hpre-256",
         "dev/0000:01:00.0",
         f"uacce/given/{NAME}/device",
         f"uacce/class/{NAME}",
@@ -354,16 +394,16 @@ def owner(host: hosts.Host, node: str) -> str | None:
         return None
 
 
-def misled(host: hosts.Host, links: Iterable[Path]) -> Iterable[str]:
+def misled(host: hosts.Host, links: Mapping[str, Path]) -> Iterable[str]:
     """Devices whose link, the same before and after, led to another device's node in between."""
-    for link in links:
+    for address, link in links.items():
         try:
             before, target = link.lstat(), link.readlink()
             found = owner(host, target.name)
             same = os.path.samestat(before, link.lstat())
         except FileNotFoundError:
             continue
-        if same and found not in (None, link.name):
+        if same and found not in (None, address):
             yield f"{link.name} led to {target}, which is {found}"
 
 
@@ -376,7 +416,10 @@ def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
 
     host = machines.bare_metal(tmp_path, tell=tell)
     where = publish(host)
-    links = [where.links / address for address in host.states()]
+    links = {
+        address: where.links / paths.published_name(now.function.kind.module, address)
+        for address, now in host.states().items()
+    }
     # As at work: every event of the kernel is followed by a look.
     told.append(lambda: host_links.publish(where, settings.offered(host)))
     wrong: list[str] = []
@@ -395,7 +438,7 @@ def test_no_link_ever_leads_to_another_devices_node(tmp_path: Path) -> None:
         reader.join()
 
     assert wrong == []
-    assert leads(where.links) == {address: f"/dev/{now.entry}" for address, now in host.states().items()}
+    assert leads(where.links) == nodes(host)
 
 
 def shuffle(host: hosts.Host, rounds: int) -> None:

@@ -57,8 +57,9 @@ def reasons(node: plugin.Plugin, address: str = A) -> list[str]:
 
 
 def given(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> list[str]:
-    """The addresses of the nodes that a container gets."""
-    return [Path(device.host_path).name for device in allocated(node, resource, ids).devices]
+    """The addresses of the devices whose nodes a container gets."""
+    known = {str(node.where.link(kind, address)): address for kind in node.settings.kinds for address in (A, B, ZIP)}
+    return [known[device.host_path] for device in allocated(node, resource, ids).devices]
 
 
 def refused(node: plugin.Plugin, *ids: str, resource: str = HPRE) -> str:
@@ -134,7 +135,7 @@ def test_everything_is_unhealthy_while_the_driver_is_changed(tmp_path: Path) -> 
     host.set_driver_changing(None)
     look(node)
     assert told(node) == {A: True, B: True}
-    assert len(list(node.where.links.iterdir())) == 6
+    assert sum(link.readlink().is_absolute() for link in node.where.links.iterdir()) == 6
 
 
 def test_a_container_gets_the_nodes_of_its_devices(tmp_path: Path) -> None:
@@ -235,7 +236,7 @@ def test_a_renumbered_device_leads_to_its_new_node_before_the_answer_is_out(tmp_
     host.renumber()
     allocated(node, HPRE, [A])
 
-    assert str((node.where.links / A).readlink()) == f"/dev/{host.states()[A].entry}"
+    assert str((node.where.links / "hisi_hpre-30976").readlink()) == f"/dev/{host.states()[A].entry}"
 
 
 def test_a_busy_device_is_no_reason_to_look_anew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -64,10 +64,10 @@ async def test_a_virtual_machine_gets_groups_and_addresses_and_nothing_of_inject
 
     assert {device.container_path: device.host_path for device in answer.devices} == {
         "/dev/vfio/vfio": "/dev/vfio/vfio",
-        "/dev/vfio/41": str(node.where.links / A),
-        "/dev/vfio/42": str(node.where.links / B),
+        "/dev/vfio/41": str(node.where.links / "vfio-hisi_hpre-30977"),
+        "/dev/vfio/42": str(node.where.links / "vfio-hisi_hpre-30978"),
     }
-    assert str((node.where.links / A).readlink()) == "/dev/vfio/41"
+    assert str(node.where.link(KIND, A).readlink()) == "/dev/vfio/41"
     assert dict(answer.envs) == {
         "PCIDEVICE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
         "PCI_RESOURCE_OPENFUYAO_COM_KAE_HPRE_VFIO": f"{A},{B}",
@@ -85,7 +85,28 @@ async def test_a_function_that_goes_back_to_its_driver_is_offered_no_more(tmp_pa
     with pytest.raises(Refusal, match="It is bound to hisi_hpre; vfio offers functions of vfio-pci alone"):
         await node.allocate(KIND.resource, [A])
     assert told(node) == {B: True}
-    assert not (node.where.links / A).is_symlink()
+    assert not node.where.link(KIND, A).is_symlink()
+
+
+async def test_what_a_container_was_given_by_one_mode_never_leads_to_the_device_of_the_other(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    where, uacce = settings.where(host), settings.settings("hpre")
+    node = plugin.Plugin(where, uacce)
+    await node.look()
+    (container,) = (await node.allocate(settings.kind("hpre").resource, [PF])).devices
+
+    host.lend(PF, 7)
+    node = await looked(host)
+    group = (await node.allocate(KIND.resource, [PF])).devices[1]
+    assert str(Path(group.host_path).readlink()) == "/dev/vfio/7"
+    assert not Path(container.host_path).is_symlink()
+    assert not (where.links / (where.links / PF).readlink()).is_symlink()
+
+    host.unbind(PF)
+    host.bind(PF)
+    await plugin.Plugin(where, uacce).look()
+    assert str(Path(container.host_path).readlink()) == f"/dev/{host.states()[PF].entry}"
+    assert not Path(group.host_path).is_symlink()
 
 
 async def test_a_function_without_its_groups_node_is_unhealthy(tmp_path: Path) -> None:
