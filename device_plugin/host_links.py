@@ -90,7 +90,7 @@ def _node_link(links: str, device: advertised.Device) -> Iterator[tuple[str, str
         name = paths.link_name(device.function.kind, device.function.address)
         yield f"{links}/{name}", f"/dev/{device.function.node}"
         if device.function.kind.mode is None:
-            # Answers of release 0.1 name the address alone; that link leads to the link of the first kind that was there.
+            # Answers of release 0.1 name the address alone. That link leads to the link of the first kind there.
             path = f"{links}/{device.function.address}"
             yield path, _link_of_first_kind(path) or name
 

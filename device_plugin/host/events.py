@@ -5,6 +5,8 @@ inotify does not work on sysfs, and uevents say nothing of files; a slow rescan 
 
 import asyncio
 import contextlib
+import errno
+import logging
 import os
 import re
 import socket
@@ -12,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import inotify_simple
+
+LOG = logging.getLogger(__name__)
 
 _KOBJECT_UEVENT = 15
 """The netlink protocol of uevents (NETLINK_KOBJECT_UEVENT in linux/netlink.h)."""
@@ -31,6 +35,11 @@ _FOLDER_CHANGES = (
     | inotify_simple.flags.MOVED_TO
     | inotify_simple.flags.MOVED_FROM
     | inotify_simple.flags.DELETE_SELF
+)
+
+_USED_UP = (
+    "Folders cannot be watched (%s), so what changes in them is only seen at the next scan: raise"
+    " fs.inotify.max_user_instances or fs.inotify.max_user_watches of the node."
 )
 
 
@@ -92,24 +101,35 @@ class FolderEvents:
     def __init__(self, loop: asyncio.AbstractEventLoop, changed: Callable[[], None]) -> None:
         self._loop = loop
         self._changed = changed
-        self._inotify = inotify_simple.INotify()
+        self._inotify: inotify_simple.INotify | None = None
         self._watched: dict[Path, tuple[int, str]] = {}
-        loop.add_reader(self._inotify.fileno(), self._read)
+        self._warned = False
 
     def watch(self, folder: Path, prefix: str = "") -> None:
-        """Watch a folder for names with this prefix, even if it was replaced; a missing folder is skipped."""
-        with contextlib.suppress(OSError):
+        """Watch a folder for names with this prefix, even if it was replaced; a missing folder is skipped.
+
+        Where the node's instances or watches are used up (inotify(7)), warn once; the next call tries again.
+        """
+        try:
+            if self._inotify is None:
+                self._inotify = inotify_simple.INotify()
+                self._loop.add_reader(self._inotify.fileno(), self._read, self._inotify)
             # Repeating it changes nothing for a watched folder, and a new folder can have the inode number of the old
             # one.
             self._watched[folder] = (self._inotify.add_watch(os.fspath(folder), _FOLDER_CHANGES), prefix)
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENOSPC, errno.ENOMEM) and not self._warned:
+                self._warned = True
+                LOG.warning(_USED_UP, error.strerror)
 
     def close(self) -> None:
         """Stop calling back."""
-        self._loop.remove_reader(self._inotify.fileno())
-        self._inotify.close()
+        if self._inotify is not None:
+            self._loop.remove_reader(self._inotify.fileno())
+            self._inotify.close()
 
-    def _read(self) -> None:
+    def _read(self, inotify: inotify_simple.INotify) -> None:
         prefixes = dict(self._watched.values())
-        events = self._inotify.read(timeout=0)
+        events = inotify.read(timeout=0)
         if any(event.name.startswith(prefixes.get(event.wd, "")) for event in events):
             self._changed()

@@ -34,7 +34,8 @@ _STREAM_S = 10.0
 """Between the kubelet's notice that it registered the resource and a check of its stream.
 
 It begins to open the stream before it gives notice (RegisterPlugin of pkg/kubelet/cm/devicemanager/plugin/v1beta1), and
-a busy node delays it. The stream is missing when the late end of an older one ended this registration too (kubernetes/kubernetes#121994)."""
+a busy node delays it. The stream is missing when the late end of an older one ended this registration too
+(kubernetes/kubernetes#121994)."""
 
 _LONGEST_PAUSE_S = 60.0
 """Between two sockets, when the kubelet refuses one after the other, or watches none of them."""

@@ -1,12 +1,14 @@
 """Events that wake the plugin: only relevant ones, and only from the kernel."""
 
 import asyncio
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import inotify_simple
 import pytest
 
 from device_plugin.host import events
@@ -158,6 +160,41 @@ async def test_names_that_begin_otherwise_are_not_heard(tmp_path: Path) -> None:
 
         (tmp_path / "hisi_hpre-0").touch()
         await heard(told)
+
+
+async def test_used_up_inotify_instances_are_told_once_and_folders_are_watched_once_there_are_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def used_up() -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inotify_simple, "INotify", used_up)
+        folders = events.FolderEvents(asyncio.get_running_loop(), (told := asyncio.Event()).set)
+        folders.watch(tmp_path)
+        folders.watch(tmp_path / "nothing")
+    assert [record.getMessage() for record in caplog.records] == [
+        "Folders cannot be watched (Too many open files), so what changes in them is only seen at the next scan: raise"
+        " fs.inotify.max_user_instances or fs.inotify.max_user_watches of the node."
+    ]
+    folders.watch(tmp_path)
+    (tmp_path / "a").touch()
+    await heard(told)
+    folders.close()
+
+
+async def test_used_up_watches_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def used_up(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(inotify_simple.INotify, "add_watch", used_up)
+    async with watching(tmp_path) as (folders, _):
+        folders.watch(tmp_path)
+
+    (record,) = caplog.records
+    assert record.getMessage().startswith("Folders cannot be watched (No space left on device), so")
 
 
 async def test_a_folder_that_takes_anothers_place_is_watched_once_it_is_looked_at(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A resource stays registered with a kubelet that is slow, and is offered ever more slowly to one that does not want it."""
+"""A resource stays registered with a slow kubelet, and is offered ever more slowly to one that does not want it."""
 
 import asyncio
 import contextlib
