@@ -24,18 +24,30 @@ LOG = logging.getLogger(__name__)
 
 
 def prepare(where: paths.Paths, inject: config.Inject) -> None:
-    """Create the folders and the files that do not depend on devices."""
+    """Make room for what the plugin makes, create what does not depend on devices, and label it."""
     _clear(where, where.sockets)
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
+    keep(where, inject)
+    for folder in _mounted(where):
+        selinux.let_containers_read(folder)
+
+
+def keep(where: paths.Paths, inject: config.Inject) -> None:
+    """Create the folders and the files that do not depend on devices, where somebody removed or changed them."""
+    missing = [folder for folder in _mounted(where) if not folder.is_dir()]
     for folder in (where.links, where.shown, where.given):
         _make_folder(where, folder)
     for variant in openssl.variants():
         folder = where.openssl / variant.name
         _make_folder(where, folder)
         _replace(where, folder / "openssl.cnf", openssl.text(variant, inject.openssl_settings or {}).encode())
-    for folder in (where.shown.parent, where.openssl):
+    for folder in missing:
         selinux.let_containers_read(folder)
+
+
+def _mounted(where: paths.Paths) -> tuple[Path, ...]:
+    return where.shown.parent, where.openssl
 
 
 def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
@@ -64,9 +76,15 @@ def remove_report(where: paths.Paths) -> None:
         where.report.unlink(missing_ok=True)
 
 
-def write_report(where: paths.Paths, content: bytes) -> None:
-    """Write the report that `list` shows."""
-    _replace(where, where.report, content)
+def write_report(where: paths.Paths, content: bytes) -> str | None:
+    """Write the report that `list` shows; return why it cannot be written, and then leave no older one."""
+    try:
+        _replace(where, where.report, content)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            remove_report(where)
+        return f"'{where.report}' cannot be written ({error.strerror}), so `list` looks at the node itself."
+    return None
 
 
 def _make_folder(where: paths.Paths, folder: Path) -> None:

@@ -21,7 +21,7 @@ async def current(where: paths.Paths, settings: config.Config, patience_s: float
         try:
             return msgspec.json.decode(where.report.read_bytes(), type=report.Report)
         except OSError:
-            note = "The device plugin has not ended its first look; this is what it would tell the kubelet."
+            note = "The device plugin at work has written no report (yet); this is what it would tell the kubelet."
         except msgspec.MsgspecError:
             note = (
                 f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one"

@@ -40,18 +40,20 @@ class Loop:
 
     async def run(self) -> None:
         """Work until cancelled; raises `errors.Failure` on an I/O error that a restart may mend."""
-        async with _lock(self._node.where.lock, self._directory.beat):
+        async with _lock(self._node.where.lock, self._directory.beat) as lock:
             registration.clear(self._node.where)
             host_links.remove_report(self._node.where)
             # Host paths first: a container may start as soon as the kubelet knows a device.
             await self._node.look()
             with self._events() as folders:
                 try:
-                    await first_of(*(each.run() for each in self.registrations), self._beat(), self._look_on(folders))
+                    await first_of(
+                        *(each.run() for each in self.registrations), self._beat(), self._look_on(folders, lock)
+                    )
                 finally:
                     self._directory.set_unready()
 
-    async def _look_on(self, folders: events.FolderEvents) -> None:
+    async def _look_on(self, folders: events.FolderEvents, lock: files.Lock) -> None:
         loop = asyncio.get_running_loop()
         again: list[float] = []
         rescan = loop.time() + self._rescan_s
@@ -67,8 +69,20 @@ class Loop:
             else:
                 again = [moment for moment in again if moment > due]
             rescan = loop.time() + self._rescan_s
+            self._check_lock(lock)
             self._check_folders(folders)
             await self._node.look()
+
+    def _check_lock(self, lock: files.Lock) -> None:
+        path = self._node.where.lock
+        try:
+            if lock.acquire():
+                return
+        except OSError as error:
+            raise errors.Failure(f"'{path}' cannot be made: {error.strerror}.") from error
+        raise errors.Failure(
+            f"'{path}' was removed, and another device plugin has it now; a restart waits for its end."
+        )
 
     def _check_folders(self, folders: events.FolderEvents) -> None:
         registry = self._node.where.registry
@@ -135,7 +149,7 @@ async def first_of(*work: Coroutine[object, object, object]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[None]:
+async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[files.Lock]:
     """Be the only device plugin of the node: after a forced deletion the next pod starts beside the old one."""
     with contextlib.closing(files.Lock(path)) as own:
         warned = False
@@ -145,4 +159,4 @@ async def _lock(path: Path, beat: Callable[[], None]) -> AsyncIterator[None]:
                 warned = True
             beat()
             await asyncio.sleep(files.RETRY_S)
-        yield
+        yield own

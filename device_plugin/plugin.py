@@ -50,11 +50,13 @@ class Plugin:
         self._withheld: Mapping[str, str] = {}
         self._histories: dict[str, flap_damping.History] = {}
         self._lacks_libraries: str | None = None
+        self._no_report: str | None = None
         _written(host_links.prepare, where, settings.inject)
 
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
         self._reread = {}
+        _written(host_links.keep, self.where, self.settings.inject)
         scan, lacks = await asyncio.gather(self._reader.scan(), self._reader.lacking_libraries())
         if lacks is not None and lacks != self._lacks_libraries:
             LOG.warning("%s", lacks)
@@ -67,10 +69,7 @@ class Plugin:
         devices, withheld = advertised.split(scan.functions, self._reasons)
         self._log_changes(devices, withheld)
         self.devices, self._withheld = devices, withheld
-        self._histories = {device.function.address: self._histories[device.function.address] for device in devices}
-        if self.settings.device_nodes is not None and not self._changing:
-            functions = [device.function for device in devices]
-            _written(device_nodes.permit, self.where, functions, self.settings.device_nodes)
+        self._forget_histories()
         _written(host_links.publish, self.where, devices)
         offered = advertised.by_resource(devices)
         for kind in self.settings.kinds:
@@ -80,7 +79,10 @@ class Plugin:
                 )
             )
         made = report.of(self.where, self.settings, scan, (devices, withheld), self._lacks_libraries)
-        _written(host_links.write_report, self.where, msgspec.json.encode(made))
+        no_report = host_links.write_report(self.where, msgspec.json.encode(made))
+        if no_report is not None and no_report != self._no_report:
+            LOG.warning("%s", no_report)
+        self._no_report = no_report
 
     async def allocate(self, resource: str, ids: Sequence[str]) -> api.ContainerAllocateResponse:
         """Return the answer for one container; raises `Refusal` for a device that cannot be used now.
@@ -135,7 +137,7 @@ class Plugin:
             self.surprised()
 
     def _reasons(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
-        reasons = health.reasons(function, changing=self._changing)
+        reasons = (*self._not_permitted(function), *health.reasons(function, changing=self._changing))
         history = flap_damping.step(
             self._histories.get(function.address, flap_damping.History()),
             faulty=any(reason.fault for reason in reasons),
@@ -143,6 +145,22 @@ class Plugin:
         )
         self._histories[function.address] = history
         return (*reasons, health.DAMPED) if history.damped else reasons
+
+    def _not_permitted(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
+        """Give the function's device node its mode and group, where the policy states them."""
+        if self.settings.device_nodes is None or self._changing:
+            return ()
+        why = device_nodes.permit(self.where, function, self.settings.device_nodes)
+        return () if why is None else (health.Reason(code="NodeNotPermitted", text=why),)
+
+    def _forget_histories(self) -> None:
+        """Forget faults of devices that have been away for the window: a reset takes a device away for a moment."""
+        there, now = {device.function.address for device in self.devices}, self._clock()
+        self._histories = {
+            address: history
+            for address, history in self._histories.items()
+            if address in there or flap_damping.is_recent(history, now)
+        }
 
     def _log_changes(self, devices: Sequence[advertised.Device], withheld: Mapping[str, str]) -> None:
         before = {device.function.address: device for device in self.devices}

@@ -15,19 +15,36 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         """Create the file and its folder; raises `OSError` when the disk refuses."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        self._path = path
+        self._descriptor = self._opened()
 
     def acquire(self) -> bool:
-        """Try to take the lock, without waiting; return whether this process holds it."""
+        """Try to take the lock, without waiting; return whether this process holds it.
+
+        Where somebody removed or replaced the file, the lock is that of the file which is there now, or of a new one;
+        who holds it calls this from time to time, to hear of that. Raises `OSError` as its making does.
+        """
+        if not self._is_there():
+            fresh = self._opened()
+            os.close(self._descriptor)
+            self._descriptor = fresh
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
+            return self._is_there()
         return False
 
     def close(self) -> None:
         """Release the lock. The file stays: removing it would let two processes lock two files of one name."""
         os.close(self._descriptor)
+
+    def _opened(self) -> int:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def _is_there(self) -> bool:
+        with contextlib.suppress(OSError):
+            return os.path.samestat(os.fstat(self._descriptor), self._path.lstat())
+        return False
 
 
 def is_locked(path: Path) -> bool:

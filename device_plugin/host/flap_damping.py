@@ -25,6 +25,11 @@ class History:
     sound_since: float | None = None
 
 
+def is_recent(history: History, now: float) -> bool:
+    """Return whether a fault began within the window."""
+    return any(now - time < WINDOW_S for time in history.began)
+
+
 def step(history: History, *, faulty: bool, now: float) -> History:
     """Return the history after one more look at the device."""
     began = tuple(time for time in history.began if now - time < WINDOW_S)

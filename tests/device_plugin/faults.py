@@ -100,6 +100,13 @@ class Rig:
                 await self._task
         self._program = None
 
+    def ended(self) -> bool:
+        """Return whether the plugin has ended; raises what ended it."""
+        if self._task is None or not self._task.done():
+            return False
+        self._task.result()
+        return True
+
     async def settle(self) -> None:
         """Wait until the kubelet sees what is right; raises TimeoutError, with what it saw."""
         began = time.monotonic()
@@ -113,8 +120,7 @@ class Rig:
         self.slowest_s = max(self.slowest_s, time.monotonic() - began)
 
     def _registered(self) -> bool:
-        if self._task is not None and self._task.done():
-            self._task.result()  # It raises what ended the plugin.
+        self.ended()
         # The kubelet keeps the devices of a connection that it lost, all of them unhealthy, for a while.
         resources = self.kubelet.resources()
         return all(kind.resource in resources and resources[kind.resource].client for kind in devices.KINDS)

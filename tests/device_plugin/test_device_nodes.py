@@ -1,5 +1,6 @@
 """Mode and group of the device nodes of a driver that others installed."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -59,6 +60,29 @@ async def test_what_a_link_leads_to_stays_as_it_is(tmp_path: Path) -> None:
     await plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED)).look()
 
     assert (Path("/dev/null").stat().st_mode, Path("/dev/null").stat().st_gid) == (before.st_mode, before.st_gid)
+
+
+async def test_a_node_that_the_host_keeps_as_it_is_makes_its_device_unhealthy_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = machines.bare_metal(tmp_path, mknod=True)
+    chmod = Path.chmod
+
+    def of_another_owner(path: Path, mode: int) -> None:
+        # As for root without capabilities where the node belongs to another user (chmod(2)).
+        if path == host.node(A):
+            raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(path))
+        chmod(path, mode)
+
+    monkeypatch.setattr(Path, "chmod", of_another_owner)
+    node = plugin.Plugin(settings.where(host), settings.settings(device_nodes=WANTED))
+    await node.look()
+
+    assert {device.function.address: [reason.text for reason in device.reasons] for device in node.devices} == {
+        **{address: [] for address in host.states()},
+        A: ["/dev/hisi_hpre-2 cannot get mode 0660 and group 994 (Operation not permitted): it has to belong to root."],
+    }
+    assert modes(host) == {(0o660, 994), (0o600, 994)}
 
 
 async def test_a_node_is_permitted_before_the_kubelet_hears_of_it(

@@ -1,8 +1,10 @@
+import contextlib
 from pathlib import Path
 
 import pytest
 from grpc import aio
 
+from runtime import errors, files
 from tests.device_plugin import faults
 
 
@@ -33,6 +35,37 @@ async def test_a_folder_in_the_place_of_a_socket_is_left_alone_and_the_resource_
         await rig.stop()
 
     assert sorted(path.parent for path in sockets.rglob("theirs")) == sorted([first, sockets / "hpre-00000000.sock"])
+
+
+async def test_a_lock_that_is_removed_is_taken_anew(short_path: Path) -> None:
+    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    lock = short_path / "run/kae/device-plugin.lock"
+
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        lock.unlink()
+        rig.some_change()
+        await rig.kubelet.until(lambda: files.is_locked(lock))
+        await rig.settle()
+        await rig.stop()
+
+
+async def test_a_plugin_whose_lock_another_one_has_taken_ends(short_path: Path) -> None:
+    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    lock = short_path / "run/kae/device-plugin.lock"
+
+    async with rig.kubelet:
+        await rig.start()
+        await rig.settle()
+        lock.unlink()
+        with contextlib.closing(files.Lock(lock)) as other:
+            assert other.acquire()
+            rig.some_change()
+            with pytest.raises(
+                errors.Failure, match=r"device-plugin.lock' was removed, and another device plugin has it"
+            ):
+                await rig.kubelet.until(rig.ended)
 
 
 async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(

@@ -222,7 +222,7 @@ async def test_a_plugin_that_begins_does_not_pass_the_report_of_its_predecessor_
 
     assert [(row.function.address, row.health) for row in listed.rows] == [(A, "Healthy")]
     assert listed.notes[0] == (
-        "The device plugin has not ended its first look; this is what it would tell the kubelet."
+        "The device plugin at work has written no report (yet); this is what it would tell the kubelet."
     )
     assert listed.notes[1].startswith(f"{B} does not answer")
 

@@ -1,7 +1,11 @@
 """The plugin of a node: what it tells, what it answers, and what it refuses."""
 
 import asyncio
+import contextlib
+import errno
 import logging
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,7 +15,7 @@ from device_plugin import config, plugin
 from device_plugin.api import deviceplugin_v1beta1_pb2 as api
 from device_plugin.host import flap_damping, health
 from device_plugin.kubelet.service import Refusal
-from runtime import errors
+from runtime import errors, files
 from tests.device_plugin import hosts, machines, settings
 
 A, B, ZIP = "0000:79:00.0", "0000:b9:00.0", "0000:75:00.0"
@@ -186,6 +190,10 @@ def unplug(host: hosts.Host) -> None:
     host.unplug(A)
 
 
+def plug(host: hosts.Host) -> None:
+    host.replug(A)
+
+
 def isolate(host: hosts.Host) -> None:
     host.set_isolate(A, 1)
 
@@ -300,6 +308,26 @@ def test_changes_of_the_driver_damp_nothing(tmp_path: Path) -> None:
     assert told(node) == {A: True, B: True}
 
 
+def test_faults_count_together_though_the_device_is_away_in_between(tmp_path: Path) -> None:
+    host, clock = machines.bare_metal(tmp_path), Clock()
+    node = looked(host, clock=clock)
+    for _ in range(3):
+        for change in (isolate, unplug, plug):
+            clock.now += 10
+            change(host)
+            look(node)
+
+    assert reasons(node) == [health.DAMPED.code]
+
+    unplug(host)
+    look(node)
+    clock.now += flap_damping.WINDOW_S
+    look(node)
+    plug(host)
+    look(node)
+    assert reasons(node) == []
+
+
 def test_loads_are_those_of_one_resource(tmp_path: Path) -> None:
     host = machines.bare_metal(tmp_path)
     host.set_available_instances(A, 3)
@@ -341,6 +369,43 @@ def test_renumbering_is_logged_for_every_device(tmp_path: Path, caplog: pytest.L
     look(node)
 
     assert [record.message for record in caplog.records] == ["Device was renumbered."] * 6
+
+
+def test_files_that_somebody_removes_come_back_with_the_next_look(tmp_path: Path) -> None:
+    node = looked(machines.bare_metal(tmp_path))
+    before = sorted(path.relative_to(node.where.run) for path in node.where.run.rglob("*"))
+    for folder in (node.where.openssl, node.where.shown.parent, node.where.links):
+        shutil.rmtree(folder)
+
+    look(node)
+
+    assert sorted(path.relative_to(node.where.run) for path in node.where.run.rglob("*")) == before
+
+
+def test_a_report_that_cannot_be_written_is_told_once_and_no_older_one_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    host = machines.bare_metal(tmp_path)
+    node = looked(host)
+    replaced = files.replaced
+
+    def full(path: Path) -> contextlib.AbstractContextManager[Path]:
+        if path == node.where.report:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return replaced(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "replaced", full)
+        for isolated in (1, 0):
+            host.set_isolate(A, isolated)
+            look(node)
+            assert not node.where.report.exists()
+    assert told(node) == {A: True, B: True}
+    assert [record.getMessage() for record in caplog.records if "written" in record.getMessage()] == [
+        f"'{node.where.report}' cannot be written (No space left on device), so `list` looks at the node itself."
+    ]
+    look(node)
+    assert node.where.report.exists()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

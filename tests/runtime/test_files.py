@@ -25,6 +25,19 @@ def test_a_closed_lock_is_free_again(tmp_path: Path) -> None:
         assert second.acquire()
 
 
+def test_a_lock_whose_file_was_removed_is_that_of_the_file_of_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "program.lock"
+    with contextlib.closing(files.Lock(path)) as first, contextlib.closing(files.Lock(path)) as second:
+        assert first.acquire()
+        path.unlink()
+        assert second.acquire()
+        assert not first.acquire()
+        path.unlink()
+        assert first.acquire()
+        assert files.is_locked(path)
+        assert not second.acquire()
+
+
 @pytest.mark.parametrize("left", [Path.touch, lambda path: path.symlink_to("/nowhere")])
 def test_a_file_is_replaced_whatever_a_killed_program_left_beside_it(
     left: Callable[[Path], None], tmp_path: Path
