@@ -5,6 +5,7 @@ A process in state D does not even end by SIGKILL, so no wait here is without a 
 
 import contextlib
 import os
+import selectors
 import signal
 import subprocess
 import threading
@@ -17,7 +18,16 @@ from runtime import errors
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The search path of child processes, unless their environment says otherwise."""
 
+MOST_OUTPUT = 65 << 20
+"""The most bytes that a child process may write to stdout: the largest file that git prints, and some."""
+
+_MOST_STDERR = 1 << 20
+"""The most bytes of stderr that are kept; what follows is read and dropped."""
+
 _POLL_S = 0.1
+
+_SILENT_S = 0.005
+"""The pause between two looks at a process that has closed its outputs, as all do that are about to end."""
 
 _DRAIN_S = 5
 """The time that pipes may stay open after the end of their process: one that left the group may hold them."""
@@ -40,6 +50,10 @@ class Unkillable(errors.Failure):
 
 class Cancelled(errors.Failure):
     """The program is ending, so it stopped what was under way."""
+
+
+class TooMuch(errors.Failure):
+    """A child process was killed because its output does not fit into memory."""
 
 
 class NotStarted(errors.Failure):
@@ -85,6 +99,7 @@ def run(command: Command, limits: Limits) -> Ended:
 
     Raises:
         TooSlow: The process group was killed after the timeout.
+        TooMuch: It was killed because it wrote more than 65 MiB.
         Unkillable: It was killed, and goes on waiting in the kernel.
         Cancelled: The process group was killed because `stop` was set.
         NotStarted: There is no such program, or the kernel refuses to start it.
@@ -133,37 +148,58 @@ def _input(content: bytes) -> Iterator[int]:
         yield descriptor
 
 
+class _Outputs:
+    """The outputs of a process, read while it runs: Popen.communicate would keep all of them in memory."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", shown: str) -> None:
+        self._shown = shown
+        self.output, self.stderr = bytearray(), bytearray()
+        self._pipes = selectors.DefaultSelector()
+        for pipe, kept in ((process.stdout, self.output), (process.stderr, self.stderr)):
+            if pipe is not None:
+                self._pipes.register(pipe, selectors.EVENT_READ, kept)
+
+    def read(self) -> bool:
+        """Read what there is, or wait for it a moment; return whether a pipe is still open."""
+        for key, _ in self._pipes.select(_POLL_S if self._pipes.get_map() else _SILENT_S):
+            chunk = os.read(key.fd, 1 << 16)
+            if not chunk:
+                self._pipes.unregister(key.fileobj)
+            elif key.data is self.output:
+                self.output += chunk
+            else:
+                self.stderr += chunk[: _MOST_STDERR - len(self.stderr)]
+        if len(self.output) > MOST_OUTPUT:
+            raise TooMuch(f"'{self._shown}' wrote more than {MOST_OUTPUT >> 20} MiB, and was ended.")
+        return bool(self._pipes.get_map())
+
+    def close(self) -> None:
+        """Free the selector; the pipes stay open."""
+        self._pipes.close()
+
+
 def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str) -> tuple[bytes, bytes]:
     end_s = time.monotonic() + limits.timeout_s
-    while True:
-        try:
-            output, stderr = process.communicate(timeout=min(_POLL_S, limits.timeout_s))
-        except subprocess.TimeoutExpired:
-            if _has_ended(process):
-                return _rest(process)
-        else:
-            return output, stderr or b""
-        if time.monotonic() >= end_s:
-            raise TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")
-        if limits.stop is not None and limits.stop.is_set():
-            raise Cancelled(f"'{shown}' was stopped, because the program is ending.")
+    with contextlib.closing(_Outputs(process, shown)) as outputs:
+        while not _has_ended(process):
+            outputs.read()
+            if time.monotonic() >= end_s:
+                raise TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")
+            if limits.stop is not None and limits.stop.is_set():
+                raise Cancelled(f"'{shown}' was stopped, because the program is ending.")
+        ended_s = time.monotonic()
+        while outputs.read() and (late_s := time.monotonic() - ended_s) < _DRAIN_S:
+            # A child that still holds the pipes is killed; one that left the group may hold them for ever.
+            if late_s > _POLL_S:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        process.poll()
+        return bytes(outputs.output), bytes(outputs.stderr)
 
 
 def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
     """Return whether a process has ended, and leave it unreaped: until then its number names its group."""
     return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _rest(process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
-    """Return the output of a process that has ended, although a daemon that it started may hold the pipes for ever."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        output, stderr = process.communicate(timeout=_DRAIN_S)
-    except subprocess.TimeoutExpired as waiting:
-        process.poll()
-        return waiting.output or b"", waiting.stderr or b""
-    return output, stderr or b""
 
 
 def _kill(process: "subprocess.Popen[bytes]", shown: str) -> None:
@@ -172,8 +208,6 @@ def _kill(process: "subprocess.Popen[bytes]", shown: str) -> None:
             # The process is not reaped yet, so its number still names its group.
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.communicate(timeout=_DRAIN_S)
             process.wait(timeout=_KILLED_S)
     except subprocess.TimeoutExpired as error:
         left_behind.append(process)

@@ -174,3 +174,28 @@ def test_a_program_that_waits_in_the_kernel_is_left_behind_and_named(
     left.kill()
     left.wait()
     process.left_behind.clear()
+
+
+def test_of_what_a_program_says_on_stderr_the_first_mebibyte_is_kept() -> None:
+    ended = run("echo out; echo first >&2; head -c 30000000 /dev/zero >&2; exit 3")
+
+    assert (ended.code, ended.output, ended.stderr[:6], len(ended.stderr)) == (3, b"out\n", b"first\n", 1 << 20)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_a_program_that_writes_more_than_is_held_in_memory_is_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, merged: bool
+) -> None:
+    monkeypatch.setattr(process, "MOST_OUTPUT", 1 << 20)
+    number = tmp_path / "number"
+
+    with pytest.raises(process.TooMuch, match=r"^'the script' wrote more than 1 MiB, and was ended\.$"):
+        run(f"echo $$ > {number}; exec cat /dev/zero", merged=merged)
+
+    assert state(int(number.read_text())) == ""
+
+
+def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
+    ended = run("exec >/dev/null 2>/dev/null; sleep 0.3; exit 3")
+
+    assert (ended.code, ended.output) == (3, b"")

@@ -1,6 +1,7 @@
 """The inventory's file in real repositories: what is pushed, what is held back, and what never is."""
 
 import dataclasses
+import time
 from pathlib import Path
 
 import pytest
@@ -239,6 +240,21 @@ def test_a_file_that_could_not_be_read_once_is_read_the_next_time(
         look(repo)
 
     assert look(repo).content == b"old\n"
+
+
+def test_a_hook_that_talks_without_end_costs_neither_time_nor_memory(remote: remotes.Remote) -> None:
+    remote.set_hook("pre-receive", "seq -f 'line %.0f of a talkative hook' 1 400000 >&2", "exit 1")
+    lines = [f"line {number}" for number in range(1_000_000)]
+    began_s = time.process_time()
+
+    with pytest.raises(git.Refused, match="line 1 of a talkative hook; line 2 .* …") as refusal:
+        remotes.publish(remote.ours(), b"new\n")
+    said = git.cleaned(lines)
+
+    assert len(str(refusal.value)) < 700
+    assert said.startswith("line 0; line 1; ")
+    assert said.endswith(" …")
+    assert time.process_time() - began_s < 5
 
 
 def test_push_options_reach_the_server(remote: remotes.Remote) -> None:

@@ -277,9 +277,11 @@ def cleaned(lines: Iterable[str]) -> str:
     """Return another program's lines as a part of a sentence: without prefixes, control characters and full stop."""
     parts: list[str] = []
     for line in lines:
-        printable = "".join(character if character.isprintable() else " " for character in line)
+        printable = "".join(character if character.isprintable() else " " for character in line[: 2 * _LONGEST])
         part = " ".join(_PREFIXES.sub("", printable).split()).rstrip(".:;")
         if part.strip("=-*. ") and part not in parts:
             parts.append(part)
+        if sum(map(len, parts)) > _LONGEST:
+            break
     text = "; ".join(parts)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]} …"
