@@ -1,14 +1,16 @@
 """The running watcher, in one thread: it lists and watches nodes, and commits the changes that have settled."""
 
+import codecs
 import logging
 import math
 import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from compiler import errors as compiler_errors
-from compiler.inventory import canonical_form, snapshot
+from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import client
 from runtime import errors, process, state
 from watcher import commit_message, config, inventory_file, loss_guard, nodes, pending_changes, watcher_state
@@ -21,6 +23,12 @@ _WATCH_S = 4
 
 _AGAIN_S = {"nodes": (1.0, 30.0), "repository": (5.0, 120.0)}
 """The first pause after a failure, and the longest; each is twice the one before. Those of nodes are client-go's."""
+
+_LOOK_S = 60.0
+"""Between two looks for the acceptance of a refused loss, at least."""
+
+_WORDS = 10
+"""So many refused losses are remembered, whose words also accept less than them."""
 
 _FORGOTTEN_S = 60.0
 """A version that the server drops sooner than this after a list is a failure, else lists follow on lists."""
@@ -42,12 +50,24 @@ class Loop:
         self._stop = stop
         self.state = watcher_state.State(interval_s=settings.interval_seconds)
         self._beat: Callable[[], None] = lambda: None
-        self._limits = loss_guard.Limits(percent=settings.max_loss_percent, nodes=settings.max_loss_nodes)
+        self._reducer = reduction.Reducer(settings.ignore_labels, settings.labels)
+        self._rules = loss_guard.Rules(
+            cluster=settings.cluster,
+            percent=settings.max_loss_percent,
+            nodes=settings.max_loss_nodes,
+            keeps=self._reducer.keeps,
+        )
         self._pending = pending_changes.PendingChanges(settings.quiet_seconds, settings.removal_quiet_seconds)
         self._known: bytes | None = None
-        """The file in the repository when it was last read."""
+        """The file in the repository when it was last read, or written with success."""
+        self._words: dict[bytes, loss_guard.Losses] = {}
+        """The losses that were refused last, by the words that accept them."""
+        self._missed = True
+        """Whether the API server failed since the last list: nodes may have come back, or gone, unseen."""
+        self._meant = b""
+        """The file that was last meant for the repository."""
         self._wanted: loss_guard.Nodes = {}
-        """The nodes that were last meant for the file."""
+        """The nodes that were last meant for it."""
         self._subject = ""
         self._listed_s = -math.inf
         self._list_s = self._look_s = self._commit_s = -math.inf
@@ -73,15 +93,17 @@ class Loop:
         """Follow the nodes until something else is due, and bring the repository up to date if that is."""
         self._beat()
         now_s = self._clock()
+        left_s = min(self._list_s, self._publish_s(), now_s + _WATCH_S) - now_s
         if now_s < self._retry_s["nodes"]:
             self._stop.wait(min(self._retry_s["nodes"] - now_s, _WATCH_S))
         elif now_s >= self._list_s:
             self._attempt("nodes", self.list)
+        elif left_s < 1:
+            self._stop.wait(max(0.0, left_s))
         else:
-            self._attempt("nodes", self._follow)
+            self._attempt("nodes", lambda: self._follow(int(left_s)))
         self.state.kept = self._pending.kept(self._clock())
-        # While the API server does not answer, nodes may have come back, or gone, unseen.
-        if "nodes" not in self.state.troubles and self._clock() >= self._publish_s() and not self._stop.is_set():
+        if self._clock() >= self._publish_s() and not self._stop.is_set():
             self._attempt("repository", self.publish)
 
     def list(self) -> None:
@@ -92,6 +114,7 @@ class Loop:
             process.Cancelled: The program is ending.
         """
         self._pending.list(self._source.list(self._at_page), self._clock())
+        self._missed = False
         self._listed_s = self._clock()
         self._list_s = self._listed_s + self._settings.interval_seconds
         self.state.nodes = self._pending.nodes
@@ -113,11 +136,12 @@ class Loop:
         self._look_s = now_s + self._settings.interval_seconds
         self.state.success_s = time.time()
         if commit is not None:
+            self._known = self._meant
             self.state.commits += 1
             self._commit_s = now_s + self._settings.min_commit_seconds
             LOG.info("Committed: %s", self._subject, extra={"commit": commit})
         elif self.state.refused:
-            self._commit_s = now_s + max(self._settings.min_commit_seconds, 1)  # The next look for its acceptance.
+            self._commit_s = now_s + max(self._settings.min_commit_seconds, _LOOK_S)
         return commit is not None
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
@@ -129,6 +153,7 @@ class Loop:
         except (errors.Failure, compiler_errors.WorldError) as failure:
             self._retry_s[part] = self._clock() + self._pause_s[part] * random.uniform(0.75, 1.25)  # noqa: S311 - spreads
             self._pause_s[part] = min(2 * self._pause_s[part], longest_s)
+            self._missed |= part == "nodes"
             self._trouble(part, str(failure))
             return
         self._pause_s[part] = first_s
@@ -146,13 +171,9 @@ class Loop:
         if self._stop.is_set():
             raise process.Cancelled("The nodes were not listed to their end, because the program is ending.")
 
-    def _follow(self) -> None:
-        left_s = min(self._list_s, self._publish_s(), self._clock() + _WATCH_S) - self._clock()
-        if left_s < 1:
-            self._stop.wait(max(0.0, left_s))
-            return
+    def _follow(self, seconds: int) -> None:
         try:
-            names = self._source.changed(int(left_s))
+            names = self._source.changed(seconds)
         except client.Gone:
             if self._clock() < self._listed_s + _FORGOTTEN_S:
                 raise
@@ -161,13 +182,13 @@ class Loop:
             return
         now_s = self._clock()
         self._pending.touch(names, now_s)
-        if names:
+        if names or self._missed:
             soonest_s = max(now_s + self._settings.quiet_seconds, self._listed_s + self._settings.min_commit_seconds)
             self._list_s = min(self._list_s, soonest_s)
 
     def _publish_s(self) -> float:
         """Return when the repository has to be looked at: never while only a list can tell what nodes are now."""
-        if self._pending.touched:
+        if self._pending.touched or self._missed:
             return math.inf
         due_s = self._pending.due_s()
         wanted_s = self._look_s if due_s is None else min(self._look_s, max(self._commit_s, due_s))
@@ -178,7 +199,8 @@ class Loop:
         now_s, settings = self._clock(), self._settings
         if found.content != self._known:
             earlier = () if found.content is None else inventory_file.nodes(found.content, settings.cluster)
-            self._pending.publish(earlier, now_s)
+            # What the config no longer keeps is no loss.
+            self._pending.publish(self._reducer.again(earlier), now_s)
             self._known = found.content
         old = self._pending.published
         new, trailer = self._allowed(found, old, self._pending.settled(now_s, all_of_it=all_of_it))
@@ -190,7 +212,7 @@ class Loop:
         if content == found.content or (found.content is None and not new):
             return None
         message = commit_message.message(settings.message_template, settings.cluster, old, new, trailer)
-        self._known = content  # If the push fails, the repository has other bytes, which are read anew.
+        self._meant = content
         self._subject = message.splitlines()[0]
         return repository.Change(content=content, message=message)
 
@@ -198,17 +220,32 @@ class Loop:
         self, found: repository.Found, old: loss_guard.Nodes, new: loss_guard.Nodes
     ) -> tuple[loss_guard.Nodes, str]:
         """Return the nodes without a loss that is refused, and the trailer of their commit."""
-        judgement = loss_guard.judge(old, new, self._limits, found.messages)
-        accepted = (found.acceptance or b"").split()[:1] == [judgement.code.encode()]
-        self._refuse(judgement if judgement.refused and not accepted else None, has_file=found.acceptance is not None)
+        try:
+            judgement = loss_guard.judge(old, new, self._rules, found.messages)
+        except process.Cancelled:
+            raise
+        except errors.Failure as failure:  # Then no loss is small.
+            judgement = replace(loss_guard.judge(old, new, self._rules, tuple), refused=True, why=str(failure))
+        accepted = self._is_accepted(judgement, found.acceptance or b"")
+        self._refuse(judgement if judgement.refused and not accepted else None, found)
         if not judgement.refused:
             return new, judgement.trailer
         if accepted:
             return new, f"Accepted: {judgement.sentence}"
         kept = {name: old[name] for name in judgement.losses}
-        return dict(sorted({**new, **kept}.items())), loss_guard.Judgement(losses={}).trailer
+        return dict(sorted({**new, **kept}.items())), replace(judgement, losses={}).trailer
 
-    def _refuse(self, judgement: loss_guard.Judgement | None, *, has_file: bool) -> None:
+    def _is_accepted(self, judgement: loss_guard.Judgement, content: bytes) -> bool:
+        """Return whether the first word accepts these losses, or was refused for more than them."""
+        if not judgement.refused:
+            return False
+        code = judgement.code.encode()
+        self._words = dict([*self._words.items(), (code, judgement.losses)][-_WORDS:])
+        word = content.removeprefix(codecs.BOM_UTF8).split(maxsplit=1)[:1]
+        accepted = self._words.get(word[0], {}) if word else {}
+        return all(items <= accepted.get(name, frozenset()) for name, items in judgement.losses.items())
+
+    def _refuse(self, judgement: loss_guard.Judgement | None, found: repository.Found) -> None:
         """Say that a loss is refused, or no longer."""
         self.state.refused = len(judgement.losses) if judgement else 0
         if judgement is None:
@@ -216,9 +253,9 @@ class Loop:
                 LOG.info("No loss is refused any more.")
             return
         path = self._store.target.acceptance
-        other = f"; what '{path}' accepts now is another loss" if has_file else ""
+        other = f" What '{path}' accepts now is another loss." if found.acceptance is not None else f" {found.note}"
         self._trouble(
             "loss",
             f"Too much is lost, so it is not committed: {judgement.sentence} If that is right, commit the file "
-            f"'{path}' with the word {judgement.code}{other}.",
+            f"'{path}' with the word {judgement.code}.{other}".rstrip(),
         )

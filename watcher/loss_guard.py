@@ -14,32 +14,40 @@ from compiler import devices
 from compiler.inventory import reduction, snapshot
 
 _OWN, _LOST = "Kae-Watcher:", "Kae-Lost:"
+_NODE = "(node)"
+"""What every node has, and one that is gone has lost: no key of a label has brackets."""
 _ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6})?")
 _COUNTS = tuple(f"{kind.resource}.{sort}" for kind in devices.KINDS for sort in ("pf", "vf"))
 
 Nodes = Mapping[str, snapshot.Node]
 Losses = Mapping[str, frozenset[str]]
-"""What each node lost: keys of labels, a kind of device as `key=number` that it had; nothing: the node is gone."""
+"""What each node lost: keys of labels, a kind of device as `key=number` that it had, and the node itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How many nodes may lose something within 24 hours: the larger one holds."""
+class Rules:
+    """What counts as a loss, and how many nodes may lose something within 24 hours: the larger number holds."""
 
+    cluster: str
     percent: int
     nodes: int
+    keeps: Callable[[str], bool] = lambda _: True
+    """Tells which keys of labels the inventory keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     """What a snapshot loses."""
 
+    cluster: str
     losses: Losses
     """What nodes lose by it that the repository shows; empty: it loses nothing."""
     count: int = 0
     """The number of nodes that lost something within 24 hours, and have not got it back."""
     total: int = 0
     refused: bool = False
+    why: str = ""
+    """Why it is not known what was lost within 24 hours."""
 
     @property
     def code(self) -> str:
@@ -50,8 +58,11 @@ class Judgement:
     @property
     def sentence(self) -> str:
         """Return who lost what."""
-        named = [f"{name} ({listed(items, 2) or 'gone'})" for name, items in self.losses.items()]
-        return f"{self.count} of {self.total} nodes lost something within 24 hours; now {listed(named, 5)}."
+        share = f"{self.count} of {self.total} nodes lost something"
+        if self.why:
+            return f"{share} now, and what was lost before is not known. {self.why}"
+        named = [f"{name} ({'gone' if _NODE in items else listed(items, 2)})" for name, items in self.losses.items()]
+        return f"{share} within 24 hours; now {listed(named, 5)}."
 
     @property
     def trailer(self) -> str:
@@ -59,38 +70,36 @@ class Judgement:
         groups: dict[frozenset[str], list[str]] = {}
         for name, items in sorted(self.losses.items()):
             groups.setdefault(items, []).append(name)
+        head = f"{_OWN} {self.cluster}; nodes that lose something by this commit: {len(self.losses)}"
         lines = [f"{_LOST} {' '.join(names)}; {' '.join(sorted(items))}".rstrip() for items, names in groups.items()]
-        return "\n".join((f"{_OWN} nodes that lose something by this commit: {len(self.losses)}", *lines))
+        return "\n".join((head, *lines))
 
 
-def judge(old: Nodes, new: Nodes, limits: Limits, messages: Callable[[], Iterable[str]]) -> Judgement:
+def judge(old: Nodes, new: Nodes, rules: Rules, messages: Callable[[], Iterable[str]]) -> Judgement:
     """Judge the nodes that would replace the old ones; `messages` are those of the last day's commits, newest first."""
-    losses = {name: items for name, node in old.items() if (items := lost(node, new.get(name))) is not None}
+    losses = {name: items for name, node in old.items() if (items := lost(node, new.get(name)))}
     if not losses:
-        return Judgement(losses={})
-    before = _remembered(messages())
-    missing = {
-        name for name, items in before.items() if any(_is_missing(item, new.get(name)) for item in items or [""])
-    }
+        return Judgement(cluster=rules.cluster, losses={})
+    before = _remembered(messages(), rules)
+    missing = {name for name, items in before.items() if _are_missing(items, new.get(name))}
     count, total = len(losses.keys() | missing), len(old.keys() | missing)
-    most = max(limits.nodes, total * limits.percent // 100)
-    return Judgement(losses=losses, count=count, total=total, refused=count > most or not new)
+    refused = count > max(rules.nodes, total * rules.percent // 100) or not new
+    return Judgement(cluster=rules.cluster, losses=losses, count=count, total=total, refused=refused)
 
 
-def lost(old: snapshot.Node | None, new: snapshot.Node | None) -> frozenset[str] | None:
-    """Return what a node lost: itself, labels or devices; None when it lost nothing."""
+def lost(old: snapshot.Node | None, new: snapshot.Node | None) -> frozenset[str]:
+    """Return what a node lost: itself, labels or devices."""
     if old is None or old is new:
-        return None
-    if new is None:
         return frozenset()
     had, has = _belongings(old), _belongings(new)
-    items = frozenset(key if count == 1 else f"{key}={count}" for key, count in had.items() if has.get(key, 0) < count)
-    return items or None
+    return frozenset(key if count == 1 else f"{key}={count}" for key, count in had.items() if has.get(key, 0) < count)
 
 
-def _belongings(node: snapshot.Node) -> dict[str, int]:
+def _belongings(node: snapshot.Node | None) -> dict[str, int]:
     """Return the keys of a node's labels; where a label counts devices (those of NFD), with their number."""
-    labels = {**node.labels, **node.profile.labels}
+    if node is None:
+        return {}
+    labels = {_NODE: "", **node.labels, **node.profile.labels}
     found = dict.fromkeys(labels, 1) | devices_of(node)
     if node.profile.discovered:
         found[reduction.NFD_ANNOTATION] = 1
@@ -105,25 +114,25 @@ def devices_of(node: snapshot.Node) -> dict[str, int]:
     return {key: int(labels[key]) for key in _COUNTS if labels.get(key, "").isdecimal()}
 
 
-def _remembered(messages: Iterable[str]) -> dict[str, set[str]]:
+def _remembered(messages: Iterable[str], rules: Rules) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for message in messages:
         lines = message.strip().splitlines()
-        if not any(line.startswith(_OWN) for line in lines):
+        clusters = [line.removeprefix(_OWN).partition(";")[0].strip() for line in lines if line.startswith(_OWN)]
+        if not clusters:
             break
-        for line in lines:
+        for line in lines if rules.cluster in clusters else ():
             if line.startswith(_LOST):
                 names, _, items = line.removeprefix(_LOST).partition(";")
+                kept = {item for item in items.split() if _ITEM.fullmatch(item) and rules.keeps(item.partition("=")[0])}
                 for name in names.split():
-                    found.setdefault(name, set()).update(filter(_ITEM.fullmatch, items.split()))
+                    found.setdefault(name, set()).update(kept)
     return found
 
 
-def _is_missing(item: str, node: snapshot.Node | None) -> bool:
-    if node is None or not item:
-        return node is None
-    key, _, count = item.partition("=")
-    return _belongings(node).get(key, 0) < int(count or 1)
+def _are_missing(items: Iterable[str], node: snapshot.Node | None) -> bool:
+    has = _belongings(node)
+    return any(has.get(key, 0) < int(count or 1) for key, _, count in (item.partition("=") for item in items))
 
 
 def listed(words: Collection[str], most: int) -> str:

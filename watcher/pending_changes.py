@@ -85,7 +85,7 @@ class PendingChanges:
             old, new = self.published.get(name), self._current.get(name)
             if old != new:
                 change = self._changes.get(name, _Change(now_s, now_s))
-                changes[name] = replace(change, loses=loss_guard.lost(old, new) is not None)
+                changes[name] = replace(change, loses=bool(loss_guard.lost(old, new)))
         self._changes = changes
 
     def _note(self, name: str, now_s: float) -> None:

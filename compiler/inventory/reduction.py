@@ -9,6 +9,7 @@ import fnmatch
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from compiler import devices
@@ -114,8 +115,23 @@ class Reducer:
     def mark(self, metadata: Mapping[str, Any]) -> int:
         """Return a hash of what a node's metadata contributes to it; heartbeats and other labels do not change it."""
         labels = metadata.get("labels") or {}
-        kept = frozenset(item for item in labels.items() if self._sorted(item[0])[0] != "ignored")
+        kept = frozenset(item for item in labels.items() if self.keeps(item[0]))
         return hash((kept, _is_discovered(metadata)))
+
+    def keeps(self, key: str) -> bool:
+        """Return whether a label of this key, or the annotation that NFD was here, enters the inventory."""
+        return key == NFD_ANNOTATION or self._sorted(key)[0] != "ignored"
+
+    def again(self, nodes: Iterable[snapshot.Node]) -> Iterator[snapshot.Node]:
+        """Yield nodes of an earlier reduction without the labels that this one leaves out."""
+        profiles: dict[snapshot.Profile, snapshot.Profile] = {}
+        for node in nodes:
+            if node.profile not in profiles:
+                profiles[node.profile] = replace(node.profile, labels=self._of_these(node.profile.labels))
+            yield replace(node, profile=profiles[node.profile], labels=self._of_these(node.labels))
+
+    def _of_these(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {key: value for key, value in labels.items() if self.keeps(key)}
 
     def _sorted(self, key: str) -> tuple[str, str]:
         """Return the destination of a label, and the key as one string for all nodes."""

@@ -92,7 +92,7 @@ def test_the_message_that_is_shown_is_one_of_the_watcher() -> None:
     new.append(fleet.node("kp920-rack1-01", kernel_version="6.6.0"))
 
     old, after = ({node.name: node for node in nodes} for nodes in ([fleet.node("kp920-rack1-01")], new))
-    trailer = loss_guard.judge(old, after, loss_guard.Limits(percent=10, nodes=1), lambda: ()).trailer
+    trailer = loss_guard.judge(old, after, loss_guard.Rules(cluster="east", percent=10, nodes=1), lambda: ()).trailer
     text = commit_message.message("inventory({cluster}): {summary}", "east", old, after, trailer)
 
     assert shown == text

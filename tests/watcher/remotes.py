@@ -82,7 +82,7 @@ class Remote:
     def configure(self, key: str, value: str) -> None:
         self("config", key, value)
 
-    def commit(
+    def commit(  # noqa: PLR0913 - a commit has so many parts
         self,
         branch: str,
         files: Mapping[str, bytes],
@@ -90,11 +90,12 @@ class Remote:
         onto: str | None = None,
         mode: str = "100644",
         message: bytes = b"somebody",
+        age_s: int = 0,
     ) -> str:
         """Somebody else's commit, on the branch's tip or where onto says, which then needs no ancestor of the tip."""
         ref = f"refs/heads/{branch}"
         base = onto or (f"{ref}^0" if (self.path / ref).exists() else "")
-        head = f"commit {ref}\ncommitter s <s@example.com> {int(time.time())} +0000\ndata {len(message)}\n"
+        head = f"commit {ref}\ncommitter s <s@example.com> {int(time.time()) - age_s} +0000\ndata {len(message)}\n"
         lines = [head.encode() + message + b"\n"]
         if base:
             lines.append(f"from {base}\n".encode())

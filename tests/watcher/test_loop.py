@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 import pytest
 
-from compiler.inventory import canonical_form, snapshot
+from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.kube import client
 from runtime import errors
 from tests.watcher import fleet, settings
@@ -52,6 +52,8 @@ class Source:
         self.listed: dict[str, snapshot.Node] = {}
         self.lists = 0
         self.failures: list[Exception] = []
+        self.deaf = False
+        """Whether a watch tells nothing."""
 
     def put(self, *items: snapshot.Node) -> None:
         self.nodes |= {item.name: item for item in items}
@@ -66,6 +68,8 @@ class Source:
     def changed(self, seconds: int) -> set[str]:
         self._fail()
         self.clock.now_s += seconds
+        if self.deaf:
+            return set()
         names = {
             name
             for name in self.nodes.keys() | self.listed.keys()
@@ -97,6 +101,10 @@ class Store:
     acceptance: bytes | None = None
     messages: list[str] = dataclasses.field(default_factory=list)
     failures: list[Exception] = dataclasses.field(default_factory=list)
+    landed: list[Exception] = dataclasses.field(default_factory=list)
+    """Failures of pushes that succeeded."""
+    note: str = ""
+    forgotten: Exception | None = None
     looks: int = 0
     races: int = 0
 
@@ -104,14 +112,21 @@ class Store:
         self.looks += 1
         if self.failures:
             raise self.failures.pop(0)
-        found = repository.Found(content=self.content, acceptance=self.acceptance, messages=lambda: self.messages)
+        found = repository.Found(self.content, self.acceptance, self.note, self._history)
         change = decide(found)
         if change is None:
             return None
         self.content, self.acceptance = change.content, None
         self.contents.append(change.content)
         self.messages.insert(0, change.message)
+        if self.landed:
+            raise self.landed.pop(0)
         return f"commit {len(self.messages)}"
+
+    def _history(self) -> list[str]:
+        if self.forgotten:
+            raise self.forgotten
+        return self.messages
 
     @property
     def nodes(self) -> dict[str, Any]:
@@ -275,6 +290,21 @@ def test_a_selector_label_that_all_nodes_lose_is_refused_while_additions_are_com
     assert bench.loop.state.refused == 8
 
 
+def test_nodes_that_are_replaced_by_bare_ones_of_their_names_stop_at_ten_percent(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, removalQuietSeconds=60, minCommitSeconds=0, quietSeconds=1)
+    settled(bench, *many(100, pool="tls"))
+    for number in range(11):
+        names = [f"n{9 * number + index:03}" for index in range(9)]
+        for name in names:
+            del bench.source.nodes[name]
+        bench.go(180)
+        bench.source.put(*map(fleet.unlabelled, names))
+        bench.go(60)
+
+    assert sum("pool" in labels for labels in bench.store.nodes.values()) == 91
+    assert bench.said.startswith("Too much is lost")
+
+
 def test_nine_percent_every_two_minutes_stop_at_ten(tmp_path: Path) -> None:
     bench = Bench(tmp_path, removalQuietSeconds=60, minCommitSeconds=0, quietSeconds=1)
     settled(bench, *many(100))
@@ -315,7 +345,7 @@ def test_another_word_accepts_nothing(bench: Bench, content: bytes) -> None:
     bench.go(REMOVAL_S + 2 * COMMIT_S)
 
     assert len(bench.store.nodes) == 20
-    assert bench.said.endswith("; what 'inventory/east.accept' accepts now is another loss.")
+    assert bench.said.endswith(" What 'inventory/east.accept' accepts now is another loss.")
 
 
 def test_a_word_of_an_earlier_loss_is_no_standing_permission(bench: Bench) -> None:
@@ -333,6 +363,131 @@ def test_a_word_of_an_earlier_loss_is_no_standing_permission(bench: Bench) -> No
     assert bench.said == ""
     assert "new" in bench.store.nodes
     assert bench.store.acceptance is None
+
+
+@pytest.mark.parametrize("form", ["\ufeff{}\r\n", "\n\t {} \n\nas agreed"])
+def test_a_word_may_stand_between_a_byte_order_mark_and_white_space(bench: Bench, form: str) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.go(REMOVAL_S + COMMIT_S)
+
+    bench.store.acceptance = form.format(word(bench)).encode()
+    bench.go(COMMIT_S + QUIET_S)
+
+    assert (len(bench.store.nodes), bench.said) == (10, "")
+
+
+def test_a_word_also_accepts_less_than_it_was_for_but_nothing_else(bench: Bench) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    early = word(bench).encode()
+
+    bench.source.put(fleet.node("n000"))
+    del bench.source.nodes["n010"]
+    bench.go(REMOVAL_S + COMMIT_S)
+    bench.store.acceptance = early
+    bench.go(2 * COMMIT_S)
+    refused = len(bench.store.nodes)
+    bench.source.put(fleet.node("n010"), fleet.unlabelled("n001"))
+    bench.go(2 * COMMIT_S)
+
+    assert (refused, list(bench.store.nodes)) == (20, ["n000", "n001", *(f"n{number:03}" for number in range(10, 20))])
+    assert bench.said == ""
+
+
+def test_what_stands_in_place_of_the_file_of_acceptance_is_told(bench: Bench) -> None:
+    settled(bench, *many(20))
+    for number in range(10):
+        del bench.source.nodes[f"n{number:03}"]
+    bench.store.note = "'inventory/east.accept' in the repository is no plain file (mode 040000)."
+    bench.source.put(fleet.node("new"))
+    bench.go(REMOVAL_S + COMMIT_S)
+
+    assert bench.said.endswith(f" {bench.store.note}")
+    assert "new" in bench.store.nodes
+
+
+def test_without_the_memory_a_loss_is_refused_and_all_else_is_committed(bench: Bench) -> None:
+    settled(bench, *many(20))
+    del bench.source.nodes["n000"]
+    bench.source.put(fleet.node("new"))
+    bench.store.forgotten = errors.Failure("The server gives no history.")
+    bench.go(REMOVAL_S + COMMIT_S)
+    said, names = bench.said, bench.store.nodes.keys()
+    bench.store.forgotten = None
+    bench.go(COMMIT_S)
+
+    assert said.startswith(
+        "Too much is lost, so it is not committed: 1 of 21 nodes lost something now, and what was lost before is"
+        " not known. The server gives no history. "
+    )
+    assert {"n000", "new"} <= names
+    assert (bench.said, "n000" in bench.store.nodes) == ("", False)
+
+
+def test_labels_that_the_config_no_longer_keeps_are_no_loss(bench: Bench, tmp_path: Path) -> None:
+    settled(bench, *many(20, **{"billing": "1", "feature.node.kubernetes.io/x": "1"}))
+    after = Bench(tmp_path, ignoreLabels=["billing", "feature.node.kubernetes.io/*"])
+    after.store, after.loop._store = bench.store, cast(repository.Repository, bench.store)
+    reducer = reduction.Reducer(["billing", "feature.node.kubernetes.io/*"])
+    after.source.put(*reducer.again(bench.source.nodes.values()))
+
+    after.go(REMOVAL_S + COMMIT_S)
+
+    assert after.said == ""
+    assert b"billing" not in (after.store.content or b"")
+    assert b"feature.node.kubernetes.io" not in (after.store.content or b"")
+
+
+def test_while_a_loss_is_refused_the_repository_is_looked_at_once_a_minute(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, minCommitSeconds=0)
+    settled(bench, *many(20))
+    bench.source.nodes.clear()
+    bench.go(REMOVAL_S + 100)
+    bench.store.looks = 0
+
+    bench.go(300)
+
+    assert bench.said.startswith("Too much is lost")
+    assert 4 <= bench.store.looks <= 6
+
+
+def test_a_push_that_succeeded_and_was_reported_as_failed_takes_no_node_away(bench: Bench) -> None:
+    settled(bench, *many(30))
+    bench.store.landed = [errors.Failure("The remote end hung up.")]
+    bench.source.put(fleet.node("new"))
+    while not bench.said:
+        bench.go(1)
+
+    bench.source.put(fleet.node("new", labels={"x": "1"}), fleet.node("second"))
+    bench.loop.list()
+    bench.clock.now_s += QUIET_S
+    bench.source.put(fleet.node("new", labels={"x": "2"}))
+    bench.loop.list()
+    bench.loop.publish()
+
+    assert {"new", "second"} < bench.store.nodes.keys()
+
+
+def test_a_loss_is_not_committed_while_the_api_server_fails_nor_before_the_next_list(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, removalQuietSeconds=120)
+    settled(bench, *many(30))
+    del bench.source.nodes["n007"]
+    bench.loop.list()
+    bench.source.failures = [ERROR] * 100_000
+    bench.source.put(fleet.node("n007"))
+    bench.source.deaf = True
+    bench.go(2 * INTERVAL_S)
+    said = bench.said
+    bench.source.failures.clear()
+    bench.go(INTERVAL_S)
+
+    assert said == str(ERROR)
+    assert bench.said == ""
+    assert all(b'"n007"' in content for content in bench.store.contents)
 
 
 def test_a_loss_that_comes_back_is_refused_no_more(bench: Bench) -> None:
@@ -446,4 +601,4 @@ def test_what_a_person_commits_is_what_changes_are_judged_by(bench: Bench) -> No
 
 def word(bench: Bench) -> str:
     """The word that the reason names."""
-    return bench.said.partition("with the word ")[2].rstrip(".").split(";")[0]
+    return bench.said.partition("with the word ")[2].partition(".")[0]

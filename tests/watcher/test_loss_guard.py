@@ -8,7 +8,7 @@ from compiler.inventory import snapshot
 from tests.watcher import fleet
 from watcher import loss_guard
 
-LIMITS = loss_guard.Limits(percent=10, nodes=1)
+RULES = loss_guard.Rules(cluster="east", percent=10, nodes=1)
 
 
 def named(*nodes: snapshot.Node) -> dict[str, snapshot.Node]:
@@ -20,9 +20,9 @@ def many(count: int) -> dict[str, snapshot.Node]:
 
 
 def judge(
-    old: loss_guard.Nodes, new: loss_guard.Nodes, messages: Iterable[str] = (), limits: loss_guard.Limits = LIMITS
+    old: loss_guard.Nodes, new: loss_guard.Nodes, messages: Iterable[str] = (), rules: loss_guard.Rules = RULES
 ) -> loss_guard.Judgement:
-    return loss_guard.judge(old, new, limits, lambda: messages)
+    return loss_guard.judge(old, new, rules, lambda: messages)
 
 
 def without(nodes: dict[str, snapshot.Node], count: int) -> dict[str, snapshot.Node]:
@@ -33,7 +33,7 @@ def test_what_loses_nothing_asks_for_no_history() -> None:
     def messages() -> Iterable[str]:
         raise AssertionError
 
-    found = loss_guard.judge(many(3), many(4), LIMITS, messages)
+    found = loss_guard.judge(many(3), many(4), RULES, messages)
 
     assert (dict(found.losses), found.refused) == ({}, False)
 
@@ -52,7 +52,7 @@ def test_one_of_eight_nodes_is_not_refused_but_two_are() -> None:
 
 
 def test_a_cluster_without_any_node_is_refused_whatever_the_limits_are() -> None:
-    assert judge(many(1), {}, limits=loss_guard.Limits(percent=100, nodes=5)).refused
+    assert judge(many(1), {}, rules=loss_guard.Rules(cluster="east", percent=100, nodes=5)).refused
 
 
 def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> None:
@@ -72,12 +72,19 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
     [
         (fleet.node("a", hpre=1), {"openfuyao.com/kae.hpre.pf=2"}),
         (fleet.node("a", hpre=2, discovered=False), {"nfd.node.kubernetes.io/feature-labels"}),
-        (fleet.node("a", hpre=3, labels={"x": "2", "y": "1"}), None),
-        (fleet.node("a", hpre=2, kernel_version="6.6", labels={"x": ""}), None),
-        (None, set()),
+        (fleet.node("a", hpre=3, labels={"x": "2", "y": "1"}), set()),
+        (fleet.node("a", hpre=2, kernel_version="6.6", labels={"x": ""}), set()),
+        (
+            None,
+            {
+                *("(node)", "kubernetes.io/hostname", "x", "nfd.node.kubernetes.io/feature-labels"),
+                *("feature.node.kubernetes.io/kernel-version.major", "openfuyao.com/kae.hpre.present"),
+                "openfuyao.com/kae.hpre.pf=2",
+            },
+        ),
     ],
 )
-def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node | None, items: set[str] | None) -> None:
+def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node | None, items: set[str]) -> None:
     old = fleet.node("a", hpre=2, labels={"x": "1"})
     if new is not None and "x" not in new.labels:
         new = fleet.node(
@@ -125,6 +132,49 @@ def test_what_came_back_is_not_lost() -> None:
     assert not judge(old, dict(list(old.items())[:-9]), [message]).refused
 
 
+def test_a_node_that_is_replaced_by_a_bare_one_of_its_name_has_not_come_back() -> None:
+    nodes, messages, refused = many(100), list[str](), []
+    for number in range(4):
+        names = [f"n{index:03}" for index in range(9 * number, 9 * number + 9)]
+        gone = {name: node for name, node in nodes.items() if name not in names}
+        found = judge(nodes, gone, messages)
+        refused.append(found.refused)
+        messages.insert(0, found.trailer)
+        nodes = gone | named(*map(fleet.unlabelled, names))
+
+    assert refused == [False, True, True, True]
+
+
+def test_nodes_that_are_gone_are_listed_with_what_they_had_once_for_all_that_had_the_same() -> None:
+    old = many(100)
+
+    assert judge(old, without(old, 3)).trailer == (
+        "Kae-Watcher: east; nodes that lose something by this commit: 3\n"
+        "Kae-Lost: n000 n001 n002; (node) feature.node.kubernetes.io/kernel-version.major kubernetes.io/hostname "
+        "nfd.node.kubernetes.io/feature-labels openfuyao.com/kae.hpre.pf=2 openfuyao.com/kae.hpre.present"
+    )
+
+
+def test_losses_of_another_cluster_on_the_same_branch_do_not_count_and_do_not_end_the_memory() -> None:
+    old, theirs = many(100), named(*(fleet.node(f"w{number}") for number in range(50)))
+    others = loss_guard.judge(theirs, {}, loss_guard.Rules(cluster="west", percent=10, nodes=1), tuple)
+    rest = without(old, 9)
+
+    assert not judge(old, rest, [others.trailer]).refused
+    assert judge(rest, without(rest, 9), [others.trailer, judge(old, rest).trailer]).refused
+
+
+def test_keys_that_the_inventory_no_longer_keeps_are_forgotten() -> None:
+    old = named(*(fleet.node(f"n{number:03}", labels={"billing": "1"}) for number in range(100)))
+    bare = old | named(*(fleet.node(f"n{number:03}") for number in range(9)))
+    message = judge(old, bare).trailer
+    rules = loss_guard.Rules(cluster="east", percent=10, nodes=1, keeps=lambda key: key != "billing")
+
+    assert judge(bare, without(bare, 9), [message]).count == 9
+    assert judge(without(bare, 9), without(bare, 18), [message]).count == 18
+    assert judge(without(bare, 9), without(bare, 18), [message], rules).count == 9
+
+
 def test_a_label_that_came_back_on_one_node_alone_still_counts_on_the_others() -> None:
     old = named(*(fleet.node(f"n{number}", labels={"pool": "x"}) for number in range(30)))
     bare = old | named(*(fleet.node(f"n{number}") for number in range(3)))
@@ -152,7 +202,7 @@ def test_what_was_lost_before_a_persons_commit_counts_no_more(message: str) -> N
 def test_a_message_that_somebody_made_up_does_no_harm(line: str) -> None:
     old = many(100)
 
-    assert not judge(old, without(old, 1), [f"Kae-Watcher: x\n{line}"]).refused
+    assert not judge(old, without(old, 1), [f"Kae-Watcher: east; x\n{line}"]).refused
 
 
 def test_the_code_is_of_one_loss_alone() -> None:

@@ -137,18 +137,57 @@ def test_the_messages_of_the_last_day_are_those_of_the_files_own_commits(remote:
     remote.commit("main", {"other.txt": b"moved\n"})
     remotes.publish(remote.ours(cluster="west"), b"w\n", "west\n")
     remotes.publish(repo, b"2\n", "second\n\nwith a body")
+    remote.commit("main", {"inventory/east.accept": b"a wrong word\n"})
 
-    found = [message.strip() for message in messages(repo)]
-
-    assert found[:2] == ["second\n\nwith a body", "first"]
+    assert messages(repo) == ["second\n\nwith a body", "first"]
 
 
-def test_messages_older_than_a_day_are_not_remembered(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
-    repo = remote.ours()
-    remotes.publish(repo, b"1\n", "old\n")
-    monkeypatch.setattr(repository, "MEMORY_S", -3600)
+def test_messages_older_than_a_day_are_not_remembered(remote: remotes.Remote) -> None:
+    remote.commit("main", {PATH: b"1\n"}, message=b"old", age_s=86_500)
+    remote.commit("main", {PATH: b"2\n"}, message=b"new", age_s=86_300)
 
-    assert messages(repo) == []
+    assert messages(remote.ours()) == ["new"]
+
+
+def test_commits_with_an_old_date_do_not_hide_those_before_them(remote: remotes.Remote) -> None:
+    remote.commit("main", {PATH: b"1\n"}, message=b"lost")
+    remote.commit("main", {PATH: b"2\n"}, message=b"of a wrong clock", age_s=9_999_999)
+    remote.commit("main", {"other.txt": b"moved\n"}, age_s=9_999_999)
+
+    assert messages(remote.ours()) == ["lost"]
+
+
+@pytest.mark.parametrize(("old", "commits", "fetches"), [(7, 2, 1), (7, 5, 2), (0, 2, 1)])
+def test_history_is_fetched_by_its_depth_and_deepened_once(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, old: int, commits: int, fetches: int
+) -> None:
+    monkeypatch.setattr(git, "_DEPTHS", (4, 20))
+    monkeypatch.setattr(git, "_OLDEST", 2)
+    for number in range(old + commits):
+        age_s = 90_000 if number < old else 0
+        remote.commit("main", {PATH: b"%d" % number}, message=b"%d" % number, age_s=age_s)
+    depths: list[str] = []
+    real = git.Git._fetch
+
+    def fetch(self: git.Git, depth: str) -> None:
+        depths.append(depth)
+        real(self, depth)
+
+    monkeypatch.setattr(git.Git, "_fetch", fetch)
+    found = messages(remote.ours())
+
+    assert found == [str(number) for number in range(old + commits - 1, old - 1, -1)][: len(found)]
+    assert len(found) == commits
+    assert depths == ["--depth=1", "--depth=4", "--depth=20"][: 1 + fetches]
+
+
+def test_history_behind_too_many_commits_is_not_known(remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "_DEPTHS", (2, 4))
+    for number in range(5):
+        remote.commit("main", {PATH: b"%d" % number})
+
+    with pytest.raises(git.TooLarge, match=r"The branch has more than 4 commits of the last day, and no more are read"):
+        messages(remote.ours())
 
 
 @pytest.mark.parametrize("verb", ["fetch", "log"])
@@ -172,7 +211,7 @@ def test_messages_above_16_mib_together_are_not_read_and_the_reason_is_told(remo
 
     with pytest.raises(
         git.TooLarge,
-        match=f"that change '{PATH}' have 18 MiB of messages, and 16 MiB are read, so what was lost is not",
+        match=f"that change '{PATH}' have 18 MiB of messages, and 16 MiB are read",
     ):
         messages(remote.ours())
 
@@ -247,7 +286,7 @@ def test_a_hook_that_talks_without_end_costs_neither_time_nor_memory(remote: rem
     lines = [f"line {number}" for number in range(1_000_000)]
     began_s = time.process_time()
 
-    with pytest.raises(git.Refused, match="line 1 of a talkative hook; line 2 .* …") as refusal:
+    with pytest.raises(git.Refused, match=r"line 1 of a talkative hook; line 2 .* …") as refusal:
         remotes.publish(remote.ours(), b"new\n")
     said = git.cleaned(lines)
 
@@ -302,4 +341,4 @@ def messages(repo: repository.Repository) -> list[str]:
     """The messages of the last day's commits of the file."""
     seen: list[list[str]] = []
     repo.publish(lambda found: seen.append(found.messages()))
-    return seen[-1]
+    return [message.strip() for message in seen[-1] if message.strip()]

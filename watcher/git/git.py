@@ -21,6 +21,12 @@ MOST = 64 << 20
 _MESSAGES = 16 << 20
 """The most bytes of commits whose messages are read; a message that names 1,000 lost nodes has some 60 KiB."""
 
+_DEPTHS = (1_000, 20_000)
+"""So many commits are fetched to find those of the last day, and so many where these are not enough."""
+
+_OLDEST = 10
+"""So many of the oldest commits are asked for their dates, of which single ones may be wrong."""
+
 _REMOTE, _FETCHED = "origin", "refs/fetched/tip"
 _NETWORK_S, _LOCAL_S = 120, 60
 _SHA1_DIGITS = 40
@@ -127,26 +133,34 @@ class Git:
                 self._fetch("--depth=1")
         return self.tip
 
-    def messages(self, since_s: float, paths: Iterable[str]) -> list[str]:
-        """Return the messages of the commits since then that change these paths, the newest first.
+    def messages(self, since_s: float, path: str) -> list[str]:
+        """Return the messages of the commits since then that change this path, the newest first.
 
-        The server is asked for no commits when the tip itself is older, since it calls that an error.
+        They are fetched by a number, which all servers know, and judged by their own dates. One with a wrong date
+        hides no other.
 
         Raises:
-            TooLarge: They have more than 16 MiB together.
+            TooLarge: They have more than 16 MiB together, or are behind more than 20,000 commits.
         """
-        since, own = f"--since={since_s:.0f}", (_FETCHED, "--", *paths)
-        if self.clone() is None or not self._text("log", since, "--format=%H", "--max-count=1", _FETCHED):
+        if self.clone() is None:
             return []
-        self._fetch(f"--shallow-since={since_s:.0f}")
-        commits = self._run("log", since, "--format=%H", *own)
+        for depth in _DEPTHS:
+            self._fetch(f"--depth={depth}")
+            dates = [int(line) for line in self._text("log", "--topo-order", "--format=%ct", _FETCHED).splitlines()]
+            if len(dates) < depth or max(dates[-_OLDEST:]) < since_s:
+                break
+        else:
+            raise TooLarge(f"The branch has more than {depth} commits of the last day, and no more are read.")
+        dated = self._text("log", "--topo-order", "--format=%ct %H", _FETCHED, "--", path).splitlines()
+        commits = "\n".join(line.partition(" ")[2] for line in dated if int(line.partition(" ")[0]) >= since_s).encode()
         size = sum(map(int, self._text("cat-file", "--batch-check=%(objectsize)", stdin=commits).split()))
         if size > _MESSAGES:
             raise TooLarge(
-                f"The commits of the last day that change '{own[2]}' have {size >> 20} MiB of messages, and "
-                f"{_MESSAGES >> 20} MiB are read, so what was lost is not known; it is when they are older than a day."
+                f"The commits of the last day that change '{path}' have {size >> 20} MiB of messages, and "
+                f"{_MESSAGES >> 20} MiB are read."
             )
-        return self._text("log", since, "--format=%B%x00", *own).split("\0")
+        words = ("log", "--no-walk=unsorted", "--stdin", "--format=%B%x00")
+        return self._text(*words, stdin=commits).split("\0") if commits else []
 
     def file(self, commit: str, path: str) -> bytes | None:
         """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.

@@ -58,6 +58,8 @@ class Found:
     """The file's bytes; None: there is no such file."""
     acceptance: bytes | None
     """The bytes of the file by which people accept a loss."""
+    note: str
+    """Why what stands in its place accepts nothing, a sentence."""
     messages: Callable[[], list[str]]
     """Asks for the messages of the last day's commits of the file, the newest first."""
 
@@ -108,7 +110,7 @@ class Repository:
         target = self.target
         paths = (target.path, target.acceptance)
         content, acceptance = self._read(tool, *paths)
-        found = Found(content, acceptance, lambda: tool.messages(time.time() - MEMORY_S, paths))
+        found = Found(content, acceptance, "", lambda: tool.messages(time.time() - MEMORY_S, target.path))
         change = decide(found)
         if change is None or change.content == content:
             return None
