@@ -6,10 +6,10 @@ import msgspec
 
 from runtime import shapes
 
-AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+$", max_length=200)]
-LibrariesPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}$", max_length=200)]
-Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
-Setting = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_./:,+-]+$", max_length=200)]
+AbsolutePath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*)+\Z", max_length=200)]
+LibrariesPath = Annotated[str, msgspec.Meta(pattern=r"^(/[A-Za-z0-9_-][A-Za-z0-9._-]*){2,}\Z", max_length=200)]
+Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z", max_length=200)]
+Setting = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_./:,+-]+\Z", max_length=200)]
 
 
 class Inject(shapes.Shape, frozen=True, kw_only=True):

@@ -6,11 +6,11 @@ import msgspec
 
 from runtime import shapes
 
-Repository = Annotated[str, msgspec.Meta(pattern=f"^({shapes.URL})$", max_length=500)]
+Repository = Annotated[str, msgspec.Meta(pattern=rf"^({shapes.URL})\Z", max_length=500)]
 
 ObjectName = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", max_length=253),
+    msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", max_length=253),
 ]
 
 
@@ -31,7 +31,7 @@ class Packages(Repositories, frozen=True, kw_only=True):
     """The modules come as rpm packages."""
 
     names: Annotated[
-        tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._+${}~-]+$", max_length=250)], ...],
+        tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._+${}~-]+\Z", max_length=250)], ...],
         msgspec.Meta(min_length=1),
     ]
     """In the order of installation; `${DRIVER_VERSION}` stands for the driver's version."""

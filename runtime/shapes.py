@@ -22,16 +22,17 @@ REMOTE = rf"{_HOST}(/[^\x00-\x20\x7f]*)?"
 URL = rf"https?://{REMOTE}|file:///[^\x00-\x20\x7f]+"
 """A pattern of the URLs of repositories, without a user."""
 
-PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}$", max_length=4)]
-Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
-Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*$", max_length=55)]
+# The end is `\Z`: Python's `$` also matches before a last line break.
+PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}\Z", max_length=4)]
+Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
+Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z", max_length=55)]
 
 
 class Kind(Shape, frozen=True, kw_only=True):
     """A device kind."""
 
     name: Name
-    resource: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$", max_length=317)]
+    resource: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]
     """The extended resource that a pod asks for."""
     pf: PciId
     """The PCI device id of the physical function."""

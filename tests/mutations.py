@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import jsonschema
 import msgspec
 import yaml
 
+from compiler.schema import judge
 from tests.golden import trees
 
 ROOT = Path(__file__).parents[1]
@@ -81,7 +81,8 @@ class Language(Generic[T]):
         """`stem` is the name of the schema's file without .json, `shape` what the program decodes to."""
         self.schema: Any = json.loads((ROOT / "schemas" / f"{stem}.json").read_text("utf-8"))
         """The schema that is shipped."""
-        self.judge = jsonschema.Draft202012Validator(self.schema)
+        # Python's `$` also matches before a last line break, which ECMA-262's does not.
+        self.judge = judge.thorough()(self.schema)
         """A validator of the schema."""
         self._shape = shape
 

@@ -7,23 +7,23 @@ import msgspec
 from runtime import shapes
 
 Seconds = Annotated[int, msgspec.Meta(ge=0, le=86_400)]
-# The patterns are those of the compiler's language (compiler/model), in shorter words.
+# The patterns are those of the compiler's language (compiler/model), in shorter words; its `$` is Python's `\Z`.
 _SSH = rf"ssh://([^-@:/\x00-\x20\x7f][^@:/\x00-\x20\x7f]*@)?{shapes.REMOTE}"
 _SCP = r"[a-z0-9_][a-z0-9._-]*@[^-\x00-\x20\x7f][^\x00-\x20\x7f]*"
-Url = Annotated[str, msgspec.Meta(pattern=f"^({shapes.URL}|{_SSH}|{_SCP})$", max_length=500)]
+Url = Annotated[str, msgspec.Meta(pattern=rf"^({shapes.URL}|{_SSH}|{_SCP})\Z", max_length=500)]
 
 _PART = r"\.{0,2}[A-Za-z0-9_][A-Za-z0-9._-]*"
-GitPath = Annotated[str, msgspec.Meta(pattern=rf"^(\.|{_PART}(/{_PART})*)$", max_length=250)]
+GitPath = Annotated[str, msgspec.Meta(pattern=rf"^(\.|{_PART}(/{_PART})*)\Z", max_length=250)]
 
 _NAME = r"[^\x00-\x20\x7f~^:?*\[\\/.{"
 _DOTTED = rf"(\.{_NAME}]+)*"
-_BRANCH = rf"^{_NAME}@-]{_NAME}]*{_DOTTED}(/{_NAME}]+{_DOTTED})*$"
+_BRANCH = rf"^{_NAME}@-]{_NAME}]*{_DOTTED}(/{_NAME}]+{_DOTTED})*\Z"
 Branch = Annotated[str, msgspec.Meta(pattern=_BRANCH, max_length=250)]
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-ClusterName = Annotated[str, msgspec.Meta(pattern=rf"^{_LABEL}(\.{_LABEL})*$", max_length=50)]
-LabelPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+\*?$", max_length=317)]
-PushOption = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+$", max_length=500)]
+ClusterName = Annotated[str, msgspec.Meta(pattern=rf"^{_LABEL}(\.{_LABEL})*\Z", max_length=50)]
+LabelPrefix = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/-]+\*?\Z", max_length=317)]
+PushOption = Annotated[str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]+\Z", max_length=500)]
 
 
 class Repository(shapes.Shape, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class Author(shapes.Shape, frozen=True, kw_only=True):
     """The author of the commits."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = "kae-watcher"
-    email: Annotated[str, msgspec.Meta(pattern=r"^[^ @<>]+@[^ @<>]+$", max_length=200)] = "kae-watcher@localhost"
+    email: Annotated[str, msgspec.Meta(pattern=r"^[^ @<>]+@[^ @<>]+\Z", max_length=200)] = "kae-watcher@localhost"
 
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
@@ -63,7 +63,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """So many nodes may lose something within 24 hours, whatever their share is."""
     labels: tuple[LabelPrefix, ...] = ()
     """The labels that the inventory keeps: keys, or beginnings of keys that end with `/` or `*`; without any, all."""
-    ignore_labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/*?-]+$", max_length=317)], ...] = ()
+    ignore_labels: tuple[Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9._/*?-]+\Z", max_length=317)], ...] = ()
     """Label keys, or globs of them, that the inventory leaves out."""
     author: Author
     message_template: Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]

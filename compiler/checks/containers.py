@@ -59,13 +59,8 @@ def variables(
                 hint="Keep one of the two." if variable.name in seen else "Remove it.",
             )
         seen.add(variable.name)
-        if wording.without_credentials(variable.value) != variable.value:
-            yield Diagnostic(
-                code="env-credentials",
-                span=source.span(*path, "env", index, "value"),
-                message=f"The variable '{variable.name}' holds credentials, and everyone who reads git sees them.",
-                hint="Use a proxy that needs none, or one that knows the hosts by their addresses.",
-            )
+        hint = "Use a proxy that needs none, or one that knows the hosts by their addresses."
+        yield from credentials(source, (*path, "env", index, "value"), variable.name, variable.value, hint)
         if variable.names_proxy and repositories.port(variable.value, default=1) is None:
             yield Diagnostic(
                 code="proxy-url",
@@ -73,6 +68,19 @@ def variables(
                 message=f"The variable '{variable.name}' names no proxy with a port from 1 to 65535.",
                 hint="Write the proxy's URL, such as http://proxy.example.com:3128.",
             )
+
+
+def credentials(
+    source: documents.Document, path: documents.Path, name: str, value: str, hint: str
+) -> Iterator[Diagnostic]:
+    """The value of a variable has no URL with credentials."""
+    if wording.without_credentials(value) != value:
+        yield Diagnostic(
+            code="env-credentials",
+            span=source.span(*path),
+            message=f"The variable '{name}' holds credentials, and everyone who reads git sees them.",
+            hint=hint,
+        )
 
 
 def amounts(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from compiler import wording
+from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions
 from compiler.formats import documents
@@ -20,6 +21,10 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
             message=message,
             hint=hint,
         )
+    for name, value in (policy.spec.devicePlugin.inject.env or {}).items():
+        hint = "Let each pod take it from a Secret: a pod's own variable wins."
+        place = ("spec", "devicePlugin", "inject", "env", name)
+        yield from containers.credentials(policy.source, place, name, value, hint)
 
 
 def _idle(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str]]:

@@ -1,8 +1,13 @@
 """The host's KAE libraries, which containers get: what is missing, as a runtime mounts an empty folder in silence."""
 
+import re
+from pathlib import Path
+
 from device_plugin import config
 from device_plugin.host import paths
 from runtime import readings
+
+_LIBRARY = re.compile(r"libwd\.so(\.[0-9]+)*")
 
 
 def folder(inject: config.Inject) -> str:
@@ -15,12 +20,26 @@ def missing(where: paths.Paths, inject: config.Inject) -> str | None:
     if not inject.libraries:
         return None
     place = folder(inject)
-    if not any(name.startswith("libwd.so") for name in readings.names(where.on_host(place))):
+    seen = where.on_host(place)
+    if seen.is_symlink() and (seen.readlink().is_absolute() or not seen.exists()):
+        # The runtime follows it on the host; here is no more of the host than the folder above.
+        return (
+            f"'{place}' of the host is a link to '{seen.readlink()}', where the plugin does not see whether KAE's"
+            " libraries are: name that folder in devicePlugin.inject.librariesPath."
+        )
+    mounted = (seen if inject.libraries_path else seen.parent).resolve()
+    if not any(_LIBRARY.fullmatch(name) and _is_within(mounted, seen / name) for name in readings.names(seen)):
         return (
             f"'{place}' of the host has no libwd.so, so containers get no KAE libraries: install them there, or name"
             " their folder in devicePlugin.inject.librariesPath."
         )
-    engine = f"{place}/engines-{inject.openssl_conf}/kae.so"
-    if inject.openssl_conf is not None and not where.on_host(engine).exists():
-        return f"'{engine}' of the host is not there, so OpenSSL works in software: install KAE's engine there."
+    engine = f"engines-{inject.openssl_conf}/kae.so"
+    if inject.openssl_conf is not None and not _is_within(mounted, seen / engine):
+        return f"'{place}/{engine}' of the host is not there, so OpenSSL works in software: install KAE's engine there."
     return None
+
+
+def _is_within(mounted: Path, file: Path) -> bool:
+    """Return whether a path leads to a file below a folder: containers get this folder, and no other of the host."""
+    found = file.resolve()
+    return found.is_relative_to(mounted) and found.is_file()

@@ -49,6 +49,32 @@ def test_the_installers_link_is_followed(tmp_path: Path) -> None:
     assert libraries.missing(where, config.Inject(libraries=True)) is None
 
 
+@pytest.mark.parametrize("target", ["libwd.so.9", "/opt/uadk/lib/libwd.so.2", "../../../opt/uadk/lib/libwd.so.2"])
+def test_a_link_that_leads_nowhere_in_a_container_is_no_library(target: str, tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    inject = config.Inject(libraries=True, libraries_path="/usr/local/lib", openssl_conf="3.0")
+    put(where.on_host("/usr/local/lib"), "libwd.so.bak", "engines-3.0/notes")
+    put(where.on_host("/opt/uadk/lib"), "libwd.so.2")
+    link = where.on_host("/usr/local/lib/libwd.so")
+    link.symlink_to(target)
+    assert libraries.missing(where, inject) == NOTHING.format("/usr/local/lib")
+
+    put(where.on_host("/usr/local/lib"), "libwd.so.2.5.0", "engines-3.0/kae.so.2")
+    where.on_host("/usr/local/lib/engines-3.0/kae.so").symlink_to("kae.so.2")
+    assert libraries.missing(where, inject) is None
+
+
+def test_a_folder_that_is_a_link_to_elsewhere_is_not_told_to_be_empty(tmp_path: Path) -> None:
+    where = settings.where(machines.bare_metal(tmp_path))
+    where.on_host("/usr/local").mkdir(parents=True)
+    where.on_host("/usr/local/lib").symlink_to("/opt/uadk/lib")
+
+    assert libraries.missing(where, config.Inject(libraries=True, libraries_path="/usr/local/lib")) == (
+        "'/usr/local/lib' of the host is a link to '/opt/uadk/lib', where the plugin does not see whether KAE's"
+        " libraries are: name that folder in devicePlugin.inject.librariesPath."
+    )
+
+
 def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
     assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
 
