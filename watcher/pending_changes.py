@@ -14,8 +14,10 @@ _LONGEST = 10
 class _Change:
     first_s: float
     last_s: float
-    loses: bool = False
-    """Whether the node loses something that the repository shows, when the nodes were last listed."""
+    lost: frozenset[str] = frozenset()
+    """What the node loses that the repository shows, when the nodes were last listed."""
+    lost_s: float = 0
+    """When something of this was seen last."""
 
 
 class PendingChanges:
@@ -43,7 +45,7 @@ class PendingChanges:
 
     def kept(self, now_s: float) -> int:
         """Return the number of nodes whose loss has not settled, so that the repository keeps their old state."""
-        return sum(change.loses and not self._is_settled(name, now_s) for name, change in self._changes.items())
+        return sum(bool(change.lost) and not self._is_settled(name, now_s) for name, change in self._changes.items())
 
     def publish(self, nodes: Iterable[snapshot.Node], now_s: float) -> None:
         """Take the nodes that the repository has now."""
@@ -85,17 +87,18 @@ class PendingChanges:
             old, new = self.published.get(name), self._current.get(name)
             if old != new:
                 change = self._changes.get(name, _Change(now_s, now_s))
-                changes[name] = replace(change, loses=bool(loss_guard.lost(old, new)))
+                lost = loss_guard.lost(old, new)
+                changes[name] = replace(change, lost=lost, lost_s=change.lost_s if lost <= change.lost else now_s)
         self._changes = changes
 
     def _note(self, name: str, now_s: float) -> None:
-        first_s = self._changes[name].first_s if name in self._changes else now_s
-        self._changes[name] = _Change(first_s, now_s)
+        self._changes[name] = replace(self._changes.get(name, _Change(now_s, now_s)), last_s=now_s)
 
     def _is_settled(self, name: str, now_s: float) -> bool:
         return name not in self._changes or now_s >= self._due_s(name)
 
     def _due_s(self, name: str) -> float:
         change = self._changes[name]
-        quiet_s = self._removal_quiet_s if change.loses else self._quiet_s
-        return min(change.last_s + quiet_s, change.first_s + _LONGEST * quiet_s)
+        quiet_s = self._removal_quiet_s if change.lost else self._quiet_s
+        due_s = min(change.last_s + quiet_s, change.first_s + _LONGEST * quiet_s)
+        return max(due_s, change.lost_s + quiet_s) if change.lost else due_s

@@ -28,6 +28,10 @@ def settled(shown: pending_changes.PendingChanges, now_s: float) -> list[str]:
     return list(shown.settled(now_s))
 
 
+def settled_labels(shown: pending_changes.PendingChanges, now_s: float) -> dict[str, str]:
+    return dict(shown.settled(now_s)["a"].labels)
+
+
 def published(*nodes: snapshot.Node) -> Shown:
     """A picture that agrees with the repository."""
     made = Shown(QUIET_S, REMOVAL_S)
@@ -74,6 +78,30 @@ def test_a_node_that_is_gone_stays_for_the_longer_time() -> None:
     assert settled(shown, 699.9) == ["a", "b"]
     assert shown.kept(699.9) == 1
     assert settled(shown, 700) == ["a"]
+
+
+def test_what_is_lost_after_a_long_wait_stays_for_the_longer_time() -> None:
+    shown = published(fleet.node("a", labels={"x": "1", "y": "1"}))
+
+    shown.see(fleet.node("a", labels={"x": "1", "new": "1"}), 100)
+    first = settled_labels(shown, 699.9), settled_labels(shown, 700)
+    shown.see(fleet.node("a", labels={"new": "1"}), 9000)
+
+    assert first == ({"x": "1", "y": "1"}, {"x": "1", "new": "1"})
+    assert settled_labels(shown, 9599.9) == {"x": "1", "y": "1"}
+    assert settled_labels(shown, 9600) == {"new": "1"}
+
+
+def test_what_was_back_for_a_moment_is_lost_anew() -> None:
+    shown = published(fleet.node("a", labels={"x": "1"}))
+
+    for at_s in range(100, 9100, 500):
+        shown.see(fleet.node("a", labels={"new": "1"}), at_s)
+        shown.see(fleet.node("a", labels={"x": "1", "new": "1"}), at_s + 250)
+    shown.see(fleet.node("a", labels={"new": "1"}), 9100)
+
+    assert settled_labels(shown, 9699) == {"x": "1"}
+    assert settled_labels(shown, 9700) == {"new": "1"}
 
 
 def test_a_node_that_comes_back_in_time_was_never_gone() -> None:
