@@ -5,6 +5,7 @@ A process in state D does not even end by SIGKILL, so no wait here is without a 
 
 import contextlib
 import os
+import resource
 import selectors
 import signal
 import subprocess
@@ -74,6 +75,8 @@ class Command:
     """True when stderr is part of the output."""
     umask: int = -1
     """-1 keeps the umask of this process."""
+    most_file: int | None = None
+    """The most bytes of a file that it writes (RLIMIT_FSIZE of setrlimit(2)): more is the error EFBIG."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +118,7 @@ def run(command: Command, limits: Limits) -> Ended:
 def _start(command: Command) -> "subprocess.Popen[bytes]":
     try:
         with _input(command.stdin) as source:
-            return subprocess.Popen(  # noqa: S603 - an argument list, no shell
+            process = subprocess.Popen(  # noqa: S603 - an argument list, no shell
                 list(command.arguments),
                 stdin=source,
                 stdout=subprocess.PIPE,
@@ -123,12 +126,17 @@ def _start(command: Command) -> "subprocess.Popen[bytes]":
                 env=dict(command.environment),
                 cwd="/",
                 umask=command.umask,
+                # Python ignores SIGXFSZ, and SIGPIPE; what is started with a limit has to inherit the first.
+                restore_signals=command.most_file is None,
                 start_new_session=True,  # Its children join its process group, and are killed with it.
             )
+        if command.most_file is not None:
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (command.most_file, command.most_file))
     except FileNotFoundError as error:
         raise NotStarted(f"There is no program '{command.arguments[0]}' here.") from error
     except OSError as error:
         raise NotStarted(f"'{command.shown}' cannot be started: {error.strerror}.") from error
+    return process
 
 
 @contextlib.contextmanager

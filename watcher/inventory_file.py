@@ -5,26 +5,25 @@ from typing import Annotated, Literal
 import msgspec
 
 from compiler import API_VERSION
-from compiler.inventory import canonical_form, snapshot
+from compiler.inventory import snapshot
 from runtime import errors, shapes
 
 _Word = Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
-_Value = Annotated[str, msgspec.Meta(max_length=256)]
 _Labels = dict[_Word, Annotated[str, msgspec.Meta(max_length=63)]]
 
 
 class _Taint(shapes.Shape, frozen=True):
     key: _Word
     effect: _Word
-    value: _Value = ""
+    value: str = ""
 
 
 class _Profile(shapes.Shape, frozen=True):
     discovered: bool
-    architecture: _Value = ""
-    kernel_version: _Value = ""
-    kubelet_version: _Value = ""
-    os_image: _Value = ""
+    architecture: str = ""
+    kernel_version: str = ""
+    kubelet_version: str = ""
+    os_image: str = ""
     labels: _Labels = msgspec.field(default_factory=dict)
     taints: tuple[_Taint, ...] = ()
 
@@ -32,7 +31,7 @@ class _Profile(shapes.Shape, frozen=True):
 class _Node(shapes.Shape, frozen=True):
     name: _Word
     profile: _Word
-    hostname: _Value | None = None
+    hostname: str | None = None
     labels: _Labels = msgspec.field(default_factory=dict)
 
 
@@ -65,10 +64,11 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
             raise ValueError(f"it is that of '{document.metadata.name[:50]}'")
         if document.api_version != API_VERSION:
             raise ValueError(f"its apiVersion is not {API_VERSION}")
-        names = [node.name for node in document.spec.nodes]
-        if len(set(names)) < len(names):
+        profiles = {name: _profile(profile) for name, profile in document.spec.profiles.items()}
+        found = {node.name: _node(node, profiles[node.profile]) for node in document.spec.nodes}
+        if len(found) < len(document.spec.nodes):
             raise ValueError("it names a node twice")
-        return canonical_form.of_document("", msgspec.json.decode(content)).nodes
+        return tuple(found[name] for name in sorted(found))
     except KeyError as error:
         reason = f"it has no profile {str(error)[:50]}"
     except RecursionError:
@@ -76,3 +76,20 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
     except ValueError as error:
         reason = " ".join(str(error).split())[:200]
     raise errors.Failure(f"The inventory of {cluster} in the repository is none ({reason}): restore it, or delete it.")
+
+
+def _profile(stated: _Profile) -> snapshot.Profile:
+    return snapshot.Profile(
+        architecture=stated.architecture,
+        kernel_version=stated.kernel_version,
+        kubelet_version=stated.kubelet_version,
+        os_image=stated.os_image,
+        discovered=stated.discovered,
+        labels=stated.labels,
+        taints=tuple(snapshot.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in stated.taints),
+    )
+
+
+def _node(stated: _Node, profile: snapshot.Profile) -> snapshot.Node:
+    hostname = stated.name if stated.hostname is None else stated.hostname or None
+    return snapshot.Node(name=stated.name, profile=profile, hostname=hostname, labels=stated.labels)

@@ -32,7 +32,7 @@ _FAILURES = {
     "Failed",
     "LostRace",
     "Refused",
-    "TooLarge",
+    "Unreadable",
     "Denied",
     "Unreachable",
     "Untrusted",

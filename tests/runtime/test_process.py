@@ -199,3 +199,17 @@ def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
     ended = run("exec >/dev/null 2>/dev/null; sleep 0.3; exit 3")
 
     assert (ended.code, ended.output) == (3, b"")
+
+
+def test_a_file_that_grows_above_the_limit_is_an_error_of_the_program(tmp_path: Path) -> None:
+    command = process.Command(
+        arguments=("sh", "-c", f"sleep 0.1; head -c 3000 /dev/zero > {tmp_path / 'file'}"),
+        environment={"PATH": process.PATH, "LC_ALL": "C"},
+        shown="the script",
+        most_file=2000,
+    )
+
+    ended = process.run(command, LIMITS)
+
+    assert (ended.code, (tmp_path / "file").stat().st_size) == (1, 2000)
+    assert b"File too large" in ended.stderr

@@ -39,6 +39,11 @@ def ours(url: str, folder: Path, scratch: Path, *, signs: bool = False) -> repos
     return repository.Repository(remotes.target(url), scratch, secrets, threading.Event())
 
 
+def test_a_url_of_no_host_is_told(tmp_path: Path) -> None:
+    with pytest.raises(errors.Failure, match=r"^The repository's URL is none: .*brackets"):
+        fetch("https://[1.2.3.4]/x", tmp_path, tmp_path / "scratch")
+
+
 def fetch(url: str, folder: Path, scratch: Path) -> bool:
     """Look at the repository; return whether that was possible."""
     ours(url, folder, scratch).publish(lambda _: None)

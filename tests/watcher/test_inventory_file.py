@@ -1,5 +1,6 @@
 """A damaged file in the repository is told in one sentence, and never taken for a cluster without nodes."""
 
+import dataclasses
 import json
 from typing import Any
 
@@ -24,7 +25,13 @@ def changed(**spec: Any) -> bytes:
 
 
 def test_what_the_watcher_writes_is_read() -> None:
-    nodes = (fleet.node("a", labels={"x": "1"}), fleet.unlabelled("b"))
+    taint = snapshot.Taint(key="k", value="", effect="NoSchedule")
+    nodes = (
+        fleet.node("a", labels={"x": "1"}, os_image="openEuler " * 100, taints=(taint,)),
+        fleet.unlabelled("b"),
+        dataclasses.replace(fleet.node("c"), hostname=None),
+        dataclasses.replace(fleet.node("d"), hostname="host-d"),
+    )
 
     assert inventory_file.nodes(text(*nodes).encode(), "east") == nodes
 

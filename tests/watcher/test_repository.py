@@ -1,12 +1,14 @@
 """The inventory's file in real repositories: what is pushed, what is held back, and what never is."""
 
 import dataclasses
+import os
+import re
 import time
 from pathlib import Path
 
 import pytest
 
-from runtime import errors
+from runtime import errors, process
 from tests.watcher import remotes, servers
 from watcher.git import git, repository
 
@@ -186,7 +188,9 @@ def test_history_behind_too_many_commits_is_not_known(remote: remotes.Remote, mo
     for number in range(5):
         remote.commit("main", {PATH: b"%d" % number})
 
-    with pytest.raises(git.TooLarge, match=r"The branch has more than 4 commits of the last day, and no more are read"):
+    with pytest.raises(
+        git.Unreadable, match=r"The branch has more than 4 commits of the last day, and no more are read"
+    ):
         messages(remote.ours())
 
 
@@ -210,7 +214,7 @@ def test_messages_above_16_mib_together_are_not_read_and_the_reason_is_told(remo
         remote.commit("main", {PATH: b"%d" % number}, message=b"x" * (6 << 20))
 
     with pytest.raises(
-        git.TooLarge,
+        git.Unreadable,
         match=f"that change '{PATH}' have 18 MiB of messages, and 16 MiB are read",
     ):
         messages(remote.ours())
@@ -247,10 +251,10 @@ def test_a_file_above_64_mib_is_not_read_and_not_fetched_again(
     remote.commit("main", {PATH: bytes(1 << 21)})
     repo = remote.ours(url=f"{web.url}/remote.git")
 
-    with pytest.raises(git.Failed, match=f"'{PATH}' in the repository has 2 MiB; the watcher reads 1 MiB at most"):
+    with pytest.raises(git.Failed, match=f"'{PATH}' in the repository has 2,097,152 bytes; 1,048,576 are read at most"):
         look(repo)
     web.rules.requests.clear()
-    with pytest.raises(git.Failed, match="reads 1 MiB at most"):
+    with pytest.raises(git.Failed, match="are read at most"):
         look(repo)
 
     assert len(web.rules.requests) == 2
@@ -263,6 +267,87 @@ def test_large_files_of_others_are_no_hindrance(remote: remotes.Remote) -> None:
     commit = remotes.publish(remote.ours(), b"new\n")
 
     assert commit == remote.tip()
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        (
+            {"inventory/east.accept": b"x" * 4097},
+            "'inventory/east.accept' in the repository has 4,097 bytes; 4,096 are",
+        ),
+        ({"inventory/east.accept/x": b"word"}, r"'inventory/east.accept' in the repository is no plain file \(mode 04"),
+    ],
+)
+def test_what_is_no_acceptance_keeps_nothing_else_back_and_stays(
+    remote: remotes.Remote, files: dict[str, bytes], words: str
+) -> None:
+    remote.commit("main", files | {PATH: b"old\n"})
+    repo = remote.ours()
+
+    found = look(repo)
+    remotes.publish(repo, b"new\n")
+
+    assert (found.content, found.acceptance) == (b"old\n", None)
+    assert re.match(words, found.note)
+    assert remote.changed("main") == PUSHED
+
+
+def test_a_tip_that_fills_the_disk_is_not_fetched_to_its_end_and_not_again(
+    remote: remotes.Remote, web: servers.Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.configure("uploadpack.allowFilter", "false")
+    monkeypatch.setattr(git, "MOST_FETCHED", 1 << 20)
+    remote.commit("main", {PATH: b"old\n", "other.bin": os.urandom(3 << 20)})
+    repo = remote.ours(url=f"{web.url}/remote.git")
+
+    for requests in (None, 2):
+        web.rules.requests.clear()
+        with pytest.raises(git.Unreadable, match=r"What the server of '.*' sends is larger than 1 MiB: the branch has"):
+            look(repo)
+        assert requests in (None, len(web.rules.requests))
+    remote.commit("main", {"other.bin": b"small\n"})
+
+    assert look(repo).content == b"old\n"
+
+
+def test_a_tip_that_takes_too_long_is_fetched_again_after_a_quarter_of_an_hour(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remote.commit("main", {PATH: b"old\n"})
+    repo = remote.ours()
+
+    def fail() -> None:
+        raise process.TooSlow("'git fetch' did not end within 120 seconds.")
+
+    remotes.before("clone", fail, monkeypatch)
+    for _ in range(2):
+        with pytest.raises(errors.Failure, match="did not end within 120 seconds"):
+            look(repo)
+    monkeypatch.setattr(repository, "_SLOW_S", -1)
+    repo._known = None
+    remotes.before("clone", fail, monkeypatch)
+    with pytest.raises(errors.Failure, match="did not end within 120 seconds"):
+        look(repo)
+
+    assert look(repo).content == b"old\n"
+
+
+@pytest.mark.parametrize("filters", ["true", "false"])
+def test_a_server_that_knows_protocol_0_alone_is_read_and_written(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, filters: str
+) -> None:
+    monkeypatch.setitem(git._SETTINGS, "protocol.version", "0")
+    remote.configure("uploadpack.allowFilter", filters)
+    remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
+    repo = remote.ours()
+
+    found = look(repo)
+    remotes.publish(repo, b"new\n", "first")
+
+    assert (found.content, found.acceptance) == (b"old\n", b"word\n")
+    assert look(repo).content == b"new\n"
+    assert messages(repo) == ["first", "somebody"]
 
 
 def test_a_file_that_could_not_be_read_once_is_read_the_next_time(

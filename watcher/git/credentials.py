@@ -46,7 +46,10 @@ def access(secrets: Secrets, url: str, private: Path) -> git.Access:
         errors.Failure: A file is missing or wrong, or a password would go over plain http.
     """
     folder = secrets.repository
-    split = parse.urlsplit(url)
+    try:
+        split = parse.urlsplit(url)
+    except ValueError as error:
+        raise errors.Failure(f"The repository's URL is none: {error}.") from error
     if split.password:
         raise errors.Failure("The repository's URL holds a password: it belongs into the Secret.")
     if split.scheme in ("http", "https"):

@@ -2,12 +2,15 @@
 
 There is no index and no work tree. The caller's git variables and the machine's configuration are ignored. All settings
 are passed in git's own environment, because every process of a machine can read arguments. git has nearly no exit
-codes of its own: its words are read to tell a lost race and a refused push, and quoted in all other cases.
+codes of its own: its words are read to tell a lost race, a refused push, and what is too large or not sent, and quoted
+in all other cases.
 """
 
+import errno
 import functools
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,6 +20,9 @@ from runtime import errors, process
 
 MOST = 64 << 20
 """The largest file that is read, in bytes; an inventory of 10,000 nodes has some 2 MiB."""
+
+MOST_FETCHED = 256 << 20
+"""The most bytes that a fetch may bring: several lie in the scratch folder at a time."""
 
 _MESSAGES = 16 << 20
 """The most bytes of commits whose messages are read; a message that names 1,000 lost nodes has some 60 KiB."""
@@ -47,6 +53,8 @@ _SETTINGS = {
     "core.bigFileThreshold": "16m",
     # Maintenance would outlive its command, in a session of its own.
     "gc.auto": "0",
+    # A pack is one file, whose size can be limited.
+    "fetch.unpackLimit": "1",
     "maintenance.auto": "false",
     # A redirect would carry the header of the credentials to another host; nor are a dumb server's alternates followed
     # then (http_follow_config in git's http.c).
@@ -72,6 +80,8 @@ _REJECTED = re.compile(r"^!\t[^\t]*\t\[(remote )?rejected\] \((.*)\)$", re.MULTI
 _RACES = re.compile(r"cannot lock ref|incorrect old value|reference already exists|failed to (update|lock)")
 # No race: a branch whose name is a folder in the name of another one blocks it for good.
 _NO_RACE = re.compile(r"cannot create|No such file|Permission denied|[Rr]ead-only")
+_UNADVERTISED = "unadvertised object"
+_TOO_LARGE = os.strerror(errno.EFBIG)
 _PREFIXES = re.compile(r"^\s*((fatal|error|ERROR|remote):\s*)*(unable to access '[^']*': )?")
 
 
@@ -79,8 +89,8 @@ class Failed(errors.Failure):
     """Git failed; the sentence quotes it."""
 
 
-class TooLarge(Failed):
-    """A file or the messages of the repository are larger than what is read."""
+class Unreadable(Failed):
+    """What the repository has is larger than what is read, or no plain file."""
 
 
 class LostRace(Failed):
@@ -111,6 +121,7 @@ class Git:
         self.branch: str | None = None
         """What a new commit begins from; None in a repository without it and without a default branch."""
         self.tip: str | None = None
+        self._filter = "--filter=blob:none"
 
     def look(self, branch: str) -> None:
         """Find the tip of this branch of the repository; where it does not exist, of the default branch."""
@@ -140,7 +151,7 @@ class Git:
         hides no other.
 
         Raises:
-            TooLarge: They have more than 16 MiB together, or are behind more than 20,000 commits.
+            Unreadable: They have more than 16 MiB together, or are behind more than 20,000 commits.
         """
         if self.clone() is None:
             return []
@@ -150,43 +161,50 @@ class Git:
             if len(dates) < depth or max(dates[-_OLDEST:]) < since_s:
                 break
         else:
-            raise TooLarge(f"The branch has more than {depth} commits of the last day, and no more are read.")
+            raise Unreadable(f"The branch has more than {depth} commits of the last day, and no more are read.")
         dated = self._text("log", "--topo-order", "--format=%ct %H", _FETCHED, "--", path).splitlines()
         commits = "\n".join(line.partition(" ")[2] for line in dated if int(line.partition(" ")[0]) >= since_s).encode()
         size = sum(map(int, self._text("cat-file", "--batch-check=%(objectsize)", stdin=commits).split()))
         if size > _MESSAGES:
-            raise TooLarge(
+            raise Unreadable(
                 f"The commits of the last day that change '{path}' have {size >> 20} MiB of messages, and "
                 f"{_MESSAGES >> 20} MiB are read."
             )
         words = ("log", "--no-walk=unsorted", "--stdin", "--format=%B%x00")
         return self._text(*words, stdin=commits).split("\0") if commits else []
 
-    def file(self, commit: str, path: str) -> bytes | None:
+    def file(self, commit: str, path: str, most: int) -> bytes | None:
         """Return the bytes of a plain file, fetched if the clone lacks them; None where there is none.
 
         Raises:
-            Failed: There is something else at its path; TooLarge: its size, which is asked first, is above 64 MiB.
+            Unreadable: There is something else at its path, or its size, which is asked first, is larger than `most`.
         """
         folders = [str(folder) for folder in PurePosixPath(path).parents][:-1]
         for entry in self._text("ls-tree", "-t", "--full-tree", commit, path, *folders).splitlines():
             facts, _, name = entry.partition("\t")
             mode, _, identity = facts.split()
             if name in folders and mode != "040000":
-                raise Failed(f"'{name}' in the repository is no folder (mode {mode}).")
+                raise Unreadable(f"'{name}' in the repository is no folder (mode {mode}).")
             if name == path and mode not in ("100644", "100755"):
-                raise Failed(f"'{name}' in the repository is no plain file (mode {mode}).")
+                raise Unreadable(f"'{name}' in the repository is no plain file (mode {mode}).")
             if name == path:
-                return self._blob(path, identity)
+                size = self._size(identity)
+                if size > most:
+                    raise Unreadable(f"'{path}' in the repository has {size:,} bytes; {most:,} are read at most.")
+                return self._run("cat-file", "blob", identity)
         return None
 
-    def _blob(self, path: str, identity: str) -> bytes:
-        size = int(self._text("cat-file", "-s", identity, network=True))
-        if size > MOST:
-            raise TooLarge(
-                f"'{path}' in the repository has {size >> 20} MiB; the watcher reads {MOST >> 20} MiB at most."
-            )
-        return self._run("cat-file", "blob", identity)
+    def _size(self, identity: str) -> int:
+        try:
+            return int(self._text("cat-file", "-s", identity, network=True))
+        except Failed as failure:
+            if _UNADVERTISED not in str(failure):
+                raise
+        # By protocol v0, where a server drops GIT_PROTOCOL, single objects cannot be asked for: fetch all of the tip.
+        shutil.rmtree(self._clone)
+        self._filter = "--no-filter"
+        self.clone()
+        return int(self._text("cat-file", "-s", identity))
 
     def commit(self, parent: str | None, files: Mapping[str, bytes | None], message: str) -> str:
         """Write a commit with these files on top of another one; None deletes a file. Everything else is kept."""
@@ -216,11 +234,12 @@ class Git:
         """
         ref = f"refs/heads/{branch}"
         given = (f"--push-option={option}" for option in options)
-        words = ("--porcelain", *given, f"--force-with-lease={ref}:{old or ''}", _REMOTE, f"{new}:{ref}")
+        # A thin pack would be made with the old file, which is then fetched.
+        words = ("--porcelain", "--no-thin", *given, f"--force-with-lease={ref}:{old or ''}", _REMOTE, f"{new}:{ref}")
         self._run("push", *words, network=True)
 
     def _fetch(self, depth: str) -> None:
-        words = ("--quiet", depth, "--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--force")
+        words = ("--quiet", depth, self._filter, "--no-tags", "--no-write-fetch-head", "--force")
         self._run("fetch", *words, _REMOTE, f"+refs/heads/{self.branch}:{_FETCHED}", network=True)
         self.tip = self._text("rev-parse", "--verify", _FETCHED)
 
@@ -235,6 +254,7 @@ class Git:
             environment=self._environment(verb, network=network),
             shown=f"git {verb}",
             stdin=stdin,
+            most_file=MOST_FETCHED if network else None,
             umask=0o022,  # Others may read a repository at file://; private files lie in private folders.
         )
         ended = process.run(command, process.Limits(timeout_s=_NETWORK_S if network else _LOCAL_S, stop=self._stop))
@@ -272,6 +292,11 @@ class Git:
         )
         words = cleaned(said.splitlines()) or f"it ended with code {ended.code} and said nothing"
         url = shown_url(self._url)
+        if _TOO_LARGE in said:
+            return Unreadable(
+                f"What the server of '{url}' sends is larger than {MOST_FETCHED >> 20} MiB: the branch has large files, "
+                "and the server ignores --filter=blob:none."
+            )
         if verb == "push" and (rejected := _REJECTED.search(output)):
             reason = rejected[2]
             if not rejected[1] or (_RACES.search(reason) and not _NO_RACE.search(said)):

@@ -7,6 +7,7 @@ is made for each commit, in a folder that goes with it: it holds the tip's commi
 
 import contextlib
 import itertools
+import math
 import random
 import shutil
 import tempfile
@@ -21,6 +22,12 @@ from watcher.git import credentials, git
 
 MEMORY_S = 24 * 3600
 """How far back losses are remembered."""
+
+_MOST_ACCEPTANCE = 4 << 10
+"""The largest file of acceptance that is read, in bytes: it holds a word."""
+
+_SLOW_S = 900
+"""After this time a tip is fetched again that took too long."""
 
 _PREFIX = "clone-"
 
@@ -78,8 +85,9 @@ class Repository:
     def __init__(self, target: Target, scratch: Path, secrets: credentials.Secrets, stop: threading.Event) -> None:
         """Touch nothing yet. Between two calls, `scratch` may be deleted; it is the watcher's alone."""
         self.target, self._scratch, self._secrets, self._stop = target, scratch, secrets, stop
-        self._known: tuple[str | None, tuple[bytes | None, bytes | None] | str] | None = None
-        """The tip that was read last, and both files in it, or that they are too large to be fetched again."""
+        self._known: tuple[str | None, tuple[bytes | None, bytes | None, str] | str] | None = None
+        """The tip that was read last, and what `_read` returns, or why it is not fetched again."""
+        self._until_s = math.inf
         self.races = 0
         """The number of lost races."""
 
@@ -108,9 +116,8 @@ class Repository:
 
     def _attempt(self, tool: git.Git, decide: Callable[[Found], Change | None]) -> str | None:
         target = self.target
-        paths = (target.path, target.acceptance)
-        content, acceptance = self._read(tool, *paths)
-        found = Found(content, acceptance, "", lambda: tool.messages(time.time() - MEMORY_S, target.path))
+        content, acceptance, note = self._read(tool)
+        found = Found(content, acceptance, note, lambda: tool.messages(time.time() - MEMORY_S, target.path))
         change = decide(found)
         if change is None or change.content == content:
             return None
@@ -120,20 +127,30 @@ class Repository:
         files = {target.path: change.content} | ({target.acceptance: None} if acceptance is not None else {})
         commit = tool.commit(parent, files, change.message)
         tool.push(target.branch, parent if tool.branch == target.branch else None, commit, target.push_options)
-        self._known = (commit, (change.content, None))
+        self._known = (commit, (change.content, None, note))
         return commit
 
-    def _read(self, tool: git.Git, path: str, acceptance: str) -> tuple[bytes | None, bytes | None]:
-        """Return the file and that of acceptance; nothing is fetched while the tip stays."""
-        if self._known is None or self._known[0] != tool.tip:
-            tip = tool.clone()
+    def _read(self, tool: git.Git) -> tuple[bytes | None, bytes | None, str]:
+        """Return both files, and why that of acceptance accepts nothing; fetch nothing while the tip stays."""
+        if self._known is None or self._known[0] != tool.tip or time.monotonic() > self._until_s:
+            self._until_s = math.inf
             try:
-                self._known = (tip, (tool.file(tip, path), tool.file(tip, acceptance)) if tip else (None, None))
-            except git.TooLarge as failure:
-                self._known = (tip, str(failure))
+                tip = tool.clone()
+                self._known = (tip, self._files(tool, tip) if tip else (None, None, ""))
+            except git.Unreadable as failure:
+                self._known = (tool.tip, str(failure))
+            except process.TooSlow as failure:
+                self._known, self._until_s = (tool.tip, str(failure)), time.monotonic() + _SLOW_S
         if isinstance(self._known[1], str):
-            raise git.TooLarge(self._known[1])
+            raise git.Unreadable(self._known[1])
         return self._known[1]
+
+    def _files(self, tool: git.Git, tip: str) -> tuple[bytes | None, bytes | None, str]:
+        content = tool.file(tip, self.target.path, git.MOST)
+        try:
+            return content, tool.file(tip, self.target.acceptance, _MOST_ACCEPTANCE), ""
+        except git.Unreadable as failure:
+            return content, None, str(failure)
 
     @contextlib.contextmanager
     def _git(self) -> Iterator[git.Git]:
