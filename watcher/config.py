@@ -49,7 +49,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """The config's own format."""
     cluster: ClusterName
     repository: Repository
-    interval_seconds: Annotated[int, msgspec.Meta(ge=1)]
+    interval_seconds: Annotated[int, msgspec.Meta(ge=1, le=10**18)]
     """Between full lists of the nodes."""
     quiet_seconds: Seconds
     """How long a node must stay unchanged before an addition or a change is committed."""

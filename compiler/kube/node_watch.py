@@ -73,6 +73,9 @@ class Watch:
         if kind == "ERROR":
             refusal = client.Answer.of(_status(node), json.dumps(node).encode())
             raise self._connection.refusal("continue to watch nodes", refusal)
+        metadata = node.get("metadata")
+        if not isinstance(metadata, dict) or not isinstance("" if kind == "BOOKMARK" else metadata.get("name"), str):
+            raise client.Unreachable(f"the server at {self._connection.host} does not send watch events.")
         return Event(kind, node)
 
 

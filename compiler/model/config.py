@@ -134,7 +134,7 @@ class WatcherConfig(Program):
     cluster: base.ClusterName
     """Its inventory is the file of this name."""
     repository: watchers.WatcherRepository
-    intervalSeconds: Annotated[int, Field(ge=1)]
+    intervalSeconds: Annotated[int, Field(ge=1, le=10**18)]
     """Between full lists of the nodes."""
     quietSeconds: Annotated[int, Field(ge=0, le=86400)]
     """How long a node stays as it is before an addition or a change is committed."""

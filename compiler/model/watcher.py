@@ -79,7 +79,7 @@ Interval = Annotated[
         # A duration of which one number is not zero; the API server's patterns (RE2) know no lookahead.
         pattern=rf"^({_SOME}h([0-9]+m)?([0-9]+s)?|([0-9]+h)?{_SOME}m([0-9]+s)?|([0-9]+h)?([0-9]+m)?{_SOME}s)$",
         min_length=2,
-        max_length=20,
+        max_length=15,
         json_schema_extra=base.form("a duration of at least a second, such as 90s, 10m or 1h30m"),
     ),
 ]

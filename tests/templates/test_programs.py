@@ -402,7 +402,7 @@ def test_a_program_that_hangs_is_restarted_but_an_installer_never_is(rendered: R
     watcher = container(rendered("watcher/workload-kae-watcher", WATCHER))
     installer = container(rendered("driver/daemonset", POOL))
 
-    for found, more in ((plugin, []), (watcher, ["--seconds", "900"])):
+    for found, more in ((plugin, []), (watcher, ["--seconds", "3600"])):
         assert found["livenessProbe"]["exec"]["command"] == ["python", "-m", "runtime.probe", "alive", *more]
         assert found["livenessProbe"]["periodSeconds"] == 60
     assert "livenessProbe" not in installer

@@ -40,7 +40,7 @@ SPECS: tuple[dict[str, Any], ...] = (
     {},
     {"interval": "1s", "quietSeconds": 0, "removalQuietSeconds": 0, "minCommitSeconds": 1, "maxLossPercent": 0},
     # The longest duration that can be written.
-    {"interval": "99999999999999999h", "quietSeconds": 86400, "removalQuietSeconds": 86400, "minCommitSeconds": 86400},
+    {"interval": "99999999999999h", "quietSeconds": 86400, "removalQuietSeconds": 86400, "minCommitSeconds": 86400},
     {
         "maxLossPercent": 100,
         "ignoreLabels": ["example.com/*", "a?"],
@@ -61,7 +61,7 @@ URLS = (
 # A value of every type, of every choice, and around every bound.
 VALUES: tuple[Any, ...] = (
     *(None, True, False, [], {}, [None], [""], ["a b"], ["é"], {"x": 1}),
-    *(-1, 0, 1, 2, 100, 101, 65535, 65536, 86400, 86401, 10**30, 0.5),
+    *(-1, 0, 1, 2, 100, 101, 65535, 65536, 86400, 86401, 10**18, 10**18 + 1, 10**30, 10**400, 0.5),
     *("", "x", "X", "x" * 50, "x" * 51, "x" * 200, "x" * 201, "x" * 250, "x" * 251, "x" * 2000, "x" * 2001),
     *("é", "x\n", "a.b", "a..b", "-a", "a-", "a/b", "a b", "a*b", "1", "true", "ssh", "gpg", "pgp", "SSH"),
     *(
@@ -176,3 +176,9 @@ def test_what_is_absent_has_the_default_of_the_schema() -> None:
         url=URLS[0], branch=repository["branch"]["default"], path=repository["path"]["default"]
     )
     assert found.author == config.Author(name=author["name"]["default"], email=author["email"]["default"])
+
+
+@pytest.mark.parametrize("seconds", [10**18 + 1, 10**400])
+def test_an_interval_that_no_clock_can_add_is_refused(seconds: int) -> None:
+    with pytest.raises(msgspec.ValidationError, match="intervalSeconds"):
+        msgspec.json.decode(json.dumps(FULL | {"intervalSeconds": seconds}), type=config.Config)

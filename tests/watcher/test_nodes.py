@@ -1,5 +1,6 @@
 """Lists and watches of nodes, from a stand-in API server over HTTP."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,18 @@ def test_a_watch_that_breaks_off_is_repeated_and_no_change_is_missed(
         found.changed(1)
 
     assert found.changed(1) == {"a", "b"}
+
+
+@pytest.mark.parametrize("node", [{}, {"metadata": None}, {"metadata": {"labels": {}}}, {"metadata": {"name": 7}}])
+def test_an_event_without_a_name_is_none(
+    server: api.Api, monkeypatch: pytest.MonkeyPatch, node: dict[str, Any]
+) -> None:
+    found = follow(server)
+    line = json.dumps({"type": "ADDED", "object": node}).encode()
+    monkeypatch.setattr(node_watch.Watch, "_lines", lambda *_: [line])
+
+    with pytest.raises(client.Unreachable, match="does not send watch events"):
+        found.changed(1)
 
 
 def test_a_version_that_the_server_has_forgotten_is_gone(server: api.Api) -> None:

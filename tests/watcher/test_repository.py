@@ -381,6 +381,32 @@ def test_a_hook_that_talks_without_end_costs_neither_time_nor_memory(remote: rem
     assert time.process_time() - began_s < 5
 
 
+def test_the_liveness_probe_waits_for_a_look_whose_every_step_is_as_slow_as_it_may_be(
+    remote: remotes.Remote, monkeypatch: pytest.MonkeyPatch, repository_root: Path
+) -> None:
+    monkeypatch.setitem(git._SETTINGS, "protocol.version", "0")
+    monkeypatch.setattr(git, "_DEPTHS", (1, 20))
+    remote.commit("main", {PATH: b"old\n", "inventory/east.accept": b"word\n"})
+    slow_s: list[float] = []
+    real = process.run
+
+    def run(command: process.Command, limits: process.Limits) -> process.Ended:
+        slow_s.append(limits.timeout_s)
+        return real(command, limits)
+
+    def decide(found: repository.Found) -> repository.Change:
+        found.messages()
+        return repository.Change(content=b"new\n", message="m\n")
+
+    monkeypatch.setattr(process, "run", run)
+    assert remote.ours().publish(decide)
+    template = (repository_root / "templates/watcher/workload-kae-watcher.yaml").read_text("utf-8")
+    (allowed,) = re.findall(r'alive, --seconds, "([0-9]+)"', template)
+
+    assert len(slow_s) > 20
+    assert sum(slow_s) + repository._PATIENCE_S + 300 < int(allowed)
+
+
 def test_push_options_reach_the_server(remote: remotes.Remote) -> None:
     remote.configure("receive.advertisePushOptions", "true")
     remote.set_hook("pre-receive", 'echo "$GIT_PUSH_OPTION_COUNT $GIT_PUSH_OPTION_0 $GIT_PUSH_OPTION_1" > told')

@@ -293,9 +293,10 @@ class Git:
         words = cleaned(said.splitlines()) or f"it ended with code {ended.code} and said nothing"
         url = shown_url(self._url)
         if _TOO_LARGE in said:
+            most = f"{MOST_FETCHED >> 20} MiB"
             return Unreadable(
-                f"What the server of '{url}' sends is larger than {MOST_FETCHED >> 20} MiB: the branch has large files, "
-                "and the server ignores --filter=blob:none."
+                f"What the server of '{url}' sends is larger than {most}: the branch has large files, and the server "
+                "ignores --filter=blob:none."
             )
         if verb == "push" and (rejected := _REJECTED.search(output)):
             reason = rejected[2]
