@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec import structs
 
 from compiler import API_VERSION
 from compiler.inventory import snapshot
@@ -64,7 +65,7 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
             raise ValueError(f"it is that of '{document.metadata.name[:50]}'")
         if document.api_version != API_VERSION:
             raise ValueError(f"its apiVersion is not {API_VERSION}")
-        profiles = {name: _profile(profile) for name, profile in document.spec.profiles.items()}
+        profiles = {name: _profile(stated) for name, stated in document.spec.profiles.items()}
         found = {node.name: _node(node, profiles[node.profile]) for node in document.spec.nodes}
         if len(found) < len(document.spec.nodes):
             raise ValueError("it names a node twice")
@@ -79,15 +80,8 @@ def nodes(content: bytes, cluster: str) -> tuple[snapshot.Node, ...]:
 
 
 def _profile(stated: _Profile) -> snapshot.Profile:
-    return snapshot.Profile(
-        architecture=stated.architecture,
-        kernel_version=stated.kernel_version,
-        kubelet_version=stated.kubelet_version,
-        os_image=stated.os_image,
-        discovered=stated.discovered,
-        labels=stated.labels,
-        taints=tuple(snapshot.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in stated.taints),
-    )
+    taints = tuple(snapshot.Taint(**structs.asdict(taint)) for taint in stated.taints)
+    return snapshot.Profile(**structs.asdict(stated) | {"taints": taints})
 
 
 def _node(stated: _Node, profile: snapshot.Profile) -> snapshot.Node:
