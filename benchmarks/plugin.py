@@ -229,9 +229,15 @@ def _ms(seconds: float) -> str:
 
 
 def _resident_mib(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (line,) = (line for line in lines if line.startswith("VmRSS"))
-    return int(line.split()[1]) / 1024
+    """Return what the plugin and the process that reads for it have in memory; what both share counts once."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(_proportional_kib(each) for each in (str(pid), *children)) / 1024
+
+
+def _proportional_kib(pid: str) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    (line,) = (line for line in lines if line.startswith("Pss:"))
+    return int(line.split()[1])
 
 
 def _started(pid: int) -> float:

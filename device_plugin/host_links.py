@@ -57,8 +57,8 @@ def publish(where: paths.Paths, devices: Iterable[advertised.Device]) -> None:
     nodes: a container that can start finds all of its links.
     """
     offered = tuple(devices)
-    links, shown, given = str(where.links), str(where.shown), str(where.given)
-    nodes = dict(link for device in offered for link in _node_link(links, device))
+    shown, given = str(where.shown), str(where.given)
+    nodes = dict(link for device in offered for link in _node_link(where, device))
     _remove_others(where, nodes)
     entries = dict(link for device in offered for link in _entry_links(shown, given, device.function))
     for name in readings.names(where.given):
@@ -101,15 +101,17 @@ def _clear(where: paths.Paths, folder: Path) -> None:
 
 
 # Strings, as a machine may have thousands of links, and reading them takes less time than making a Path of each.
-def _node_link(links: str, device: advertised.Device) -> Iterator[tuple[str, str]]:
+def _node_link(where: paths.Paths, device: advertised.Device) -> Iterator[tuple[str, str]]:
     """Yield the link, and its target, to the node of a device that a container may open now."""
     # During a driver change no container may open the device, not even one that was allocated it.
-    if health.usable(device.function) and health.CHANGING not in device.reasons:
+    usable = health.usable(device.function) and health.CHANGING not in device.reasons
+    # It may have been read a while ago, when the read of another device hangs since.
+    if usable and sysfs.is_current(where, device.function):
         name = paths.link_name(device.function.kind, device.function.address)
-        yield f"{links}/{name}", f"/dev/{device.function.node}"
+        yield f"{where.links}/{name}", f"/dev/{device.function.node}"
         if device.function.kind.mode is None:
             # Answers of release 0.1 name the address alone. That link leads to the link of the first kind there.
-            path = f"{links}/{device.function.address}"
+            path = f"{where.links}/{device.function.address}"
             yield path, _link_of_first_kind(path) or name
 
 

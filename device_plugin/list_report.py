@@ -1,6 +1,5 @@
 """The command `list`: the running plugin's report on its devices, for people on the node."""
 
-import asyncio
 import dataclasses
 import json
 
@@ -27,11 +26,13 @@ async def current(where: paths.Paths, settings: config.Config, patience_s: float
                 f"'{where.report}' is of another version of the device plugin, which is at work; this is what this one"
                 " would tell the kubelet."
             )
-    threads = reader.Reader(where, settings, patience_s)
-    scan, lacks = await asyncio.gather(threads.scan(), threads.lacking_libraries())
+    read = reader.Reader(where, settings, patience_s)
+    async for _ in read.look():
+        pass
+    scan = read.scan()
     changing = where.changing.exists()
     split = advertised.split(scan.functions, lambda function: health.reasons(function, changing=changing))
-    made = report.of(where, settings, scan, split, lacks)
+    made = report.of(where, settings, scan, split, read.lacking_libraries)
     return dataclasses.replace(made, notes=(note, *made.notes))
 
 

@@ -43,15 +43,16 @@ class Loop:
         async with _lock(self._node.where.lock, self._directory.beat) as lock:
             registration.clear(self._node.where)
             host_links.remove_report(self._node.where)
-            # Host paths first: a container may start as soon as the kubelet knows a device.
-            await self._node.look()
-            with self._events() as folders:
-                try:
-                    await first_of(
-                        *(each.run() for each in self.registrations), self._beat(), self._look_on(folders, lock)
-                    )
-                finally:
-                    self._directory.set_unready()
+            await first_of(self._beat(), self._work(lock))
+
+    async def _work(self, lock: files.Lock) -> None:
+        # Host paths first: a container may start as soon as the kubelet knows a device.
+        await self._node.look()
+        with self._events() as folders:
+            try:
+                await first_of(*(each.run() for each in self.registrations), self._look_on(folders, lock))
+            finally:
+                self._directory.set_unready()
 
     async def _look_on(self, folders: events.FolderEvents, lock: files.Lock) -> None:
         loop = asyncio.get_running_loop()

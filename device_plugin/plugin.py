@@ -1,7 +1,5 @@
 """The devices of a node: scan them, update the kubelet's lists and the host paths, answer Allocate."""
 
-import asyncio
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,8 +41,7 @@ class Plugin:
         self.surprised: Callable[[], None] = lambda: None
         """Called when Allocate found a device otherwise than the last look: others may have changed, too."""
         self._reader = reader.Reader(where, settings, patience_s)
-        self._scan = sysfs.Scan(functions=(), strangers=(), numa_nodes=frozenset(), uacce=False)
-        self._reread: dict[str, tuple[float, sysfs.Function | None]] = {}
+        self._functions: Mapping[str, sysfs.Function] = {}
         self._changing = False
         self._clock = clock
         self._withheld: Mapping[str, str] = {}
@@ -55,16 +52,16 @@ class Plugin:
 
     async def look(self) -> None:
         """Scan the devices, and update lists, host paths and log; a device whose read hangs becomes unhealthy."""
-        self._reread = {}
         _written(host_links.keep, self.where, self.settings.inject)
-        scan, lacks = await asyncio.gather(self._reader.scan(), self._reader.lacking_libraries())
+        async for scan in self._reader.look():
+            self._apply(scan)
+
+    def _apply(self, scan: sysfs.Scan) -> None:
+        self._functions = {function.address: function for function in scan.functions}
+        lacks = self._reader.lacking_libraries
         if lacks is not None and lacks != self._lacks_libraries:
             LOG.warning("%s", lacks)
         self._lacks_libraries = lacks
-        self._apply(scan)
-
-    def _apply(self, scan: sysfs.Scan) -> None:
-        self._scan = scan = _merged(scan, self._reread)
         self._changing = self.where.changing.exists()
         devices, withheld = advertised.split(scan.functions, self._reasons)
         self._log_changes(devices, withheld)
@@ -78,7 +75,7 @@ class Plugin:
                     offered.get(kind.resource, ()), self.settings.sharing.get(kind.name, 1), scan.numa_nodes
                 )
             )
-        made = report.of(self.where, self.settings, scan, (devices, withheld), self._lacks_libraries)
+        made = report.of(self.where, self.settings, scan, (devices, withheld), lacks)
         no_report = host_links.write_report(self.where, msgspec.json.encode(made))
         if no_report is not None and no_report != self._no_report:
             LOG.warning("%s", no_report)
@@ -127,13 +124,10 @@ class Plugin:
         return allocation.answer(self.where, self.settings.inject, [known[address] for address in sorted(addresses)])
 
     async def _read_again(self, addresses: set[str]) -> None:
-        began_s = time.monotonic()
         found = await self._reader.read(addresses)
-        self._reread |= {address: (began_s, function) for address, function in found.items()}
-        known = {function.address: function for function in self._scan.functions}
-        changed = any(function != known.get(address) for address, function in found.items())
+        changed = any(function != self._functions.get(address) for address, function in found.items())
         if changed or self._changing != self.where.changing.exists():
-            self._apply(self._scan)
+            self._apply(self._reader.scan())
             self.surprised()
 
     def _reasons(self, function: sysfs.Function) -> tuple[health.Reason, ...]:
@@ -176,18 +170,6 @@ class Plugin:
             LOG.info("Device is offered no more.", extra={**_fields(before[address]), "reason": reason})
         for address in sorted(withheld.keys() - before.keys() - self._withheld.keys()):
             LOG.info("Device is not offered.", extra={"device": address, "reason": withheld[address]})
-
-
-def _merged(scan: sysfs.Scan, reread: Mapping[str, tuple[float, sysfs.Function | None]]) -> sysfs.Scan:
-    """Return the scan with the functions that Allocate read later than the scan did, which may take long."""
-    functions = {function.address: function for function in scan.functions}
-    for address, (began_s, function) in reread.items():
-        if address in functions and functions[address].began_s > began_s:
-            continue
-        functions.pop(address, None)
-        if function is not None:
-            functions[address] = function
-    return dataclasses.replace(scan, functions=tuple(functions[address] for address in sorted(functions)))
 
 
 def _written(write: Callable[..., None], where: paths.Paths, *what: object) -> None:

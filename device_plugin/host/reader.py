@@ -1,147 +1,230 @@
-"""Read the devices in threads: a read that hangs holds up neither the event loop nor the other devices.
+"""Read the devices without waiting for those whose read hangs: another process reads (`reading_process`).
 
-The kernel may let a reader of an attribute wait while it resets or removes the device, at worst for ever, and a thread
-that waits in the kernel cannot be ended. It is left behind, one for each device, and the device counts as unreadable
-until it ends.
+A walk that hangs is left behind, one for each device, and ends at its next step; the device counts as unreadable until
+then, and another walk goes on behind it.
 """
 
 import asyncio
 import contextlib
 import dataclasses
+import functools
+import itertools
 import logging
-import threading
+import os
+import socket
+import subprocess
+import sys
 import time
+import weakref
 from collections import deque
-from collections.abc import Callable, Iterable
-from concurrent import futures
-from typing import Generic, TypeVar
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+import msgspec
 
 from device_plugin import config
-from device_plugin.host import libraries, paths, sysfs
+from device_plugin.host import libraries, paths, reading_process, sysfs
 from runtime import errors, pci
 
 LOG = logging.getLogger(__name__)
-T = TypeVar("T")
 
 PATIENCE_S = 5.0
-"""A read that takes longer hangs. On a busy node a thread may well wait for the processor for a second."""
+"""A read that takes longer hangs. On a busy node a process may well wait for a processor for a second."""
+
+_HANDOVER = 0.2
+"""The part of this time after which other walks go on behind a read."""
 
 _AT_ONCE = 64
-"""The threads that go on once a read hangs: where one device hangs, others of its kind may, too."""
+"""The walks that go on: where one device hangs, others of its kind may, too."""
+
+_ENCODER = msgspec.json.Encoder(enc_hook=str)
+_ANSWERS = msgspec.json.Decoder(reading_process.Answer)
 
 
 class Reader:
-    """The devices of a node, as read by threads; `patience_s` is how long one of them may take."""
+    """The devices of a node, as they were read last; `patience_s` is how long the read of one may take."""
 
     def __init__(self, where: paths.Paths, settings: config.Config, patience_s: float = PATIENCE_S) -> None:
         self._where = where
         self._settings = settings
         self._patience_s = patience_s
-        self._last: dict[str, sysfs.Function] = {}
-        self._hanging: dict[str, threading.Thread] = {}
+        self._bus: Sequence[str] = ()
+        self._known: dict[str, sysfs.Function | sysfs.Stranger] = {}
+        self._lacks: str | None = None
+        self._whole = False
+        self._hanging: dict[str, _Walk] = {}
+        other_process()
 
-    async def scan(self) -> sysfs.Scan:
-        """Return a scan of the node; raises `errors.Failure` when the PCI bus itself cannot be listed."""
-        bus = self._where.sysfs / "bus/pci/devices"
-        listed = await self._read_each([str(bus)], lambda _: pci.addresses(self._where.sysfs))
-        if not listed:
-            raise errors.Failure(f"'{bus}' cannot be listed: the read hangs.")
-        (addresses,) = listed.values()
-        found = await self._read_each(addresses, self._read_one)
-        self._last |= {each.address: each for each in found.values() if isinstance(each, sysfs.Function)}
-        unread = {address: self._unreadable(address) for address in addresses if address not in found}
-        silent = [address for address, function in unread.items() if function is None]
-        return sysfs.scan(self._where, [*found.values(), *unread.values()], silent)
+    async def look(self) -> AsyncIterator[sysfs.Scan]:
+        """Read all devices; yield a scan at the end, and before it, except the first time, one that waits for nothing.
+
+        Raises `errors.Failure` when the PCI bus itself cannot be listed.
+        """
+        await self._wait(await self._walk([reading_process.BUS]))
+        if reading_process.BUS in self._hanging:
+            raise errors.Failure(f"'{self._where.sysfs / 'bus/pci/devices'}' cannot be listed: the read hangs.")
+        self._known = {address: self._known[address] for address in self._bus if address in self._known}
+        waiting = await self._walk([*self._bus, reading_process.LIBRARIES])
+        if waiting and self._whole:
+            yield self.scan()
+        await self._wait(waiting)
+        self._whole = True
+        yield self.scan()
 
     async def read(self, addresses: Iterable[str]) -> dict[str, sysfs.Function | None]:
         """Return the functions at these addresses; None where none of a served kind is."""
         wanted = sorted(addresses)
-        found = await self._read_each(wanted, self._read_one)
-        each = {address: found[address] if address in found else self._unreadable(address) for address in wanted}
-        return {address: seen if isinstance(seen, sysfs.Function) else None for address, seen in each.items()}
+        await self._wait(await self._walk(wanted))
+        return {address: self._function(address) for address in wanted}
 
-    async def lacking_libraries(self) -> str | None:
-        """Return what the host's libraries lack, as `libraries.missing` does: they may be on a network file system."""
-        place = libraries.folder(self._settings.inject)
-        found = await self._read_each([place], lambda _: libraries.missing(self._where, self._settings.inject))
-        return found.get(place, f"'{place}' of the host does not answer: is its file system there?")
+    def scan(self) -> sysfs.Scan:
+        """Return what is known now."""
+        functions = [self._function(address) for address in self._known]
+        strangers = [each for each in self._known.values() if isinstance(each, sysfs.Stranger)]
+        silent = [address for address in self._bus if address in self._hanging and not self._function(address)]
+        return sysfs.scan(self._where, [*functions, *strangers], silent)
 
-    def _read_one(self, address: str) -> sysfs.Function | sysfs.Stranger | None:
-        return sysfs.read(self._where, self._settings.vendor, self._settings.kinds, address)
+    def _function(self, address: str) -> sysfs.Function | None:
+        found = self._known.get(address)
+        if not isinstance(found, sysfs.Function):
+            return None
+        return dataclasses.replace(found, unreadable=True) if address in self._hanging else found
 
-    def _unreadable(self, address: str) -> sysfs.Function | None:
-        """Return the function as it was read last; None when it never was."""
-        last = self._last.get(address)
-        return dataclasses.replace(last, unreadable=True) if last is not None else None
+    @property
+    def lacking_libraries(self) -> str | None:
+        """Return what the host's libraries lack, as `libraries.missing` does."""
+        if reading_process.LIBRARIES in self._hanging:
+            place = libraries.folder(self._settings.inject)
+            return f"'{place}' of the host does not answer: is its file system there?"
+        return self._lacks
 
-    async def _read_each(self, names: Iterable[str], read: Callable[[str], T]) -> dict[str, T]:
-        """Return what `read`, called by threads, returns for each name, without those whose read hangs."""
-        self._hanging = {name: thread for name, thread in self._hanging.items() if thread.is_alive()}
-        rest = [name for name in names if name not in self._hanging]
-        found: dict[str, T] = {}
-        count = 1
-        while rest:
-            queue = deque(rest)
-            walks = [_Walk(read, queue) for _ in range(min(count, len(rest)))]
-            ends = await asyncio.gather(*(walk.ends(self._patience_s) for walk in walks))
-            for walk in walks:
-                found |= dict(walk.found)
-            for walk in (walk for walk, ended in zip(walks, ends, strict=True) if not ended):
-                found.pop(walk.at, None)
-                self._hanging[walk.at] = walk.thread
-                if pci.ADDRESS.fullmatch(walk.at):
-                    reason = "A read in sysfs hangs."
-                    LOG.warning("Device does not answer.", extra={"device": walk.at, "reason": reason})
-            rest = [name for name in rest if name not in found and name not in self._hanging]
-            count = _AT_ONCE
-        return found
+    async def _walk(self, names: Iterable[str]) -> "list[tuple[str, _Walk]]":
+        """Read each name that does not hang already; return those that take long."""
+        rest = [name for name in names if name not in self._hanging or self._hanging[name].ended()]
+        if not rest:
+            return []
+        walk = await _begun(reading_process.Request(where=self._where, settings=self._settings, names=rest))
+        for index, name in enumerate(rest):
+            answer = await walk.answer(self._patience_s * _HANDOVER)
+            if answer is None:
+                walk.leave(index)
+                shares = (rest[index + 1 + share :: _AT_ONCE] for share in range(_AT_ONCE))
+                found = await asyncio.gather(*map(self._walk, shares))
+                return [(name, walk), *itertools.chain.from_iterable(found)]
+            self._take(name, answer)
+        return []
 
+    async def _wait(self, waiting: "list[tuple[str, _Walk]]") -> None:
+        """Have the rest of the patience with reads that take long; what then hangs is left behind."""
+        for name, walk in waiting:
+            answer = await walk.answer(self._patience_s)
+            if answer is not None:
+                self._take(name, answer)
+                continue
+            self._hanging[name] = walk
+            if pci.ADDRESS.fullmatch(name):
+                LOG.warning("Device does not answer.", extra={"device": name, "reason": "A read in sysfs hangs."})
 
-class _Walk(Generic[T]):
-    """A thread that reads one name of a queue after the other."""
-
-    def __init__(self, read: Callable[[str], T], queue: deque[str]) -> None:
-        self.at = ""
-        """The name that it reads now."""
-        self.found: dict[str, T] = {}
-        self._read = read
-        self._queue = queue
-        self._began_s = time.monotonic()
-        self._done: futures.Future[None] = futures.Future()
-        # Not a thread of an executor, which the interpreter joins at its end.
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    async def ends(self, patience_s: float) -> bool:
-        """Return true at its end, and false once a single name has taken so long; raises what the read raised."""
-        done = asyncio.wrap_future(self._done)
-        while True:
-            began_s = self._began_s
-            await asyncio.wait([done], timeout=max(0.0, began_s + patience_s - time.monotonic()))
-            if done.done():
-                done.result()
-                return True
-            if self._began_s == began_s:
-                # What it still finds is dropped.
-                self._queue = deque()
-                done.cancel()
-                return False
-
-    def _run(self) -> None:
-        # Then nobody can cancel it.
-        self._done.set_running_or_notify_cancel()
-        try:
-            while (name := self._next()) is not None:
-                # In this order: whoever finds the time unchanged finds the name that it belongs to.
-                self._began_s = time.monotonic()
-                self.at = name
-                self.found[name] = self._read(name)
-        except Exception as error:
-            self._done.set_exception(error)
+    def _take(self, name: str, answer: reading_process.Answer) -> None:
+        self._hanging.pop(name, None)
+        if name == reading_process.BUS:
+            self._bus = answer.addresses
+        elif name == reading_process.LIBRARIES:
+            self._lacks = answer.lacks
+        elif (found := answer.function or answer.stranger) is not None:
+            self._known[name] = found
         else:
-            self._done.set_result(None)
+            self._known.pop(name, None)
 
-    def _next(self) -> str | None:
-        with contextlib.suppress(IndexError):
-            return self._queue.popleft()
+
+class _Walk:
+    """One walk of the other process, which ends when this is dropped."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._begun = b""
+        self._lines: deque[bytes] = deque()
+        self._since_s = time.monotonic()
+        """The time of the answer before."""
+        weakref.finalize(self, connection.close)
+
+    async def answer(self, patience_s: float) -> reading_process.Answer | None:
+        """Return the next answer, or None once it has taken so long; raises what the read raised."""
+        while not self._lines:
+            chunk = await self._received(self._since_s + patience_s - time.monotonic())
+            if chunk is None:
+                return None
+            if not chunk:
+                raise _ended()
+            *lines, self._begun = (self._begun + chunk).split(b"\n")
+            self._lines.extend(lines)
+        self._since_s = time.monotonic()
+        answer = _ANSWERS.decode(self._lines.popleft())
+        if answer.error is not None:
+            raise RuntimeError(answer.error)
+        return answer
+
+    async def _received(self, within_s: float) -> bytes | None:
+        readable = asyncio.Event()
+        asyncio.get_running_loop().add_reader(self._connection, readable.set)
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    await readable.wait()
+        finally:
+            asyncio.get_running_loop().remove_reader(self._connection)
+        # Also after the time: this process may have waited for a processor itself.
+        with contextlib.suppress(BlockingIOError):
+            return self._connection.recv(1 << 16)
         return None
+
+    def leave(self, index: int) -> None:
+        """Have it end after the name of this index."""
+        with contextlib.suppress(BrokenPipeError):  # It has just ended.
+            self._connection.send(b"%d" % index)
+
+    def ended(self) -> bool:
+        """Return whether one that was left has ended."""
+        try:
+            while self._connection.recv(1 << 16):
+                pass
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:  # It ended without having read where to.
+            pass
+        return True
+
+
+async def _begun(request: reading_process.Request) -> _Walk:
+    ours, theirs = socket.socketpair()
+    walk = _Walk(ours)
+    ours.setblocking(False)
+    try:
+        with theirs:
+            socket.send_fds(other_process()[1], [b"+"], [theirs.fileno()])
+        await asyncio.get_running_loop().sock_sendall(ours, _ENCODER.encode(request) + b"\n")
+    except ConnectionError as error:
+        raise _ended() from error
+    return walk
+
+
+@functools.cache
+def other_process() -> "tuple[subprocess.Popen[bytes], socket.socket]":
+    """Start the other process, which ends with this one; return it with the socket that takes walks."""
+    ours, theirs = socket.socketpair()
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with theirs:
+        process = subprocess.Popen(  # noqa: S603 - an argument list, no shell
+            (sys.executable, "-m", reading_process.__name__),
+            stdin=theirs.fileno(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            process_group=0,  # Ctrl-C in a terminal is for the plugin alone.
+        )
+    if not ours.recv(1):
+        raise _ended()
+    return process, ours
+
+
+def _ended() -> errors.Failure:
+    return errors.Failure("The process that reads sysfs has ended; a restart starts another one.")

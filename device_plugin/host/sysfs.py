@@ -7,7 +7,6 @@ attrs/. Any file here may vanish between two reads, so every read may return Non
 import os
 import re
 import stat
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,8 +72,6 @@ class Function:
     """None where its kind is not offered by vfio, or where it is in no group."""
     unreadable: bool = False
     """True when a read of it hangs; the rest is what was read last."""
-    began_s: float = field(default=0.0, compare=False)
-    """The time at which its reading began, of a monotonic clock."""
 
     @property
     def node(self) -> str | None:
@@ -108,12 +105,11 @@ class Scan:
 
 def read(where: paths.Paths, vendor: str, kinds: tuple[shapes.Kind, ...], address: str) -> Function | Stranger | None:
     """Return the function of the vendor at an address; None when none is there."""
-    began_s = time.monotonic()
     seen = pci.read(where.sysfs, vendor, kinds, address)
     if seen is None:
         return None
     if seen.kind is not None:
-        return _function(where, seen, seen.kind, began_s)
+        return _function(where, seen, seen.kind)
     return Stranger(address=address, device=seen.device, entry=seen.entry.name) if seen.entry is not None else None
 
 
@@ -129,7 +125,20 @@ def scan(where: paths.Paths, found: Iterable[Function | Stranger | None], silent
     )
 
 
-def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind, began_s: float) -> Function | None:
+def is_current(where: paths.Paths, function: Function) -> bool:
+    """Return whether the device node still is the function's, by paths in sysfs that no driver can hold up.
+
+    Names of entries and numbers of groups are given anew: to other functions, too.
+    """
+    if function.kind.mode == "vfio":
+        group = function.group
+        return group is not None and os.path.lexists(
+            f"{where.sysfs}/kernel/iommu_groups/{group.number}/devices/{function.address}"
+        )
+    return function.entry is not None and os.path.lexists(f"{where.sysfs}/{function.entry.folder}")
+
+
+def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind) -> Function | None:
     numa_node = readings.integer(seen.folder / "numa_node")
     function = Function(
         address=seen.address,
@@ -141,7 +150,6 @@ def _function(where: paths.Paths, seen: pci.Function, kind: shapes.Kind, began_s
         vfs=seen.vfs,
         entry=_entry(where, seen.entry) if seen.entry else None,
         group=_group(where, seen) if kind.mode == "vfio" else None,
-        began_s=began_s,
     )
     # It was unplugged during the reads, so the values are worthless.
     return function if seen.folder.exists() else None

@@ -3,11 +3,15 @@
 import asyncio
 import inspect
 import shutil
+import socket
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from device_plugin.host import reader, reading_process
 
 _DEADLINE_S = 60.0
 """The time after which a hanging test fails."""
@@ -30,3 +34,16 @@ def short_path() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="kae-", dir="/tmp"))
     yield folder
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def reads_here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Reads in threads of the test, where it can replace what they call."""
+    process, _ = reader.other_process()
+    ours, theirs = socket.socketpair()
+    threading.Thread(target=reading_process.serve, args=(theirs,), daemon=True).start()
+    assert ours.recv(1)
+    monkeypatch.setattr(reader, "other_process", lambda: (process, ours))
+    with ours, theirs:
+        yield
+        ours.shutdown(socket.SHUT_RDWR)

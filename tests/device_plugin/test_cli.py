@@ -1,15 +1,20 @@
 """The command line: exit codes, one clear line for what is wrong, and a list that changes nothing."""
 
+import contextlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from device_plugin import cli
+from runtime import files
 from tests.device_plugin import hosts, machines, settings
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +151,46 @@ def test_a_plugin_ends_when_told_while_a_read_hangs(short_path: Path) -> None:
 
         assert process.wait(20) == 0
         assert time.monotonic() - began < 5
+
+
+def test_a_plugin_that_is_killed_while_a_read_hangs_lets_go_of_its_lock_and_its_sockets(short_path: Path) -> None:
+    host = machines.bare_metal(short_path)
+    (short_path / "program").mkdir()
+    command = [sys.executable, "-m", "device_plugin", *options(host, short_path)]
+    with host.hanging("0000:79:00.0"), subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+        sockets = host.kubelet / "plugins_registry/kae"
+        until(lambda: len(list(sockets.glob("*.sock"))) == 3)
+        (reading,) = children(process.pid)
+        # One that waits in the kernel keeps its descriptors and does not end, and so does one that is stopped.
+        os.kill(reading, signal.SIGSTOP)
+        try:
+            kept = {str(link.readlink()).partition(":")[0] for link in Path(f"/proc/{reading}/fd").iterdir()}
+            process.kill()
+            process.wait(20)
+
+            assert kept == {"socket", "/dev/null"}
+            with contextlib.closing(files.Lock(host.run / "device-plugin.lock")) as lock:
+                until(lock.acquire)
+            for path in sockets.glob("*.sock"):
+                with socket.socket(socket.AF_UNIX) as kubelet, pytest.raises(ConnectionRefusedError):
+                    kubelet.connect(str(path))
+        finally:
+            os.kill(reading, signal.SIGCONT)
+    until(lambda: not Path(f"/proc/{reading}").exists())
+
+
+def children(parent: int) -> list[int]:
+    """The processes that a process started."""
+    tasks = Path(f"/proc/{parent}/task")
+    return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for something."""
+    end_s = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
 
 
 def test_options_mean_the_same_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

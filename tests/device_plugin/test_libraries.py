@@ -79,6 +79,7 @@ def test_without_libraries_nothing_is_missing(tmp_path: Path) -> None:
     assert libraries.missing(settings.where(machines.bare_metal(tmp_path)), config.Inject(openssl_conf="3.0")) is None
 
 
+@pytest.mark.usefixtures("reads_here")
 async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,7 +88,7 @@ async def test_a_folder_that_does_not_answer_holds_up_nothing_and_is_named(
     node = plugin.Plugin(where, stated, patience_s=1)
     mounted_again = threading.Event()
     # As on a network file system whose server is gone.
-    monkeypatch.setattr(libraries, "missing", lambda *_: mounted_again.wait(10))
+    monkeypatch.setattr(libraries, "missing", lambda *_: mounted_again.wait(10) and None)
 
     look = asyncio.create_task(node.look())
     pauses = []
