@@ -25,7 +25,6 @@ LOG = logging.getLogger(__name__)
 
 def prepare(where: paths.Paths, inject: config.Inject) -> None:
     """Make room for what the plugin makes, create what does not depend on devices, and label it."""
-    _clear(where, where.sockets)
     if os.path.lexists(where.lock) and not _is_file(where.lock):
         _move_away(where, where.lock)
     keep(where, inject)
@@ -95,8 +94,7 @@ def _make_folder(where: paths.Paths, folder: Path) -> None:
 def _clear(where: paths.Paths, folder: Path) -> None:
     """Move what is no folder, or a link to one, out of the way of a folder of the plugin and those above it."""
     for path in (*reversed(folder.parents), folder):
-        ours = where.run in path.parents or where.registry in path.parents
-        if ours and os.path.lexists(path) and not _is_folder(path):
+        if where.run in path.parents and os.path.lexists(path) and not _is_folder(path):
             _move_away(where, path)
 
 
@@ -178,12 +176,8 @@ def _is_file(path: Path) -> bool:
 
 
 def _move_away(where: paths.Paths, path: Path) -> None:
-    # The registry may be on another file system, and the kubelet ignores names with a dot (pluginwatcher of
-    # kubernetes/kubernetes).
-    inside = path.is_relative_to(where.registry)
-    folder = path.with_name(".kae-moved-away") if inside else where.moved
-    if os.path.lexists(folder) and not _is_folder(folder):
-        folder.replace(folder.with_name(f"{folder.name}-{secrets.token_hex(4)}"))
-    folder.mkdir(parents=True, exist_ok=True)
-    place = path.replace(folder / f"{path.name}-{secrets.token_hex(4)}")
+    if os.path.lexists(where.moved) and not _is_folder(where.moved):
+        where.moved.replace(where.moved.with_name(f"{where.moved.name}-{secrets.token_hex(4)}"))
+    where.moved.mkdir(parents=True, exist_ok=True)
+    place = path.replace(where.moved / f"{path.name}-{secrets.token_hex(4)}")
     LOG.warning("'%s' was in the way of the plugin's own, and is now '%s'.", path, place)

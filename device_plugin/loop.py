@@ -86,11 +86,11 @@ class Loop:
         )
 
     def _check_folders(self, folders: events.FolderEvents) -> None:
-        registry = self._node.where.registry
+        sockets = self._node.where.sockets
         with contextlib.suppress(FileNotFoundError):
-            if registry.stat().st_nlink == 0:
-                # A mount keeps the deleted folder; only a new container mounts the folder that replaced it.
-                raise errors.Failure(f"'{registry}' was deleted on the host; a restart mounts the new one.")
+            if sockets.stat().st_nlink == 0:
+                # A mount keeps the deleted folder; the next container mounts a new one, which its runtime makes.
+                raise errors.Failure(f"'{sockets}' was deleted on the host; a restart mounts the new one.")
         for each in self.registrations:
             each.check()
         self._watch(folders)
@@ -109,8 +109,7 @@ class Loop:
 
     def _watch(self, folders: events.FolderEvents) -> None:
         where = self._node.where
-        for folder in (where.registry, where.sockets):
-            folders.watch(folder)
+        folders.watch(where.sockets)
         folders.watch(where.run, where.changing.name)
         # /dev is busy: terminals come and go.
         folders.watch(where.dev, "hisi")

@@ -23,14 +23,9 @@ class Paths:
     kubelet: Path
 
     @property
-    def registry(self) -> Path:
-        """Return the folder where, and below which, the kubelet looks for sockets of plugins."""
-        return self.kubelet / "plugins_registry"
-
-    @property
     def sockets(self) -> Path:
-        """Return the plugin's own folder of the registry; it may remove every file in there."""
-        return self.registry / "kae"
+        """Return the plugin's own folder where the kubelet looks for sockets; it may remove every socket in there."""
+        return self.kubelet / "plugins_registry" / "kae"
 
     def on_host(self, path: str) -> Path:
         """Return the place at which the program sees a folder of the host; it is mounted beside the host's /dev."""

@@ -155,7 +155,8 @@ class Registration:
 def clear(where: paths.Paths) -> None:
     """Remove the sockets of a killed predecessor: the kubelet would dial them in vain."""
     with contextlib.suppress(FileNotFoundError):
-        for path in where.sockets.iterdir():
+        # What else is in there is not the plugin's, and the kubelet does not dial it.
+        for path in filter(Path.is_socket, where.sockets.iterdir()):
             _remove(path)
 
 

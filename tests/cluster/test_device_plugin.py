@@ -6,6 +6,7 @@ Figures go to standard output: `pytest -rP` shows them.
 import contextlib
 import json
 import re
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -226,6 +227,24 @@ def test_a_restart_of_the_kubelet_loses_nothing(deployed: Deployed, debian: str,
     assert after["metadata"]["uid"] == before["metadata"]["uid"]
     assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
     assert deployed.plugin()["status"]["containerStatuses"] == plugin["status"]["containerStatuses"]
+
+
+def test_the_folder_of_sockets_may_be_deleted_and_the_plugin_restarts_with_a_new_one(deployed: Deployed) -> None:
+    folder = "/var/lib/kubelet/plugins_registry/kae"
+    before = deployed.plugin()["status"]["containerStatuses"][0]["restartCount"]
+
+    in_node = ["nsenter", f"--target={deployed.node.containerd.pid}", "--mount"]
+    subprocess.run([*in_node, "rm", "-r", folder], check=True)
+
+    def restarted() -> dict[str, Any] | None:
+        (status,) = deployed.plugin()["status"]["containerStatuses"]
+        return status if status["restartCount"] > before and status["ready"] else None
+
+    status = waiting.until("another container of the plugin", restarted, timeout_s=60)
+    deployed.wait_for(hpre=2, sec=4, zip=2)
+    assert status["lastState"]["terminated"]["message"].strip() == (
+        f"'{folder}' was deleted on the host; a restart mounts the new one."
+    )
 
 
 def test_an_update_of_the_plugin_leaves_users_alone_and_a_short_gap(

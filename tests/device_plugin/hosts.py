@@ -57,7 +57,8 @@ class Host:
         self._unplugged: dict[str, Function] = {}
         for folder in ("bus/pci/devices", "bus/pci/drivers/vfio-pci", "class/uacce"):
             (self.sysfs / folder).mkdir(parents=True)
-        for path in (self.dev, self.run, self.kubelet / "plugins_registry"):
+        # The kubelet makes the folders that pods mount.
+        for path in (self.dev, self.run, self.kubelet / "plugins_registry/kae"):
             path.mkdir(parents=True)
         for number in range(numa_nodes):
             distances = " ".join("10" if other == number else "20" for other in range(numa_nodes))

@@ -1,4 +1,6 @@
 import contextlib
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -66,6 +68,26 @@ async def test_a_plugin_whose_lock_another_one_has_taken_ends(short_path: Path) 
                 errors.Failure, match=r"device-plugin.lock' was removed, and another device plugin has it"
             ):
                 await rig.kubelet.until(rig.ended)
+
+
+async def test_a_plugin_whose_mounted_folder_of_sockets_was_deleted_ends(short_path: Path) -> None:
+    rig = faults.Rig(short_path, seed=1, quiet_s=20)
+    folder = short_path / "kae"
+    folder.mkdir()
+    # As a mount does, an open folder stays when it is deleted.
+    mounted = os.open(folder, os.O_PATH)
+    (short_path / "kubelet/plugins_registry/kae").rmdir()
+    (short_path / "kubelet/plugins_registry/kae").symlink_to(f"/proc/self/fd/{mounted}")
+
+    await rig.start()
+    await rig.kubelet.until(lambda: len(list(folder.iterdir())) == 3)
+    shutil.rmtree(folder)
+    rig.some_change()
+    with pytest.raises(
+        errors.Failure, match=r"plugins_registry/kae' was deleted on the host; a restart mounts the new"
+    ):
+        await rig.kubelet.until(rig.ended)
+    os.close(mounted)
 
 
 async def test_a_socket_that_is_removed_while_it_is_made_is_replaced(

@@ -20,7 +20,7 @@ Rendered = Callable[[str, object], Any]
 PRESENT = ir.Term(
     matchExpressions=(ir.Requirement(key="openfuyao.com/kae.hpre.present", operator="In", values=("true",)),)
 )
-SOCKETS = "/var/lib/kubelet/plugins_registry"
+SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
 
 NAMESPACE = ir.Namespace(name="kae-operator", privileged=True)
 ACCESS = ir.DriverAccess(
@@ -541,7 +541,7 @@ def test_a_program_is_told_of_another_root_folder_of_the_kubelet(rendered: Rende
 def test_the_kubelet_finds_the_plugins_sockets_by_the_path_that_the_plugin_names(rendered: Rendered) -> None:
     found = rendered("device-plugin/daemonset", replace(PLUGIN, kubelet_dir="/var/lib/k0s/kubelet"))
 
-    folder = "/var/lib/k0s/kubelet/plugins_registry"
+    folder = "/var/lib/k0s/kubelet/plugins_registry/kae"
     assert host_paths(found)[folder] is True
     assert folder in [mount["mountPath"] for mount in container(found)["volumeMounts"]]
 
