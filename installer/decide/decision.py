@@ -207,8 +207,8 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
             "A driver that others installed is at work; INSTALL_POLICY is Always, so it is unloaded."
             + _packages(current, ", and a boot may load them")
         )
-    if current.rule or current.changing:
-        return _change(f"'{paths.RULE if current.rule else paths.CHANGING}' was left behind.")
+    if current.has_rule or current.changing:
+        return _change(f"'{paths.RULE if current.has_rule else paths.CHANGING}' was left behind.")
     return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
 
 

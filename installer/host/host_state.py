@@ -58,6 +58,8 @@ class HostState:
     """The digests of the files in /opt/kae, as `digests.of_file` has them."""
     rule: bool
     """True when the udev rule is that of the config."""
+    has_rule: bool
+    """True when there is a udev rule of the installer, be it of another config or of an earlier release."""
     record: record.Record
     changing: bool
     """True while the change is announced (driver-changing)."""
@@ -76,7 +78,7 @@ class HostState:
 
 def read(host: chroot.Host, settings: config.Config) -> HostState:
     """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
-    running, known = kernel(host), record.read(host)
+    running, known, said = kernel(host), record.read(host), text(host, paths.RULE) or ""
     files = kmod.chosen(host, running, settings.all_modules)
     rivals = _rivals(host, settings, running, known)
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
@@ -97,12 +99,16 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rpm_user=rpm.locked_by(host),
         signed_only=_signed_only(host),
         libraries=MappingProxyType(libraries.present(host)),
-        rule=text(host, paths.RULE) == rule(host, settings.device_nodes),
+        rule=said == rule(host, settings.device_nodes),
+        has_rule=said.startswith(_RULE),
         record=known,
         changing=host.path(paths.CHANGING).exists(),
         unproved=host.path(paths.BLOCKED).exists() and not (known.change or known.installed or known.boot),
     )
 
+
+_RULE = 'SUBSYSTEM=="uacce", '
+"""The beginning of the rules of every release."""
 
 _LINKS = (
     'SUBSYSTEM=="uacce", SUBSYSTEMS=="pci", '

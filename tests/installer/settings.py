@@ -215,6 +215,7 @@ def current(**changes: Any) -> host_state.HostState:
         "files": {name: file(name) for name in modulefiles.DRIVER},
         "options": desired.options(config()),
         "rule": True,
+        "has_rule": changes.get("rule", True),
         "record": record.Record(installed=driver(), since="2026-01-02T03:04:05Z"),
         "changing": False,
     }

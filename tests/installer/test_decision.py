@@ -234,7 +234,7 @@ def test_absent_takes_ours_away() -> None:
         ),
         ("IfNotPresent", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
         ("Always", empty(), RIGHT, "No driver of KAE is installed, as the policy asks."),
-        ("IfNotPresent", empty() | {"rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),
+        ("IfNotPresent", empty() | {"has_rule": True}, CHANGE, "'/etc/udev/rules.d/70-kae.rules' was left behind."),
         ("IfNotPresent", empty() | {"changing": True}, CHANGE, "'/run/kae/driver-changing' was left behind."),
     ],
     ids=[

@@ -73,6 +73,19 @@ def test_the_rule_that_the_documentation_has_for_foreign_drivers_is_the_installe
     assert f"```text\n{host_state.rule(machine.host, shapes.DeviceNodes())}```\n" in page
 
 
+@pytest.mark.parametrize(("text", "goes"), [('SUBSYSTEM=="uacce", MODE="0666"\n', True), ("# Another's.\n", False)])
+def test_a_rule_that_an_earlier_release_left_behind_goes_and_no_other(
+    text: str, goes: bool, image: Path, tmp_path: Path
+) -> None:
+    machine = machines.Machine(tmp_path / "bare")
+    machine.host.write(paths.RULE, text)
+
+    shown = settings.installer(machine, image, state="Absent").settle()
+
+    assert shown.state == "Ready"
+    assert machine.host.path(paths.RULE).exists() is not goes
+
+
 def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machine) -> None:
     machine.host.path(paths.CRIO).mkdir()
 
