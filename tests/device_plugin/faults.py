@@ -121,6 +121,9 @@ class Rig:
 
     def _registered(self) -> bool:
         self.ended()
+        # Until the first list a resource looks like one of no device, and the plugin never sees a stream cut so early.
+        if self._program is None or not all(each.registered for each in self._program.registrations):
+            return False
         # The kubelet keeps the devices of a connection that it lost, all of them unhealthy, for a while.
         resources = self.kubelet.resources()
         return all(kind.resource in resources and resources[kind.resource].client for kind in devices.KINDS)

@@ -296,3 +296,24 @@ def test_a_host_that_changes_all_the_time_can_be_read_all_the_time(tmp_path: Pat
     assert looks > 1
     assert [item.address for item in settings.scanned(host).functions] == [item.address for item in before.functions]
     assert all(item.entry and not item.entry.missing for item in settings.scanned(host).functions)
+
+
+def test_a_device_node_is_a_functions_own_until_the_entry_is_of_another_number(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    found = settings.function(host, "0000:79:00.0")
+
+    assert sysfs.is_current(settings.where(host), found)
+    host.renumber()
+    assert not sysfs.is_current(settings.where(host), found)
+
+
+def test_a_group_is_a_functions_own_until_it_leaves_it(tmp_path: Path) -> None:
+    host = machines.bare_metal(tmp_path)
+    host.lend("0000:79:00.0", 7)
+    where, stated = settings.where(host), settings.settings()
+    found = sysfs.read(where, stated.vendor, (settings.kind("hpre", vfio=True),), "0000:79:00.0")
+
+    assert isinstance(found, sysfs.Function)
+    assert sysfs.is_current(where, found)
+    (host.sysfs / "kernel/iommu_groups/7/devices/0000:79:00.0").unlink()
+    assert not sysfs.is_current(where, found)
