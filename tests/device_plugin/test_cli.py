@@ -157,7 +157,10 @@ def test_a_plugin_that_is_killed_while_a_read_hangs_lets_go_of_its_lock_and_its_
     host = machines.bare_metal(short_path)
     (short_path / "program").mkdir()
     command = [sys.executable, "-m", "device_plugin", *options(host, short_path)]
-    with host.hanging("0000:79:00.0"), subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(host.hanging("0000:79:00.0"))
+        process = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL))
+        stack.callback(process.kill)
         sockets = host.kubelet / "plugins_registry/kae"
         until(lambda: len(list(sockets.glob("*.sock"))) == 3)
         (reading,) = children(process.pid)
