@@ -93,9 +93,7 @@ def _json_row(row: report.Row) -> dict[str, object]:
         "driver": function.driver,
         "entry": entry.name if entry else None,
         "node": f"/dev/{function.node}" if function.node else None,
-        "containerNode": f"/dev/{function.node}"
-        if function.kind.mode == "vfio"
-        else f"/dev/{paths.published_name(function.kind.module, function.address)}",
+        "containerNode": row.container_node,
         "api": entry.api if entry else None,
         "algorithms": list(entry.algorithms) if entry else [],
         "numaNode": function.numa_node,

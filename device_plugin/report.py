@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from device_plugin import config
 from device_plugin.host import health, paths, sysfs
-from device_plugin.kubelet import advertised
+from device_plugin.kubelet import advertised, allocation
 from runtime import shapes
 
 
@@ -14,6 +14,8 @@ class Row:
     """One function: advertised (healthy or not) or withheld, and why."""
 
     function: sysfs.Function
+    container_node: str
+    """The path of its node in containers."""
     health: str
     """Healthy, Unhealthy or Withheld."""
     why: tuple[str, ...]
@@ -39,7 +41,7 @@ def of(
     """Return the report on a scan, as `advertised.split` split it; `lacks` is what the host's libraries lack."""
     devices, withheld = split
     known = {device.function.address: device for device in devices}
-    rows = tuple(_row(function, known.get(function.address), withheld) for function in scan.functions)
+    rows = tuple(_row(settings.inject, function, known.get(function.address), withheld) for function in scan.functions)
     return Report(
         rows=rows,
         offered=tuple(_offered(kind, settings, rows) for kind in settings.kinds),
@@ -47,11 +49,15 @@ def of(
     )
 
 
-def _row(function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]) -> Row:
+def _row(
+    inject: config.Inject, function: sysfs.Function, device: advertised.Device | None, withheld: Mapping[str, str]
+) -> Row:
+    path = allocation.container_node(inject, function)
     if device is None:
-        return Row(function=function, health="Withheld", why=(withheld[function.address],))
+        return Row(function=function, container_node=path, health="Withheld", why=(withheld[function.address],))
     return Row(
         function=function,
+        container_node=path,
         health="Healthy" if device.healthy else "Unhealthy",
         why=tuple(reason.text for reason in device.reasons),
     )

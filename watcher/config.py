@@ -54,7 +54,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     quiet_seconds: Seconds
     """How long a node must stay unchanged before an addition or a change is committed."""
     removal_quiet_seconds: Seconds
-    """The same for a removal: of a node, of its devices, or of its NFD labels."""
+    """The same for a loss: of a node, of its devices, or of any label that the inventory keeps."""
     min_commit_seconds: Seconds
     """Between two commits."""
     max_loss_percent: Annotated[int, msgspec.Meta(ge=0, le=100)]

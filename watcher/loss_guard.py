@@ -16,12 +16,12 @@ from compiler.inventory import reduction, snapshot
 _OWN, _LOST = "Kae-Watcher:", "Kae-Lost:"
 _NODE = "(node)"
 """What every node has, and one that is gone has lost: no key of a label has brackets."""
-_ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6})?")
+_ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6}>[0-9]{1,6})?")
 _COUNTS = tuple(f"{kind.resource}.{sort}" for kind in devices.KINDS for sort in ("pf", "vf"))
 
 Nodes = Mapping[str, snapshot.Node]
 Losses = Mapping[str, frozenset[str]]
-"""What each node lost: keys of labels, a kind of device as `key=number` that it had, and the node itself."""
+"""What each node lost: keys of labels, a kind of device as `key=8>2` (it had 8 and has 2), and the node itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,9 @@ class Judgement:
         share = f"{self.count} of {self.total} nodes lost something"
         if self.why:
             return f"{share} now, and what was lost before is not known. {self.why}"
-        named = [f"{name} ({'gone' if _NODE in items else listed(items, 2)})" for name, items in self.losses.items()]
+        named = [
+            f"{name} ({'gone' if _NODE in items else listed(_worded(items), 2)})" for name, items in self.losses.items()
+        ]
         return f"{share} within 24 hours; now {listed(named, 5)}."
 
     @property
@@ -92,7 +94,8 @@ def lost(old: snapshot.Node | None, new: snapshot.Node | None) -> frozenset[str]
     if old is None or old is new:
         return frozenset()
     had, has = _belongings(old), _belongings(new)
-    return frozenset(key if count == 1 else f"{key}={count}" for key, count in had.items() if has.get(key, 0) < count)
+    fewer = {key: (count, has.get(key, 0)) for key, count in had.items() if has.get(key, 0) < count}
+    return frozenset(key if count == 1 else f"{key}={count}>{left}" for key, (count, left) in fewer.items())
 
 
 def _belongings(node: snapshot.Node | None) -> dict[str, int]:
@@ -132,7 +135,12 @@ def _remembered(messages: Iterable[str], rules: Rules) -> dict[str, set[str]]:
 
 def _are_missing(items: Iterable[str], node: snapshot.Node | None) -> bool:
     has = _belongings(node)
-    return any(has.get(key, 0) < int(count or 1) for key, _, count in (item.partition("=") for item in items))
+    parts = (re.split("[=>]", item) for item in items)
+    return any(has.get(key, 0) < int(counts[0] if counts else 1) for key, *counts in parts)
+
+
+def _worded(items: Iterable[str]) -> list[str]:
+    return [item.replace("=", " from ").replace(">", " to ") for item in items]
 
 
 def listed(words: Collection[str], most: int) -> str:

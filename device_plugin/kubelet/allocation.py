@@ -19,10 +19,10 @@ def answer(
     """Return the answer for one container; several shares of a device are one device."""
     distinct = {device.function.address: device for device in devices}
     if any(device.function.kind.mode == "vfio" for device in devices):
-        return _groups(where, [distinct[address].function for address in sorted(distinct)])
+        return _groups(where, inject, [distinct[address].function for address in sorted(distinct)])
     response = api.ContainerAllocateResponse()
     for address in sorted(distinct):
-        response.devices.append(_node(where, inject, distinct[address]))
+        response.devices.append(_node(where, inject, distinct[address].function))
     if inject.mask_sysfs:
         response.mounts.extend(_masks(where, [distinct[address] for address in sorted(distinct)]))
     if inject.libraries:
@@ -40,7 +40,9 @@ def answer(
     return response
 
 
-def _groups(where: paths.Paths, functions: Sequence[sysfs.Function]) -> api.ContainerAllocateResponse:
+def _groups(
+    where: paths.Paths, inject: config.Inject, functions: Sequence[sysfs.Function]
+) -> api.ContainerAllocateResponse:
     """Return the answer for functions that are bound to vfio-pci: their groups, and their addresses as variables.
 
     Programs find the addresses in PCIDEVICE_<resource> (SR-IOV network device plugin), KubeVirt, where a host device
@@ -49,21 +51,23 @@ def _groups(where: paths.Paths, functions: Sequence[sysfs.Function]) -> api.Cont
     response = api.ContainerAllocateResponse()
     response.devices.append(_device("/dev/vfio/vfio", "/dev/vfio/vfio"))
     for function in functions:
-        response.devices.append(_device(f"/dev/{function.node}", str(where.link(function.kind, function.address))))
+        response.devices.append(_node(where, inject, function))
     name = re.sub("[^A-Z0-9]", "_", functions[0].kind.resource.upper())
     for prefix in ("PCIDEVICE", "PCI_RESOURCE"):
         response.envs[f"{prefix}_{name}"] = ",".join(function.address for function in functions)
     return response
 
 
-def _node(where: paths.Paths, inject: config.Inject, device: advertised.Device) -> api.DeviceSpec:
-    function = device.function
-    if inject.mask_sysfs or function.entry is None:
-        name = paths.published_name(function.kind.module, function.address)
-    else:
-        # Without masks a container sees the kernel's own names, and libwd opens what they say.
-        name = function.entry.node
-    return _device(f"/dev/{name}", str(where.link(function.kind, function.address)))
+def container_node(inject: config.Inject, function: sysfs.Function) -> str:
+    """Return the path of a function's node in containers."""
+    # Without masks a container sees the kernel's own names, and libwd opens what they say.
+    if function.node and (function.kind.mode == "vfio" or not inject.mask_sysfs):
+        return f"/dev/{function.node}"
+    return f"/dev/{paths.published_name(function.kind.module, function.address)}"
+
+
+def _node(where: paths.Paths, inject: config.Inject, function: sysfs.Function) -> api.DeviceSpec:
+    return _device(container_node(inject, function), str(where.link(function.kind, function.address)))
 
 
 def _device(container: str, host: str) -> api.DeviceSpec:

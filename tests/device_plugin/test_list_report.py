@@ -119,6 +119,14 @@ def test_what_is_listed_adds_up(name: str) -> None:
         assert all(bool(device["reasons"]) == (device["health"] != "Healthy") for device in ours)
 
 
+def test_without_masks_the_node_in_containers_has_the_kernels_name(tmp_path: Path) -> None:
+    stated = settings.settings("hpre", inject=config.Inject(mask_sysfs=False))
+
+    listed = json.loads(list_report.as_json(reported("kae-1", tmp_path, stated)))
+
+    assert {device["containerNode"] for device in listed["devices"]} == {device["node"] for device in listed["devices"]}
+
+
 def test_shares_are_counted_in_capacity_and_not_listed_one_by_one(tmp_path: Path) -> None:
     stated = settings.settings("hpre", sharing={"hpre": 16})
 

@@ -70,7 +70,7 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
 @pytest.mark.parametrize(
     ("new", "items"),
     [
-        (fleet.node("a", hpre=1), {"openfuyao.com/kae.hpre.pf=2"}),
+        (fleet.node("a", hpre=1), {"openfuyao.com/kae.hpre.pf=2>1"}),
         (fleet.node("a", hpre=2, discovered=False), {"nfd.node.kubernetes.io/feature-labels"}),
         (fleet.node("a", hpre=3, labels={"x": "2", "y": "1"}), set()),
         (fleet.node("a", hpre=2, kernel_version="6.6", labels={"x": ""}), set()),
@@ -79,7 +79,7 @@ def test_a_label_that_all_nodes_lose_is_refused_although_no_node_is_gone() -> No
             {
                 *("(node)", "kubernetes.io/hostname", "x", "nfd.node.kubernetes.io/feature-labels"),
                 *("feature.node.kubernetes.io/kernel-version.major", "openfuyao.com/kae.hpre.present"),
-                "openfuyao.com/kae.hpre.pf=2",
+                "openfuyao.com/kae.hpre.pf=2>0",
             },
         ),
     ],
@@ -151,8 +151,17 @@ def test_nodes_that_are_gone_are_listed_with_what_they_had_once_for_all_that_had
     assert judge(old, without(old, 3)).trailer == (
         "Kae-Watcher: east; nodes that lose something by this commit: 3\n"
         "Kae-Lost: n000 n001 n002; (node) feature.node.kubernetes.io/kernel-version.major kubernetes.io/hostname "
-        "nfd.node.kubernetes.io/feature-labels openfuyao.com/kae.hpre.pf=2 openfuyao.com/kae.hpre.present"
+        "nfd.node.kubernetes.io/feature-labels openfuyao.com/kae.hpre.pf=2>0 openfuyao.com/kae.hpre.present"
     )
+
+
+def test_a_word_is_for_the_number_of_devices_that_is_left_and_the_sentence_names_it() -> None:
+    old = named(fleet.node("a", hpre=8))
+
+    seven, one = (judge(old, named(fleet.node("a", hpre=left))) for left in (7, 1))
+
+    assert seven.code != one.code
+    assert "now a (openfuyao.com/kae.hpre.pf from 8 to 7)." in seven.sentence
 
 
 def test_losses_of_another_cluster_on_the_same_branch_do_not_count_and_do_not_end_the_memory() -> None:
