@@ -52,7 +52,7 @@ def objects(control_plane: control_planes.ControlPlane) -> kinds.Objects:
 
 @pytest.fixture(scope="session")
 def definitions(objects: kinds.Objects) -> None:
-    """The definitions of the kinds of others: Argo CD's, Flux's, the Prometheus Operator's."""
+    """The definitions of the kinds of others: Argo CD's, Flux's, the Prometheus Operator's, OpenShift's."""
     _require_none(programs.lacking(programs.ENGINES))
     texts = [(programs.folder() / name).read_text() for found in programs.ENGINES for name in found.files]
     made = [objects.apply(yaml.load(text, yaml.CSafeLoader), text, "definitions") for text in texts]

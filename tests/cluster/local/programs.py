@@ -161,6 +161,16 @@ ENGINES = (
             for plural in ("podmonitors", "prometheusrules")
         },
     ),
+    # Likewise.
+    ProgramSet(
+        name="openshift",
+        module="github.com/openshift/api",
+        files={
+            "securitycontextconstraints.security.openshift.io.yaml": (
+                "security/v1/0000_03_security-openshift_01_scc.crd.yaml"
+            )
+        },
+    ),
 )
 """The programs that tests of manifests need in addition: the GitOps engines, and the CRDs of other projects."""
 
