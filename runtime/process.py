@@ -187,13 +187,15 @@ class _Outputs:
 
 
 def _communicate(process: "subprocess.Popen[bytes]", limits: Limits, shown: str) -> tuple[bytes, bytes]:
-    end_s = time.monotonic() + limits.timeout_s
+    began_s = time.monotonic()
     with contextlib.closing(_Outputs(process, shown)) as outputs:
         while not _has_ended(process):
             outputs.read()
-            if time.monotonic() >= end_s:
+            lasted_s = time.monotonic() - began_s
+            if lasted_s >= limits.timeout_s:
                 raise TooSlow(f"'{shown}' did not end within {limits.timeout_s:g} seconds.")
-            if limits.stop is not None and limits.stop.is_set():
+            # What ends in a moment is let end, such as a question that tells why the work cannot go on.
+            if lasted_s >= _POLL_S and limits.stop is not None and limits.stop.is_set():
                 raise Cancelled(f"'{shown}' was stopped, because the program is ending.")
         ended_s = time.monotonic()
         while outputs.read() and (late_s := time.monotonic() - ended_s) < _DRAIN_S:

@@ -213,3 +213,12 @@ def test_a_file_that_grows_above_the_limit_is_an_error_of_the_program(tmp_path: 
 
     assert (ended.code, (tmp_path / "file").stat().st_size) == (1, 2000)
     assert b"File too large" in ended.stderr
+
+
+def test_what_ends_in_a_moment_is_let_end_although_the_program_is_ending() -> None:
+    stop = threading.Event()
+    stop.set()
+
+    ended = run("echo one; sleep 0.02; echo two", limits=process.Limits(timeout_s=20, stop=stop))
+
+    assert ended.output == b"one\ntwo\n"
