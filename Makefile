@@ -14,6 +14,11 @@ TAG ?= $(shell git describe --tags --always --dirty)
 BASE_IMAGE ?=
 PLATFORM ?=
 IMAGE_FLAGS ?=
+KAE ?=
+DRIVER_VERSION ?=
+KERNELS ?=
+INSTALLER_IMAGE ?=
+BUILD_IMAGE ?= $(INSTALLER_IMAGE)
 
 .PHONY: help
 help: ## Print this list
@@ -177,6 +182,16 @@ compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the
 	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch \
 		$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
 		$(IMAGE_FLAGS) .venv/image
+
+.PHONY: driver-image
+driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= BUILD_IMAGE=)
+	$(foreach name,KAE DRIVER_VERSION INSTALLER_IMAGE,$(if $($(name)),,$(error $(name) is missing: docs/driver-image.md describes it)))
+	@$(builder); \
+	"$$builder" build --build-context "kae=$(KAE)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
+		$$epoch --build-arg 'INSTALLER_IMAGE=$(INSTALLER_IMAGE)' --build-arg 'BUILD_IMAGE=$(BUILD_IMAGE)' \
+		--build-arg 'DRIVER_VERSION=$(DRIVER_VERSION)' --build-arg 'KERNELS=$(KERNELS)' \
+		$(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
+		installer/driver-image
 
 .PHONY: bench
 bench: $(READY) ## Measure the compiler on large fleets, the device plugin, the watcher, and many watchers

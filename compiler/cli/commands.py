@@ -176,12 +176,21 @@ def _preflight(commands: options.Commands) -> None:
     command = options.command(
         commands,
         "preflight",
-        "show which policy would serve a kernel that no node runs yet",
+        "show which policy would serve a kernel that no node runs yet, or whether an image holds its driver",
         "kae preflight --kernel 5.10.0-216.0.0.115.oe2203sp4.aarch64",
         "kae preflight --kernel 6.6.0-28.0.0.34.oe2403.aarch64 --os 'openEuler 24.03 (LTS)' --cluster east",
+        "skopeo inspect docker://IMAGE | kae preflight --image IMAGE",
+        "kae preflight --image driver.tar    as `podman save --format oci-archive -o driver.tar IMAGE` writes it",
     )
-    command.add_argument(
-        "--kernel", required=True, type=arguments.kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it"
+    subject = command.add_mutually_exclusive_group(required=True)
+    subject.add_argument(
+        "--kernel", type=arguments.kernel, metavar="VERSION", help="the kernel, as `uname -r` prints it"
+    )
+    subject.add_argument(
+        "--image",
+        type=arguments.utf8,
+        metavar="IMAGE|FILE",
+        help="an image with a driver, inspected on standard input, or an archive of it: what do its labels lack?",
     )
     command.add_argument("--os", metavar="NAME", help="the operating system, as a Node's osImage says it")
     options.sources(command)

@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler import cli, pipeline
 from compiler.cli import findings
+from compiler.commands import preflight_image
 from compiler.planning import plan, preflight, supported
 from compiler.project import load, project_file
 
@@ -14,6 +15,8 @@ Answers = tuple[preflight.Answer, ...]
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
+    if arguments.image is not None:
+        return preflight_image.run(arguments)
     fleet, on_documents = load.read(project_file.of(arguments))
     load.require_clusters(arguments.cluster, fleet.clusters)
     planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]

@@ -30,7 +30,7 @@ sys.exit(0 if "--check" in arguments and code in (1, 4) else code)
 """
 """A call that asks a live cluster is only parsed. A check that finds something is an answer, and stops no block."""
 
-PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq")
+PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq", "skopeo")
 
 _BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>.*) -->\n\n?)?"

@@ -6,11 +6,14 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from compiler import API_VERSION
 from compiler.formats import decode
-from tests import builders, project
+from tests import builders, imagefiles, project
 
+IMAGE = "image.tar"
+"""The archive of an image in a project, which `kae preflight --image` reads."""
 POLICY = """\
 apiVersion: device.openfuyao.com/v1alpha1
 kind: KAEPolicy
@@ -106,7 +109,7 @@ def _compiled(folder: Path, texts: dict[str, str]) -> None:
     project.kae(folder, "compile", "--no-cache")
 
 
-def node(name: str, **labels: str) -> dict[str, object]:
+def node(name: str, **labels: str) -> dict[str, Any]:
     """Return a Node with a device of HPRE, as kubectl prints it."""
     info = {"architecture": "arm64", "kernelVersion": "5.10.0-216.0.0.115.oe2203sp4.aarch64"}
     info |= {"kubeletVersion": "v1.31.4", "osImage": "openEuler 22.03 (LTS-SP4)"}
@@ -212,6 +215,21 @@ def _nodes_reassigned(folder: Path) -> None:
     project.write(folder, {"policies/tls.yaml": POLICY.replace("name: tls", "name: kunpeng")})
 
 
+def _image_driver(source: str, **labels: str) -> Callable[[Path], None]:
+    """Return what makes a policy with a source, and the archive of its image with labels."""
+
+    def make(folder: Path) -> None:
+        policy = POLICY.replace("2.2.0\n", f"2.2.0\n    source: {{{source}: {{}}}}\n")
+        nodes = inventory(node("kp-1"), node("kp-2"))
+        project.write(
+            folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": policy, "inventory/east.json": nodes}
+        )
+        name = "cr.openfuyao.cn/openfuyao/kae-driver-installer:2.2.0"
+        imagefiles.write_oci(folder / IMAGE, name, imagefiles.labels(**labels))
+
+    return make
+
+
 def _foreign_file(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/tls.yaml": POLICY})
     project.kae(folder, "compile", "--no-cache")
@@ -229,6 +247,11 @@ def _engine_file(folder: Path) -> None:
 
 MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
     {
+        "image-driver-version": _image_driver("build", version="2.0.2", sources="build"),
+        "image-driver-source": _image_driver("prebuilt", version="2.2.0", sources="build"),
+        "image-driver-kernel": _image_driver(
+            "prebuilt", version="2.2.0", sources="build prebuilt", kernels="5.10.0-136.12.0.86.oe2203sp4.aarch64"
+        ),
         "not-a-file": _not_a_file,
         "link-outside": _link_outside,
         "file-too-large": _file_too_large,

@@ -36,7 +36,9 @@ def test_the_documents_of_a_code_earn_exactly_its_text(code: str, tmp_path: Path
     folder = prepared(code, tmp_path / "project")
     before = project.tree(folder / "output")
 
-    command = ("diff",) if code in risks.CHANGES else ("compile", "--no-cache")
+    command: tuple[str, ...] = ("diff",) if code in risks.CHANGES else ("compile", "--no-cache")
+    if (folder / projects.IMAGE).exists():
+        command = ("preflight", "--image", projects.IMAGE)
     answer = project.kae(folder, *command)
 
     *lines, summary = answer.err.splitlines(keepends=True)

@@ -65,6 +65,21 @@ class Store:
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
+    def build_driver(self, kae: Path, version: str, kernels: Sequence[str], headers: Sequence[Path]) -> str:
+        """Runs `make driver-image` upon the image of the installer, without any network, and returns what it said.
+
+        The folders of headers are in the stage that compiles at their own paths, or below /usr/src/kernels by their
+        names.
+        """
+        flags = ["--no-cache", "--network=none", "--quiet"]
+        flags += [f"--volume={path}:{_seen(path)}:ro" for path in headers]
+        return self._work(
+            *("make", "--no-print-directory", f"--directory={inputs.ROOT}", "driver-image"),
+            *(f"KAE={kae}", f"DRIVER_VERSION={version}", f"KERNELS={' '.join(kernels)}"),
+            *(f"INSTALLER_IMAGE={named('kae-driver-installer')}", f"IMAGE_REGISTRY={REGISTRY}"),
+            f"IMAGE_FLAGS={shlex.join(flags)}",
+        )
+
     def take_base(self) -> None:
         """Takes the base in."""
         self._work("podman", "import", "--quiet", str(inputs.base()), _BASE)
@@ -76,6 +91,10 @@ class Store:
     def save(self, name: str, archive: Path) -> None:
         """Writes an image as Docker's archive, whose layers are not compressed: containerd takes it in sooner."""
         self._work("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
+
+    def save_oci(self, name: str, archive: Path) -> None:
+        """Writes an image as an archive of the Open Container Initiative."""
+        self._work("podman", "save", "--quiet", "--format=oci-archive", f"--output={archive}", name)
 
     def run(
         self, name: str, *command: str, folder: Path | None = None, options: Sequence[str] = ()
@@ -96,6 +115,10 @@ class Store:
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
         environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf")}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+def _seen(headers: Path) -> Path:
+    return headers if headers.is_relative_to("/usr") else Path("/usr/src/kernels") / headers.name
 
 
 @contextmanager

@@ -16,12 +16,7 @@ from installer.sources import build
 from tests.installer import settings
 from tests.vm import artifacts, conftest
 
-MAKEFILE = """\
-# Outside of openEuler the kernel's headers have empty stubs for what its configuration lacks.
-default:
-	$(MAKE) -C KAEKernelDriver KERNEL_PATH=$(KERNEL_PATH) KBUILD_MODPOST_WARN=1 \\
-		KCFLAGS="-DCONFIG_UACCE_MODULE -DCONFIG_CRYPTO_DEV_HISI_QM_MODULE"
-"""
+RECIPE = artifacts.REPOSITORY / "installer/driver-image/Makefile"
 
 
 @pytest.fixture
@@ -32,7 +27,7 @@ def compiled(parts: artifacts.Artifacts, tmp_path: Path) -> Path:
         pytest.skip("KAE_DRIVER_SOURCE is not set: it names the folder KAEKernelDriver of a checkout of KAE.")
     tree = tmp_path / "image/opt/src/kae"
     shutil.copytree(source, tree / "KAEKernelDriver")
-    (tree / "Makefile").write_text(MAKEFILE)
+    shutil.copy(RECIPE, tree)
     root = chroot.Host(_host_with_headers(tmp_path / "host", parts.release))
     wanted = settings.config(source=settings.BUILD)
     assert wanted.source.build is not None

@@ -1,0 +1,63 @@
+"""Rules for the image of a driver, whose labels say what it holds."""
+
+from collections.abc import Iterator
+
+from compiler import wording
+from compiler.diagnostics import Diagnostic
+from compiler.planning import driver_image, images
+
+_IN_IMAGE = ("build", "prebuilt")
+"""The sources that take the driver from the image."""
+
+
+def findings(image: str, content: driver_image.Content, cluster: str, use: driver_image.Use) -> Iterator[Diagnostic]:
+    """Yield the findings on an image for the nodes of a pool."""
+    yield from other_version(image, content, use)
+    if use.source in _IN_IMAGE and use.source not in content.sources:
+        yield _lacks_source(image, content, use)
+    elif use.source == "prebuilt":
+        yield from lacking_kernels(image, content, cluster, use)
+
+
+def other_version(image: str, content: driver_image.Content, use: driver_image.Use) -> Iterator[Diagnostic]:
+    """The driver in an image is of the version that its policy names, which may add a suffix, as in 2.0.2-b."""
+    wanted = images.tag(image)
+    if wanted is None or wanted == content.version or wanted.startswith(f"{content.version}-"):
+        return  # A digest says nothing of versions.
+    yield Diagnostic(
+        code="image-driver-version",
+        span=use.policy.source.setting_span("spec", "driver", "version"),
+        message=f"'{image}' holds driver {content.version}, and pool '{use.pool.name}' of policy '{use.policy.name}' "
+        f"takes it as {wanted}.",
+        hint="Tag an image with the version of the driver in it, or name that version in the policy.",
+    )
+
+
+def _lacks_source(image: str, content: driver_image.Content, use: driver_image.Use) -> Diagnostic:
+    """An image holds what the source of its policy takes from it."""
+    held = " and ".join(sorted(content.sources)) or "none"
+    return Diagnostic(
+        code="image-driver-source",
+        span=use.policy.source.setting_span("spec", "driver", "source"),
+        message=f"'{image}' holds nothing for source.{use.source}, which pool '{use.pool.name}' of policy "
+        f"'{use.policy.name}' has.",
+        notes=(f"Its labels name the sources: {held}.",),
+        hint="Build the image for this source, as docs/driver-image.md says, or set another one.",
+    )
+
+
+def lacking_kernels(
+    image: str, content: driver_image.Content, cluster: str, use: driver_image.Use
+) -> Iterator[Diagnostic]:
+    """An image of the source prebuilt holds the modules for the kernels of the nodes that it goes to."""
+    for kernel, nodes in use.nodes.items():
+        if kernel not in content.kernels:
+            who = f"{wording.counted(nodes, 'node')}" if nodes else "a mapping"
+            yield Diagnostic(
+                code="image-driver-kernel",
+                span=use.policy.source.setting_span("spec", "driver", "version"),
+                message=f"'{image}' has no modules for the kernel {kernel} of {who} of policy '{use.policy.name}' in "
+                f"cluster '{cluster}'.",
+                notes=(f"It has modules for: {', '.join(sorted(content.kernels)) or 'no kernel'}.",),
+                hint="Build the image with this kernel in KERNELS, under a new tag.",
+            )

@@ -1,0 +1,83 @@
+"""The labels of an image: of an archive on disk, or of what a program prints that inspects images."""
+
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compiler import errors, wording
+
+_BYTES = 4 << 20
+"""The most that a registry must take of a manifest: https://github.com/opencontainers/distribution-spec."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Labelled:
+    """An image's labels, with its names where they are known."""
+
+    names: tuple[str, ...]
+    labels: Mapping[str, str]
+
+
+def of_archive(path: Path) -> Labelled:
+    """Return the labels of an archive, as `podman save` and `docker save` write it.
+
+    Formats: https://github.com/opencontainers/image-spec/blob/main/image-layout.md, and manifest.json of Docker's
+    archives. Raises RefusedError where a file is none of these, or holds several images.
+    """
+    try:
+        with tarfile.open(path) as archive:
+            return _of_docker(archive) if "manifest.json" in archive.getnames() else _of_layout(archive)
+    except (tarfile.TarError, KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+        raise errors.RefusedError(
+            f"{wording.file_name(str(path))} is no archive of one image.",
+            hint="Write it by `podman save --format oci-archive -o FILE IMAGE`.",
+        ) from error
+
+
+def of_inspection(text: bytes) -> Mapping[str, str]:
+    """Return the labels in the answer of `skopeo inspect`, `podman image inspect`, `docker image inspect` or their kin.
+
+    Raises RefusedError where it is none of these.
+    """
+    try:
+        data = json.loads(text)
+        (image,) = data if isinstance(data, list) else (data,)
+        return _labels(image)
+    except (TypeError, AttributeError, ValueError) as error:
+        raise errors.RefusedError(
+            "standard input is not what a program says of one image.", hint="Pipe the JSON of `skopeo inspect`."
+        ) from error
+
+
+def _of_docker(archive: tarfile.TarFile) -> Labelled:
+    (image,) = _json(archive, "manifest.json")
+    names = tuple(map(str, image["RepoTags"] or ()))
+    return Labelled(names=names, labels=_labels(_json(archive, image["Config"])))
+
+
+def _of_layout(archive: tarfile.TarFile) -> Labelled:
+    (entry,) = _json(archive, "index.json")["manifests"]
+    name = (entry.get("annotations") or {}).get("org.opencontainers.image.ref.name")
+    manifest = _blob(archive, entry)
+    return Labelled(names=(str(name),) if name else (), labels=_labels(_blob(archive, manifest["config"])))
+
+
+def _blob(archive: tarfile.TarFile, descriptor: Mapping[str, Any]) -> Any:
+    return _json(archive, f"blobs/{descriptor['digest'].replace(':', '/')}")
+
+
+def _json(archive: tarfile.TarFile, name: str) -> Any:
+    file = archive.extractfile(name)
+    if file is None:
+        raise ValueError(f"{name} is no file")
+    return json.loads(file.read(_BYTES))
+
+
+def _labels(image: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the labels in an image's config, or in what a program says of an image."""
+    inner = image.get("Config") or image.get("config") or {}
+    labels = image.get("Labels") or inner.get("Labels") or {}
+    return {str(key): str(value) for key, value in labels.items()}
