@@ -13,7 +13,7 @@ import errno
 import fcntl
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _START_Q = 0x5700  # _IO('W', 0)
@@ -23,31 +23,41 @@ _UNKNOWN = (errno.ENOTTY, errno.EINVAL)
 """The answers of a driver that has no such ioctl."""
 
 
-def outcome(node: str) -> int:
-    """Return the errno with which a device refuses a queue; 0 also if all are in use, or if it has no such ioctls."""
+def steps(node: str) -> Iterator[tuple[str, int]]:
+    """Yield each step to a queue, `open`, `context` and `start`, with the errno that answers it, 0 for none.
+
+    Nothing follows a refused `open`.
+    """
     try:
         descriptor = os.open(node, os.O_RDWR | os.O_CLOEXEC | os.O_NOCTTY)
     except OSError as error:
-        return _counted(error, (errno.EBUSY,))
+        yield "open", error.errno or errno.EIO
+        return
+    yield "open", 0
     try:
-        for request, argument in ((_SET_QP_CTX, bytes(4)), (_START_Q, b"")):
+        for step, request, argument in (("context", _SET_QP_CTX, bytes(4)), ("start", _START_Q, b"")):
             try:
                 fcntl.ioctl(descriptor, request, argument or 0)
             except OSError as error:
-                if number := _counted(error, _UNKNOWN):
-                    return number
+                yield step, error.errno or errno.EIO
+            else:
+                yield step, 0
     finally:
         os.close(descriptor)
+
+
+def outcome(node: str) -> int:
+    """Return the errno with which a device refuses a queue; 0 also if all are in use, or if it has no such ioctls."""
+    harmless = {"open": (errno.EBUSY,)}
+    for step, number in steps(node):
+        if number and number not in harmless.get(step, _UNKNOWN):
+            return number
     return 0
 
 
 def command(nodes: Sequence[str]) -> tuple[str, ...]:
     """Return the command that prints the outcomes, a line each."""
     return (sys.executable, "-I", "-S", str(Path(__file__).resolve()), *nodes)
-
-
-def _counted(error: OSError, harmless: Sequence[int]) -> int:
-    return 0 if error.errno in harmless else error.errno or errno.EIO
 
 
 if __name__ == "__main__":
