@@ -189,6 +189,18 @@ class Connection:
                 # A response that was read to its end is back in the pool; for it this does nothing.
                 response.close()
 
+    def signed(self, request: Request) -> tuple[Any, str, Mapping[str, str]]:
+        """Return the client's settings, and the URL and headers of a request, for a protocol other than HTTP.
+
+        Raises NoClient or NoAccess.
+        """
+        with self._failures():
+            client = self._connected()
+            _, url, headers, *_ = client.param_serialize(
+                request.method, request.path, request.names, header_params={}, auth_settings=["BearerToken"]
+            )
+            return client.configuration, url, headers
+
     def refusal(self, action: str, answer: Answer) -> Refused:
         """Return the exception for an answer that refuses an action."""
         code = answer.body.get("code")

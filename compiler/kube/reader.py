@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compiler.kube import client, credentials, node_watch
+from compiler.kube import client, credentials, node_watch, pods
 
 PAGE = 100
 """Items per page: 100 real nodes are some megabytes."""
@@ -53,6 +53,7 @@ class Cluster:
             load = credentials.of_files(files, context)
         self._connection = client.Connection(load, agent, timeouts)
         self._kinds: dict[str, Mapping[str, tuple[str, bool]]] = {}
+        self.pods = pods.Pods(self._connection)
 
     @property
     def host(self) -> str:
@@ -62,6 +63,10 @@ class Cluster:
     def close(self) -> None:
         """Drop the connections; the next request opens new ones."""
         self._connection.close()
+
+    def version(self) -> Mapping[str, Any]:
+        """Return what the API server says of its release."""
+        return self._connection.get(client.Request(action="tell its version", path="/version"))
 
     def pages(self, size: int | None = None) -> Iterator[Page]:
         """Yield all Nodes of one resourceVersion, page by page.
