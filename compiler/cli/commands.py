@@ -4,7 +4,7 @@ import argparse
 import functools
 
 from compiler import __version__, diagnostics, wording
-from compiler.cli import arguments, options, parsing, reference_commands
+from compiler.cli import arguments, live_commands, options, parsing, reference_commands
 
 _EPILOG = """exit codes:
   0  fine, warnings included
@@ -17,7 +17,6 @@ _EPILOG = """exit codes:
 """
 
 _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests for Argo CD or Flux."
-_FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 
 @functools.cache
@@ -29,8 +28,8 @@ def parser() -> parsing.Parser:
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
     commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory, _status)
-    for add in (*on_projects, *reference_commands.ALL):
+    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory)
+    for add in (*on_projects, *live_commands.ALL, *reference_commands.ALL):
         add(commands)
     return top
 
@@ -53,7 +52,7 @@ def _compile(commands: options.Commands) -> None:
     _accept(command, "let a removal pass, such as removes-drivers:east/tls; repeatable")
     command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
     command.add_argument("--no-cache", action="store_true", help="neither read nor write .kae_cache/")
-    command.renamed = {**command.renamed, "--output": _FOLDER, "--dry-run": "Write --check."}
+    command.renamed = {**command.renamed, "--output": options.OUTPUT_FOLDER, "--dry-run": "Write --check."}
 
 
 def _accept(command: parsing.Parser, text: str) -> None:
@@ -283,20 +282,3 @@ def _inventory(commands: options.Commands) -> None:
     command.add_argument("--cluster", required=True, type=arguments.cluster, metavar="NAME", help="the cluster's name")
     options.whole_file(command)
     options.access(command)
-
-
-def _status(commands: options.Commands) -> None:
-    command = options.command(
-        commands,
-        "status",
-        "compare a live cluster with the plan and with output/",
-        "kae status --cluster east",
-        "kae status --cluster east --kubeconfig ~/.kube/config --context east-admin -o json",
-    )
-    options.sources(command)
-    options.strict(command)
-    options.answer(command)
-    options.quiet(command)
-    options.access(command)
-    command.add_argument("--output-dir", metavar="DIR", help="compare with DIR instead of output/")
-    command.renamed = {**command.renamed, "--output": _FOLDER}

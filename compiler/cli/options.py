@@ -10,13 +10,14 @@ COLORS = ("auto", "always", "never")
 _SHAPE = (
     "Write -o json: -o is the shape of an answer, and --format that of the findings of `kae compile` and `kae diff`."
 )
+OUTPUT_FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 Commands: TypeAlias = "argparse._SubParsersAction[parsing.Parser]"  # argparse has no public name for this type
 
 
 def command(commands: Commands, name: str, text: str, *examples: str) -> parsing.Parser:
     """Add a command with its help and examples."""
-    module = {"import": "import_"}.get(name, name)
+    module = {"import": "import_"}.get(name, name.replace("-", "_"))
     shown = "\n  ".join(("examples:", *examples)) if examples else None
     command = commands.add_parser(name, help=text, description=text, epilog=shown)
     # After the command too, as git's users and kubectl's expect of each other's tools.

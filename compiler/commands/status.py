@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, diagnostics, errors, names, pipeline, wording
+from compiler import cli, diagnostics, names, pipeline
 from compiler.cli import findings, live
 from compiler.fleet import definitions
 from compiler.inventory import reduction, snapshot
@@ -16,6 +16,7 @@ from compiler.output import scan, tree
 from compiler.planning import plan
 from compiler.project import load, package_data, project_file
 from compiler.rendering import layout, templates
+from compiler.settings import Settings
 from compiler.status import cluster_status, drift, live_objects, rollout
 from compiler.status import text as status_text
 
@@ -34,36 +35,27 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the status of the cluster; return 4 where it is not as planned."""
     settings = project_file.of(arguments)
     fleet, on_documents = load.read(settings)
-    cluster = _chosen(fleet, arguments.cluster)
+    cluster = load.one_cluster(fleet, arguments.cluster)
     view, on_cluster = pipeline.plan_cluster(fleet, cluster)
     found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
     if findings.concluded(arguments, found):
         findings.show(arguments, found, cluster=None)
         return cli.WRONG
-    wanted = _wanted(fleet, view, settings.applied)
-    asked = live.cluster(arguments)
-    result, of_now = _Look(asked, wanted).taken(Path(settings.output))
+    result, of_now = of_cluster(live.cluster(arguments), fleet, view, settings)
     found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: of_now})])
     for_programs = arguments.shape != "text"
-    body = "" if for_programs else status_text.text(result, _age_s)
+    body = "" if for_programs else status_text.text(result, age_s)
     findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
     if findings.concluded(arguments, found):
         return cli.WRONG
     return cli.FINE if result.as_planned else cli.DIFFERS
 
 
-def _chosen(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.Cluster:
-    """Return the one selected cluster. Raises WorldError where there are none or several."""
-    load.require_clusters(wanted, fleet.clusters)
-    chosen = fleet.selected(wanted)
-    if not chosen:
-        raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
-    if len(chosen) > 1:
-        clusters = wording.listed(cluster.name for cluster in chosen)
-        raise errors.WorldError(
-            f"a kubeconfig leads to one cluster, and here are {clusters}.", hint="Choose by --cluster."
-        )
-    return chosen[0]
+def of_cluster(
+    asked: reader.Cluster, fleet: definitions.Fleet, view: plan.Plan, settings: Settings
+) -> tuple[cluster_status.ClusterStatus, diagnostics.Findings]:
+    """Return the status of a live cluster, and the findings on its nodes as they are now. Raises WorldError."""
+    return _Look(asked, _wanted(fleet, view, settings.applied)).taken(Path(settings.output))
 
 
 def _wanted(fleet: definitions.Fleet, view: plan.Plan, output: str) -> _Wanted:
@@ -73,7 +65,8 @@ def _wanted(fleet: definitions.Fleet, view: plan.Plan, output: str) -> _Wanted:
     return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=applied)
 
 
-def _age_s(time: str) -> int | None:
+def age_s(time: str) -> int | None:
+    """Return the seconds since a time of Kubernetes; None where it is none."""
     try:
         return max(0, int((datetime.now(UTC) - datetime.fromisoformat(time)).total_seconds()))
     except (ValueError, TypeError):  # no time at all, or one without a zone
@@ -159,7 +152,7 @@ class _Look:
         for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):
             lease = lease_objects.parse(raw)
             if lease.name.startswith(cluster_status.LEASES) and lease.holder:
-                yield cluster_status.Held(lease=lease, held_s=_age_s(lease.acquired), renewed_s=_age_s(lease.renewed))
+                yield cluster_status.Held(lease=lease, held_s=age_s(lease.acquired), renewed_s=age_s(lease.renewed))
 
     def _drifts(self) -> Iterator[cluster_status.Drift]:
         for item in self._wanted.objects:

@@ -85,6 +85,20 @@ def require_clusters(wanted: Sequence[str], known: Iterable[definitions.Cluster]
             )
 
 
+def one_cluster(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.Cluster:
+    """Return the one selected cluster. Raises WorldError where there are none or several."""
+    require_clusters(wanted, fleet.clusters)
+    chosen = fleet.selected(wanted)
+    if not chosen:
+        raise errors.WorldError("the documents name no cluster.", hint="Write a KAECluster, or take an inventory.")
+    if len(chosen) > 1:
+        clusters = wording.listed(cluster.name for cluster in chosen)
+        raise errors.WorldError(
+            f"a kubeconfig leads to one cluster, and here are {clusters}.", hint="Choose by --cluster."
+        )
+    return chosen[0]
+
+
 def nodes_named(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> list[tuple[definitions.Cluster, str]]:
     """Return the cluster and the name of each node that NODE or CLUSTER/NODE names, among the selected clusters.
 

@@ -15,7 +15,7 @@ from tests.cli import fleet
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
     *("compile", "plan", "explain", "preflight", "bump", "init", "import"),
-    *("inventory", "status", "config", "schema", "completion", "rule", "help"),
+    *("inventory", "status", "support-bundle", "smoke", "config", "schema", "completion", "rule", "help"),
 )
 
 

@@ -36,6 +36,8 @@ class Deployed:
     node: nodes.Node
     namespace: pods.Namespace
     devices: plugin_node.Devices
+    folder: Path
+    """The project that it was compiled from."""
 
     def plugin(self) -> Any:
         """Return the plugin's pod; the newest where one is ending."""
@@ -68,7 +70,7 @@ def deployed(
         stack.callback(devices.close)
         node.plane.kubectl("apply", "-f", "-", text=plugin_node.text(*plugin_node.others(folder), daemon_set))
         stack.callback(node.plane.kubectl, "delete", "namespace", "kae-operator", "--wait=true")
-        found = Deployed(node=node, namespace=namespace, devices=devices)
+        found = Deployed(node=node, namespace=namespace, devices=devices, folder=folder)
         waiting.until("the plugin's pod", found.plugin, timeout_s=20)
         namespace.wait_for_ready(found.plugin()["metadata"]["name"])
         found.wait_for(hpre=2, sec=4, zip=2)

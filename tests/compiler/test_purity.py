@@ -22,6 +22,7 @@ EDGES = (
     "output/scan",
     "output/write",
     "project",
+    "support",
 )
 """The modules and packages of the compiler that may meet the world."""
 

@@ -24,7 +24,7 @@ ROOT = test_pages.ROOT
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 KAE = """
 arguments = sys.argv[1:]
-is_live = "status" in arguments or "--context" in arguments
+is_live = "--context" in arguments or any(name in arguments for name in ("status", "support-bundle"))
 code = call(SERVER, [*arguments, "--help"] if is_live else arguments)
 sys.exit(0 if "--check" in arguments and code in (1, 4) else code)
 """

@@ -14,11 +14,12 @@ ROOT = Path(os.environ["KAE_ROOT"])
 _FLAGS: dict[str, tuple[set[str], set[str]]] = {
     "get": ({"--all-namespaces"}, {"-n", "-o", "-l"}),
     "describe": (set(), {"-n", "-l"}),
-    "logs": (set(), {"-n"}),
+    "logs": ({"--prefix"}, {"-n", "-l"}),
     "exec": (set(), {"-n"}),
     "label": ({"--all"}, {"-l"}),
     "rollout": (set(), {"-n"}),
-    "delete": (set(), {"-n"}),
+    "delete": (set(), {"-n", "-l"}),
+    "wait": (set(), {"-n", "-l", "--for", "--timeout"}),
     "apply": ({"--server-side"}, {"-f", "-k"}),
     "create": (set(), {"-n", "--from-file"}),
 }
@@ -64,8 +65,8 @@ def say(text: str) -> None:
 
 
 def require_file(name: str) -> None:
-    """Refuse a file that is not there."""
-    if not Path(name).exists():
+    """Refuse a file that is not there, and a standard input without anything."""
+    if not (sys.stdin.read().strip() if name == "-" else Path(name).exists()):
         refuse(f"there is no '{name}'")
 
 
@@ -99,6 +100,12 @@ def require_object(reference: str) -> None:
         refuse(f"there is no {kind} '{name}'")
 
 
+def require_objects(references: list[str]) -> None:
+    """Refuse objects that no output has; there are no references where a label selects."""
+    for reference in references:
+        require_object(reference)
+
+
 def kubectl(command: str, words: list[str]) -> None:
     """Accept what kubectl accepts; nodes and a policy have text."""
     if command not in _FLAGS:
@@ -114,10 +121,10 @@ def kubectl(command: str, words: list[str]) -> None:
         if inner[0] not in ("python", "cat"):
             refuse(f"no image has '{inner[0]}'")
     elif command in ("logs", "rollout"):
-        require_object(arguments[-1])
+        require_objects(arguments[-1:])
         say(_LOG)
     elif command == "delete":
-        delete(arguments)
+        delete([] if "-l" in flags else arguments)
     elif command == "get" and flags.get("-o") == ["json"]:
         say(json.dumps({"apiVersion": "v1", "kind": "List", "items": [_NODE]}))
     elif command == "get" and arguments[0] == "kaepolicy":
@@ -126,7 +133,7 @@ def kubectl(command: str, words: list[str]) -> None:
 
 def delete(arguments: list[str]) -> None:
     """Accept TYPE NAME, and TYPE/NAME of objects that an output has."""
-    named = arguments if "/" in arguments[0] else ["/".join(arguments)]
+    named = arguments if not arguments or "/" in arguments[0] else ["/".join(arguments)]
     for reference in named:
         if not reference.startswith("crd/"):
             require_object(reference)

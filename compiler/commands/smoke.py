@@ -1,0 +1,40 @@
+"""`kae smoke`: print Jobs that try the devices of a cluster."""
+
+import argparse
+import sys
+
+from compiler import cli, errors, pipeline, wording
+from compiler.cli import findings
+from compiler.formats import canonical
+from compiler.planning import plan
+from compiler.project import load, package_data, project_file
+from compiler.rendering import templates
+from compiler.views import smoke
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print a Job for each resource of the cluster's plan; say on standard error what none of them tries."""
+    fleet, on_documents = load.read(project_file.of(arguments))
+    cluster = load.one_cluster(fleet, arguments.cluster)
+    named = [name for node in arguments.node for _, name in load.nodes_named(fleet, node, [cluster.name])]
+    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
+    every = findings.with_severities(arguments, [*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
+    # Warnings are about the fleet; `kae compile` shows them.
+    found = tuple(finding for finding in every if finding.severity != "warning")
+    if findings.concluded(arguments, found):
+        findings.show(arguments, found)
+        return cli.WRONG
+    findings.show(arguments, found, _text(view, smoke.of_plan(view, named)))
+    return cli.FINE
+
+
+def _text(view: plan.Plan, made: smoke.Smoke) -> str:
+    for sentence in made.left_out:
+        sys.stderr.write(f"not tried: {wording.escaped(sentence)}.\n")
+    if not made.jobs:
+        raise errors.WorldError(
+            f"the plan of cluster '{view.cluster.name}' has no device that a pod could try.",
+            hint=f"`kae plan --cluster {view.cluster.name}` says why; take the inventory again where it is old.",
+        )
+    render = templates.renderer(package_data.templates(), package_data.bytecode())
+    return "---\n".join(canonical.dump_yaml(render(manifest)) for manifest in smoke.manifests(made))

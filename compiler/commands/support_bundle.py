@@ -1,0 +1,120 @@
+"""`kae support-bundle`: one archive with what a report of a fault needs, and no secret that its name or form tells."""
+
+import argparse
+import contextlib
+import dataclasses
+import http
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, pipeline, wording
+from compiler.cli import findings, live
+from compiler.commands import plan as plan_command
+from compiler.commands import status
+from compiler.fleet import definitions
+from compiler.kube import client, reader
+from compiler.planning import plan
+from compiler.project import load, project_file
+from compiler.status import cluster_status
+from compiler.status import text as status_text
+from compiler.support import archive, collection, masking
+from compiler.views import plan_text
+
+_TIMEOUTS = client.Timeouts(connect_s=10, read_s=20, answer_s=60)
+"""A cluster in trouble answers late or never, and the bundle is wanted now."""
+
+_ADVICE = (
+    "It names nodes, images and policies, and masks passwords, tokens and keys by their names and forms.\n"
+    "Look through it before you send it."
+)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the bundle; return 3 where the cluster cannot be reached, though what is local is in it."""
+    target = Path(arguments.target)
+    fleet, on_documents = load.read(project_file.of(arguments))
+    cluster = load.one_cluster(fleet, arguments.cluster)
+    made = collection.Bundle()
+    with archive.opened(target) as file:
+        view = _local(arguments, fleet, cluster, on_documents, made)
+        code = _remote(arguments, fleet, cluster, view, made)
+        made.add("errors.txt", "".join(f"{line}\n" for line in made.missing) or "Nothing is missing.\n")
+        archive.write(file, made.texts, int(time.time()))
+    for sentence in made.missing:
+        sys.stderr.write(f"missing: {wording.escaped(sentence)}\n")
+    sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(made.texts), 'file')}\n{_ADVICE}\n")
+    return code
+
+
+def _local(
+    arguments: argparse.Namespace,
+    fleet: definitions.Fleet,
+    cluster: definitions.Cluster,
+    on_documents: diagnostics.Findings,
+    made: collection.Bundle,
+) -> plan.Plan | None:
+    """Add the findings and the plan; return the plan, or None where the documents are wrong."""
+    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
+    every = [*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})]
+    found = findings.with_severities(arguments, every)
+    made.add("findings.txt", diagnostic_formats.text(found, colour=False) or "There are no findings.\n")
+    if findings.concluded(arguments, found):
+        made.lack("the plan, the status and the difference: the documents have errors, see findings.txt")
+        return None
+    made.add("plan.txt", "\n".join([*plan_text.summary([view], ""), *plan_text.details(view)]) + "\n")
+    made.add("plan.json", plan_command.data(view))
+    return view
+
+
+def _remote(
+    arguments: argparse.Namespace,
+    fleet: definitions.Fleet,
+    cluster: definitions.Cluster,
+    view: plan.Plan | None,
+    made: collection.Bundle,
+) -> int:
+    versions: dict[str, Any] = {"kae": __version__, "python": platform.python_version(), "server": None}
+    made.add("versions.json", versions)
+    try:
+        asked = live.cluster(arguments, _TIMEOUTS)
+        made.add("versions.json", {**versions, "server": asked.version(), "url": asked.host})
+    except errors.WorldError as error:
+        if not isinstance(error, client.Refused) or error.status == http.HTTPStatus.UNAUTHORIZED:
+            made.lack(f"everything of the cluster: {error}")
+            return cli.WORLD
+        made.lack(f"the server's version: {error}")
+    with contextlib.closing(asked):
+        if view is not None:
+            made.attempt("status", lambda: _status(arguments, asked, fleet, view, made))
+        collection.Collection(asked, cluster.spec.namespace, made).collect(arguments.node)
+    return cli.FINE
+
+
+def _status(
+    arguments: argparse.Namespace,
+    asked: reader.Cluster,
+    fleet: definitions.Fleet,
+    view: plan.Plan,
+    made: collection.Bundle,
+) -> None:
+    """Add the status, and the difference between the live objects and the output."""
+    found, _ = status.of_cluster(asked, fleet, view, project_file.of(arguments))
+    masked = dataclasses.replace(found, drifts=tuple(map(_masked, found.drifts)))
+    data: Mapping[str, Any] = cluster_status.data(masked)
+    made.add("status.txt", status_text.text(masked, status.age_s))
+    made.add("status.json", {key: value for key, value in data.items() if key != "objects"})
+    made.add("difference.json", data["objects"])
+
+
+def _masked(deviation: cluster_status.Drift) -> cluster_status.Drift:
+    changes = tuple(
+        dataclasses.replace(
+            change, wanted=masking.change(change.path, change.wanted), live=masking.change(change.path, change.live)
+        )
+        for change in deviation.changes
+    )
+    return dataclasses.replace(deviation, changes=changes)

@@ -1,0 +1,151 @@
+"""`kae smoke` and `kae support-bundle` on a real node: the Jobs get devices from the plugin; only the hardware is fake.
+
+A fake device is one of the kernel's own character devices, so it opens, and knows no ioctl that starts a queue.
+"""
+
+import json
+import re
+import shutil
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler.support import archive
+from tests import project
+from tests.cluster.control import pods
+from tests.cluster.local import waiting
+from tests.cluster.test_device_plugin import Deployed, address_of, deployed, expected
+
+__all__ = ("deployed",)
+
+KINDS = ("hpre", "sec", "zip")
+RANDOM = ("1:8", "1:9")
+"""Stand-ins that answer EINVAL and not ENOTTY: /dev/random and /dev/urandom (drivers/char/random.c)."""
+REFUSED = "was opened, and refuses to start a queue: Invalid argument (EINVAL)."
+UNKNOWN = "was opened; no queue was started, as its driver has no ioctl for that."
+
+
+@pytest.fixture(scope="module")
+def folder(deployed: Deployed, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The project with the inventory of the node as it is now."""
+    made = shutil.copytree(deployed.folder, tmp_path_factory.mktemp("smoke") / "project")
+    plane = deployed.node.plane
+    plane.kubectl("label", "node", deployed.node.name, *(f"openfuyao.com/kae.{kind}.pf=2" for kind in KINDS))
+    (made / "inventory").mkdir()
+    access = ("--kubeconfig", str(plane.kubeconfig))
+    taken = project.kae(made, "inventory", "--cluster", "test", *access, "-o", "inventory/test.json")
+    assert taken.code == 0, taken.err
+    return made
+
+
+def jobs(folder: Path, *arguments: str) -> list[dict[str, Any]]:
+    answer = project.kae(folder, "smoke", "--cluster", "test", *arguments)
+    assert answer.code == 0, answer.err
+    return list(yaml.load_all(answer.out, Loader=yaml.CSafeLoader))
+
+
+def with_modes(folder: Path, tmp_path: Path) -> Path:
+    """Return the project whose plugin gives the device nodes mode 0666, as the node has them."""
+    made = shutil.copytree(folder, tmp_path / "project")
+    policy = made / "policies/tls.yaml"
+    policy.write_text(policy.read_text().replace("  devicePlugin:\n", "  devicePlugin:\n    deviceNodes: {}\n"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def ended(
+    deployed: Deployed, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, tuple[int, str]]]:
+    """The user and the end of each Job, for users without rights and for root; all look at the fake host's sysfs."""
+    open_to_all = with_modes(folder, tmp_path_factory.mktemp("modes"))
+    made = [*jobs(open_to_all), *jobs(folder, "--node", deployed.node.name)]
+    for job in made:
+        spec = job["spec"]["template"]["spec"]
+        spec["volumes"] = [{"name": "sysfs", "hostPath": {"path": str(deployed.devices.host.sysfs)}}]
+        spec["containers"][0]["volumeMounts"] = [{"name": "sysfs", "mountPath": "/sys", "readOnly": True}]
+    deployed.namespace.apply(*made)
+    yield {
+        job["metadata"]["name"]: (
+            job["spec"]["template"]["spec"]["securityContext"]["runAsUser"],
+            end_of(deployed.namespace, job["metadata"]["name"]),
+        )
+        for job in made
+    }
+    deployed.namespace.kubectl("delete", "job", "-l", "app.kubernetes.io/name=kae-smoke", "--wait=true")
+
+
+def end_of(namespace: pods.Namespace, name: str) -> str:
+    """Return the condition with which a Job ended."""
+
+    def ending() -> str | None:
+        status = json.loads(namespace.kubectl("get", "job", name, "-o", "json"))["status"]
+        true = [item["type"] for item in status.get("conditions", ()) if item["status"] == "True"]
+        return next((item for item in true if item in ("Complete", "Failed")), None)
+
+    found: str = waiting.until(
+        f"the end of job {name}", ending, timeout_s=60, explain=lambda: namespace.kubectl("describe", "job,pod")
+    )
+    return found
+
+
+def test_each_resource_is_tried_by_a_user_without_rights_and_by_root(
+    deployed: Deployed, ended: dict[str, tuple[int, str]]
+) -> None:
+    assert sorted(user for user, _ in ended.values()) == [0, 0, 0, 65532, 65532, 65532]
+    for name, (_, end) in ended.items():
+        log = deployed.namespace.kubectl("logs", f"job/{name}")
+        module = {"hpre": "hisi_hpre", "sec": "hisi_sec2", "zip": "hisi_zip"}[name.split("-")[3]]
+        said = re.fullmatch(rf"node {deployed.node.name}: /dev/(?P<entry>{module}-[0-9]+) (?P<words>.*)\n", log)
+        assert said is not None, log
+        _, numbers = expected(deployed, address_of(said["entry"]))
+        assert (end, said["words"]) == (("Failed", REFUSED) if numbers in RANDOM else ("Complete", UNKNOWN))
+
+    assert "Complete" in {end for _, end in ended.values()}
+
+
+def test_the_restricted_standard_admits_the_pods(folder: Path, namespace: pods.Namespace, tmp_path: Path) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    namespace.plane.kubectl("label", "namespace", namespace.name, label)
+    made = jobs(with_modes(folder, tmp_path))
+
+    for job in made:
+        template = job["spec"]["template"]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**template["metadata"], "name": job["metadata"]["name"]},
+            "spec": template["spec"],
+        }
+        namespace.kubectl("apply", "--dry-run=server", "-f", "-", text=json.dumps(pod))
+
+    assert len(made) == len(KINDS)
+
+
+@pytest.mark.usefixtures("ended")
+def test_the_bundle_has_what_the_plugin_and_the_jobs_say(deployed: Deployed, folder: Path, tmp_path: Path) -> None:
+    access = ("--cluster", "test", "--kubeconfig", str(deployed.node.plane.kubeconfig))
+
+    answer = project.kae(folder, "support-bundle", *access, "-o", str(tmp_path / "bundle.tar.gz"))
+
+    assert (answer.code, answer.err) == (0, "")
+    with tarfile.open(tmp_path / "bundle.tar.gz") as packed:
+        found = {entry.name.removeprefix(f"{archive.FOLDER}/"): read(packed, entry) for entry in packed}
+    (listed,) = (text for path, text in found.items() if path.endswith("-device-plugin-list.txt"))
+    assert "openfuyao.com/kae.hpre" in listed
+    assert any("smoke" in path and "was opened" in text for path, text in found.items() if path.startswith("logs/"))
+    assert any(event["reason"] == "Started" for event in json.loads(found["events.json"]))
+    assert json.loads(found["versions.json"])["server"]["gitVersion"].startswith("v1.")
+    # The test mounts a fake host into the plugin, which is what differs.
+    assert {item["kind"] for item in json.loads(found["difference.json"]) if item["state"] == "changed"} == {
+        "DaemonSet"
+    }
+
+
+def read(packed: tarfile.TarFile, entry: tarfile.TarInfo) -> str:
+    content = packed.extractfile(entry)
+    assert content is not None
+    return content.read().decode()
