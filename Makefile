@@ -17,6 +17,7 @@ IMAGE_FLAGS ?=
 KAE ?=
 DRIVER_VERSION ?=
 KERNELS ?=
+PACKAGES ?=
 INSTALLER_IMAGE ?=
 BUILD_IMAGE ?= $(INSTALLER_IMAGE)
 
@@ -184,13 +185,14 @@ compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the
 		$(IMAGE_FLAGS) .venv/image
 
 .PHONY: driver-image
-driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= BUILD_IMAGE=)
+driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= PACKAGES=FOLDER BUILD_IMAGE=)
 	$(foreach name,KAE DRIVER_VERSION INSTALLER_IMAGE,$(if $($(name)),,$(error $(name) is missing: docs/driver-image.md describes it)))
 	@$(builder); \
-	"$$builder" build --build-context "kae=$(KAE)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
+	"$$builder" build --build-context "kae=$(KAE)" \
+		--build-context "packages=$(or $(PACKAGES),installer/driver-image)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
 		$$epoch --build-arg 'INSTALLER_IMAGE=$(INSTALLER_IMAGE)' --build-arg 'BUILD_IMAGE=$(BUILD_IMAGE)' \
 		--build-arg 'DRIVER_VERSION=$(DRIVER_VERSION)' --build-arg 'KERNELS=$(KERNELS)' \
-		$(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
+		--build-arg 'PACKAGES=$(if $(PACKAGES),yes)' $(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
 		installer/driver-image
 
 .PHONY: bench

@@ -9,6 +9,9 @@ DRIVERS = "/var/lib/kae/drivers"
 BUILD = "/var/lib/kae/build"
 """The folder in which modules are compiled; the container's own root is read-only."""
 
+PACKAGES = "/var/lib/kae/packages"
+"""The packages of the image, as long as the host's dnf reads them."""
+
 LOCK = "/run/kae/installer.lock"
 """The lock of the one installer that may change the host."""
 

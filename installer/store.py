@@ -115,6 +115,7 @@ class Store:
         """Remove the rest of a failed staging, which may fill the disk; raise `Failure` if a part of it stays."""
         self._host.remove_folder(_STAGING)
         self._host.remove_folder(paths.BUILD)
+        self._host.remove_folder(paths.PACKAGES)
 
     def _prepare(self) -> None:
         image = self._context.image

@@ -6,14 +6,11 @@ from compiler import wording
 from compiler.diagnostics import Diagnostic
 from compiler.planning import driver_image, images
 
-_IN_IMAGE = ("build", "prebuilt")
-"""The sources that take the driver from the image."""
-
 
 def findings(image: str, content: driver_image.Content, cluster: str, use: driver_image.Use) -> Iterator[Diagnostic]:
     """Yield the findings on an image for the nodes of a pool."""
     yield from other_version(image, content, use)
-    if use.source in _IN_IMAGE and use.source not in content.sources:
+    if use.is_from_image and use.source not in content.sources:
         yield _lacks_source(image, content, use)
     elif use.source == "prebuilt":
         yield from lacking_kernels(image, content, cluster, use)

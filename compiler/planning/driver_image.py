@@ -13,6 +13,10 @@ LABEL = "device.openfuyao.com/driver-"
 """The prefix of the labels."""
 
 
+PACKAGES = "file:///var/lib/kae/packages"
+"""The repository in the image, as policies name it: installer/paths.py."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
     """The content of a driver image, as its labels say."""
@@ -36,6 +40,14 @@ class Use:
     def source(self) -> str:
         """The name of the field of `driver.source` that is set."""
         return next(iter(self.pool.driver.source.model_dump(exclude_none=True)))
+
+    @property
+    def is_from_image(self) -> bool:
+        """True when the source takes the driver from the image."""
+        packages = self.pool.driver.source.packages
+        if packages is not None:
+            return any(url.rstrip("/") == PACKAGES for url in packages.repositories)
+        return self.source in ("build", "prebuilt")
 
 
 def content(labels: Mapping[str, str]) -> Content | None:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Arranges KAE's source in /kae/image as the driver installer expects it, and compiles it for each kernel of KERNELS.
-# DRIVER_VERSION and KERNELS are the Dockerfile's arguments.
+# With PACKAGES=yes it makes a repository of a folder of rpms, too. These and DRIVER_VERSION are the Dockerfile's arguments.
 set -eu
 
 fail() { echo "$*" >&2; exit 1; }
@@ -56,3 +56,14 @@ for kernel in $KERNELS; do
         grep -aqF "vermagic=$kernel " "$folder/$name.ko" || fail "'$path' is not for kernel $kernel."
     done
 done
+
+if [ -n "$PACKAGES" ]; then
+    folder=$image/opt/packages
+    mkdir -p "$folder"
+    find /kae/packages -name '*.rpm' ! -name '*.src.rpm' -exec cp {} "$folder/" ';'
+    [ -n "$(ls "$folder")" ] || fail 'There is no rpm in the folder PACKAGES.'
+    command -v createrepo_c > /dev/null || dnf install --assumeyes createrepo_c
+    # Its index has the times of the files in it.
+    touch -d @0 "$folder"/*
+    createrepo_c --quiet --no-database --revision 0 --set-timestamp-to-revision "$folder"
+fi

@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from installer import config
+from installer import config, paths
 from installer.decide import change_steps
-from installer.host import chroot, rpm
+from installer.host import chroot, digests, rpm
 from runtime import errors, readings
 
 CREDENTIALS = "run/credentials"
 """The folder in the container with the keys of the Secret of the repositories."""
+
+
+IMAGE_PACKAGES = "opt/packages"
+"""The repository in the image, for hosts without a network."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +47,28 @@ def repositories(context: Context, stated: config.Repositories) -> rpm.Repositor
                 " dnf takes for a variable: correct it, as the repositories of the driver's source are read with it."
             )
     return rpm.Repositories(stated.repositories, **user)
+
+
+def is_in_image(stated: config.Repositories) -> bool:
+    """Return whether a repository of a source is the one in the image."""
+    return f"file://{paths.PACKAGES}" in (url.rstrip("/") for url in stated.repositories)
+
+
+def bring_packages(context: Context, stated: config.Repositories) -> None:
+    """Copy the repository in the image to where the host's dnf reads it, if the source asks for it.
+
+    It goes with the rest of a staging. Raises `Failure` if the image has none.
+    """
+    folder = context.image / IMAGE_PACKAGES
+    if not is_in_image(stated):
+        return
+    if not (folder / "repodata/repomd.xml").is_file():
+        raise errors.Failure(
+            f"The image has no repository at /{IMAGE_PACKAGES}, for which 'file://{paths.PACKAGES}' stands: build one"
+            " that has, or name another repository."
+        )
+    for path in digests.files(folder):
+        context.host.copy(path, f"{paths.PACKAGES}/{path.relative_to(folder)}")
 
 
 def place(context: Context, modules: Mapping[str, Path], folder: str, lacking: str) -> None:

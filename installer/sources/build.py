@@ -60,6 +60,7 @@ class Build:
         kernel = self._context.kernel
         if self._release() == kernel:
             return
+        sources.bring_packages(self._context, self._stated)
         rpm.install_from(self._host, f"kernel-devel-{kernel}", sources.repositories(self._context, self._stated))
         release = self._release()
         if release != kernel:

@@ -6,7 +6,7 @@ from pathlib import PurePosixPath
 
 from installer import config, sources
 from installer.decide import change_steps, desired
-from installer.host import pci, record, rpm
+from installer.host import digests, pci, record, rpm
 from runtime import errors
 
 _MODULE = re.compile(r"/(?:usr/)?lib/modules/([^/]+)/(?:.*/)?([^/]+)\.ko(?:\.\w+)?")
@@ -21,8 +21,10 @@ class Packages:
         self._names = desired.packages(context.settings)
 
     def fingerprint(self) -> str:
-        """Return the names: the content of a repository is unknown before the download."""
-        return "\n".join(self._names)
+        """Return the names, as the content of a repository is unknown before the download; but for the image's own."""
+        folder = self._context.image / sources.IMAGE_PACKAGES
+        held = sorted(folder.rglob("*.rpm")) if sources.is_in_image(self._stated) else []
+        return "\n".join([*self._names, *(f"{path.name} {digests.of_file(path)}" for path in held)])
 
     def lacks(self) -> str:
         """Say that nobody knows: packages hold modules for one kernel, and only a download shows which."""
@@ -42,6 +44,7 @@ class Packages:
 
     def _download(self, folder: str) -> None:
         asked = sources.repositories(self._context, self._stated)
+        sources.bring_packages(self._context, self._stated)
         rpm.download(self._host, self._names, asked, self._stated.gpg_check, f"{folder}/packages")
 
     def _inspect(self, folder: str) -> None:

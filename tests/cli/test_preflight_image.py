@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from installer import paths
 from tests import imagefiles, project
 from tests.cli import fleet
 
@@ -139,6 +140,27 @@ def test_an_archive_without_a_name_or_with_several_images_is_refused(folder: Pat
     assert f"the image in names.tar has the names {IMAGE} and other:1." in said["names"].err
     assert "several.tar is no archive of one image." in said["several"].err
     assert "text.tar is no archive of one image." in said["text"].err
+
+
+@pytest.mark.parametrize(
+    ("repository", "held", "code"),
+    [
+        (f"file://{paths.PACKAGES}", "build packages", 0),
+        (f"file://{paths.PACKAGES}/", "build", 1),
+        ("https://mirror.example.com/kae", "build", 0),
+    ],
+)
+def test_packages_are_asked_of_an_image_only_where_they_come_from_it(
+    folder: Path, repository: str, held: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = f"{{packages: {{names: [kae-driver-2.2.0-1], repositories: ['{repository}']}}}}"
+    text = (folder / "policies/all.yaml").read_text()
+    project.write(folder, {"policies/all.yaml": text.replace("{prebuilt: {}}", packages)})
+    piped(monkeypatch, {"Labels": imagefiles.labels(version="2.2.0", sources=held)})
+
+    answer = project.kae(folder, "preflight", "--image", IMAGE)
+
+    assert (answer.code, "error[image-driver-source]" in answer.err) == (code, code == 1), answer.err
 
 
 def test_a_kernel_and_an_image_are_two_questions(folder: Path) -> None:

@@ -1,11 +1,12 @@
 """The source packages, from a real repository to a host's real rpm, and the whole installer with it."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from installer import config, sources
+from installer import config, paths, sources, store
 from installer.decide import change_steps
 from installer.host import chroot, kmod, record, rpm
 from installer.sources import packages
@@ -58,6 +59,51 @@ def reasons(steps: tuple[change_steps.Step, ...]) -> list[str]:
 def test_packages_are_staged_under_the_version_of_the_driver(host: chroot.Host) -> None:
     assert stage(host, source(host, version="2.0.2")) == ["kae-driver-2.0.2-1", "kae-openssl-2.0.2-1"]
     assert has(host) == {}
+
+
+def in_image(host: chroot.Host, image: Path, **changes: Any) -> packages.Packages:
+    """The source of a config whose repository is the one in the image."""
+    wanted = settings.config(source=from_packages(asked=(f"file://{paths.PACKAGES}",), **changes))
+    assert wanted.source.packages is not None
+    context = sources.Context(host=host, image=image, settings=wanted, kernel=machines.KERNEL)
+    return packages.Packages(context, wanted.source.packages)
+
+
+def test_packages_come_out_of_the_image_and_leave_no_copy_on_the_host(host: chroot.Host, tmp_path: Path) -> None:
+    shutil.copytree(host.path("/srv/both"), tmp_path / "opt/packages")
+    wanted = in_image(host, tmp_path)
+
+    staged = stage(host, wanted)
+    there = host.path(paths.PACKAGES).exists()
+    context = sources.Context(host=host, image=tmp_path, settings=settings.config(), kernel=machines.KERNEL)
+    store.Store(context, wanted).prune(())
+
+    assert (staged, there) == (["kae-driver-2.0.1-1", "kae-openssl-2.0.1-1"], True)
+    assert not host.path(paths.PACKAGES).exists()
+
+
+def test_an_image_without_packages_is_told(host: chroot.Host, tmp_path: Path) -> None:
+    assert refusal(host, in_image(host, tmp_path)) == (
+        "The image has no repository at /opt/packages, for which 'file:///var/lib/kae/packages' stands: build one that"
+        " has, or name another repository."
+    )
+
+
+def test_other_packages_in_the_image_are_another_driver_and_another_index_is_not(
+    host: chroot.Host, tmp_path: Path
+) -> None:
+    folder = tmp_path / "opt/packages"
+    shutil.copytree(host.path("/srv/both"), folder)
+    wanted = in_image(host, tmp_path)
+    before = wanted.fingerprint()
+
+    (folder / "repodata/repomd.xml").write_text("another time\n")
+    indexed = wanted.fingerprint()
+    next(folder.glob("*.rpm")).write_text("another content\n")
+
+    assert indexed == before
+    assert wanted.fingerprint() != before
+    assert source(host).fingerprint() == "kae-driver-2.0.1-1\nkae-openssl-2.0.1-1"
 
 
 @pytest.mark.parametrize("password", ["correct horse", "p%40x'y\"z #;=%%\\", "-n"])

@@ -65,11 +65,13 @@ class Store:
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
-    def build_driver(self, kae: Path, version: str, kernels: Sequence[str], headers: Sequence[Path]) -> str:
+    def build_driver(
+        self, kae: Path, version: str, kernels: Sequence[str], headers: Sequence[Path] = (), *further: str
+    ) -> str:
         """Runs `make driver-image` upon the image of the installer, without any network, and returns what it said.
 
         The folders of headers are in the stage that compiles at their own paths, or below /usr/src/kernels by their
-        names.
+        names. Further arguments are variables of make.
         """
         flags = ["--no-cache", "--network=none", "--quiet"]
         flags += [f"--volume={path}:{_seen(path)}:ro" for path in headers]
@@ -78,11 +80,16 @@ class Store:
             *(f"KAE={kae}", f"DRIVER_VERSION={version}", f"KERNELS={' '.join(kernels)}"),
             *(f"INSTALLER_IMAGE={named('kae-driver-installer')}", f"IMAGE_REGISTRY={REGISTRY}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
+            *further,
         )
+
+    def take(self, root: Path, name: str) -> None:
+        """Takes the tar of a root in as an image."""
+        self._work("podman", "import", "--quiet", str(root), name)
 
     def take_base(self) -> None:
         """Takes the base in."""
-        self._work("podman", "import", "--quiet", str(inputs.base()), _BASE)
+        self.take(inputs.base(), _BASE)
 
     def inspected(self, name: str) -> str:
         """Return podman's description of an image, as JSON: a list of one object."""

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from installer.host import chroot
 from tests import project
+from tests.cluster.nodes import images
 from tests.failures import projects
+from tests.host import roots, rpms
 from tests.images import stores
 from tests.installer import sourcetrees
 
@@ -24,6 +27,17 @@ def kae(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kernel in KERNELS:
         sourcetrees.write_kernel_devel(folder / kernel, kernel)
     return folder
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a package."""
+    folder = tmp_path_factory.mktemp("packages")
+    with roots.opened(folder / "root", roots.debian()) as root:
+        host = chroot.Host(root)
+        rpms.build(host, [rpms.Package(name="kae-driver")], "/srv/built")
+        shutil.copytree(host.path("/srv/built"), folder / "rpms")
+    return folder / "rpms"
 
 
 def build(store: stores.Store, kae: Path, version: str = "2.0.2", kernels: tuple[str, ...] = KERNELS) -> str:
@@ -137,6 +151,26 @@ def test_a_folder_without_a_driver_ends_the_build(store: stores.Store, tmp_path:
 
     with pytest.raises(AssertionError, match="There is no folder KAEKernelDriver"):
         store.build_driver(tmp_path, "2.0.5", (), ())
+
+
+def test_a_folder_of_packages_becomes_a_repository(store: stores.Store, kae: Path, packages: Path) -> None:
+    store.take(images.debian_root(roots.PACKAGES), stores.named("createrepo"))
+    further = (f"PACKAGES={packages}", f"BUILD_IMAGE={stores.named('createrepo')}")
+
+    store.build_driver(kae / "checkout", "2.0.7", (), (), *further)
+
+    image = stores.named("kae-driver-installer", "2.0.7")
+    held = found(store, image, "/opt/packages")
+    assert {"/opt/packages/kae-driver-2.0.1-1.noarch.rpm", "/opt/packages/repodata/repomd.xml"} <= held
+    inspected = json.loads(store.inspected(image))[0]
+    assert inspected["Labels"]["device.openfuyao.com/driver-sources"] == "build packages"
+    store.build_driver(kae / "checkout", "2.0.7", (), (), *further)
+    assert json.loads(store.inspected(image))[0]["Id"] == inspected["Id"]
+
+
+def test_a_folder_without_packages_ends_the_build(store: stores.Store, kae: Path, tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="There is no rpm in the folder PACKAGES"):
+        store.build_driver(kae / "checkout", "2.0.5", (), (), f"PACKAGES={tmp_path}")
 
 
 def test_the_real_source_gives_modules_for_each_kernel_with_headers(store: stores.Store, tmp_path: Path) -> None:
