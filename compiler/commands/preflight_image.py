@@ -1,6 +1,7 @@
 """`kae preflight --image`: whether an image holds the driver that its policies put on nodes."""
 
 import argparse
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,8 @@ def _image(arguments: argparse.Namespace) -> tuple[str, driver_image.Content]:
         (image,), labels = labelled.names, labelled.labels
     else:
         hint = f"Run: skopeo inspect docker://{wording.escaped(image)} | kae preflight --image {wording.escaped(image)}"
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise errors.RefusedError(f"{wording.file_name(image)} is no file, and nothing is piped.", hint=hint)
         labels = image_labels.of_inspection(piped.content(hint)[1])
     content = driver_image.content(labels)
     if content is None:

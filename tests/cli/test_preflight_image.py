@@ -117,6 +117,16 @@ def test_an_image_that_says_nothing_of_a_driver_is_refused(
     assert words in answer.err
 
 
+def test_a_terminal_is_not_waited_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, {"Labels": LABELS})
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+
+    answer = project.kae(folder, "preflight", "--image", IMAGE)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert f"skopeo inspect docker://{IMAGE} | kae preflight --image {IMAGE}" in answer.err
+
+
 def test_an_image_that_no_policy_takes_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(monkeypatch, {"Labels": LABELS})
 
