@@ -10,7 +10,10 @@ COUNT ?=
 SEED ?= 0
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
-TAG ?= $(shell git describe --tags --always --dirty)
+VERSION = $(shell sh ci/version.sh)
+REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# A tag of an image has no '+'.
+TAG ?= $(subst +,-,$(VERSION))
 BASE_IMAGE ?=
 PLATFORM ?=
 IMAGE_FLAGS ?=
@@ -154,22 +157,24 @@ check: $(READY) ## Check that output/, schemas/ and the generated docs are what 
 	$(BIN)/kae compile --check
 
 .PHONY: wheel
-wheel: $(READY) ## Build the wheel into dist/
-	$(BIN)/python -m build --wheel --no-isolation
+wheel: $(READY) ## Build the wheel into dist/, where it is the only one
+	@rm -f dist/kae_compiler-*.whl
+	KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation
 
 # In a recipe, the lines that find what builds images.
 builder = builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
 		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
-	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac
+	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac; \
+	version='--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION)'
 
 # With podman, buildah or docker, whichever is there first. The first two give every file the time 0, so that the same
 # sources give the same layers. The name of an image is the title in its Dockerfile.
 .PHONY: images
-images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=)
+images: ## Build the images (VERSION= TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=)
 	@$(builder); \
 	for file in */Dockerfile; do \
 		name=$$(sed -n 's/.*org.opencontainers.image.title="\(.*\)".*/\1/p' "$$file"); \
-		"$$builder" build --file "$$file" --tag "$(IMAGE_REGISTRY)/$$name:$(TAG)" $$epoch \
+		"$$builder" build --file "$$file" --tag "$(IMAGE_REGISTRY)/$$name:$(TAG)" $$epoch $$version \
 			$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
 			$(IMAGE_FLAGS) . || exit 1; \
 	done
@@ -177,10 +182,10 @@ images: ## Build the images (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FL
 .PHONY: compiler-image
 compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the same variables)
 	@rm -rf .venv/image && mkdir .venv/image
-	$(BIN)/python -m build --wheel --no-isolation --outdir .venv/image
-	@cp templates/init/ci/requirements.txt .venv/image
+	KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation --outdir .venv/image
+	@cp templates/init/ci/requirements.txt LICENSE ci/third_party.py .venv/image
 	@$(builder); \
-	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch \
+	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch $$version \
 		$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
 		$(IMAGE_FLAGS) .venv/image
 

@@ -8,7 +8,7 @@ FROM ${BASE_IMAGE} AS build
 ARG PIP_INDEX_URL
 ARG PIP_NO_INDEX
 ARG PIP_FIND_LINKS
-COPY requirements.txt kae_compiler-*.whl /build/
+COPY LICENSE third_party.py requirements.txt kae_compiler-*.whl /build/
 # pip stands outside of the environment that it fills. Bytecode is made now, as a job may not write there.
 RUN python3 -m venv /pip \
     && python3 -m venv --without-pip /opt/venv \
@@ -19,7 +19,9 @@ RUN python3 -m venv /pip \
     && mkdir /opt/kae \
     && ln -s "$(/opt/venv/bin/python -c 'import compiler; print(compiler.__path__[0])')/templates/init/ci" /opt/kae/ci \
     && chmod +x /opt/kae/ci/*.sh \
-    && /opt/venv/bin/kae --version
+    && /opt/venv/bin/kae --version \
+    && install -D -m 644 /build/LICENSE /licences/LICENSE \
+    && /opt/venv/bin/python -B /build/third_party.py >/licences/THIRD_PARTY.txt
 
 FROM ${BASE_IMAGE}
 LABEL org.opencontainers.image.title="kae-compiler" \
@@ -43,8 +45,14 @@ RUN echo 'kae:x:65532:65532:kae-compiler:/tmp:/sbin/nologin' >> /etc/passwd \
     && printf '[safe]\n\tdirectory = *\n' >> /etc/gitconfig
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /opt/kae /opt/kae
+COPY --from=build /licences /usr/share/licenses/kae
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     HOME=/tmp
+# At the end, so that the layers above are the same in every version.
+ARG VERSION=unknown
+ARG REVISION=unknown
+LABEL org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"
 WORKDIR /work
 USER 65532:65532
 ENTRYPOINT ["kae"]

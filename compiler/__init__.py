@@ -10,7 +10,11 @@ and `kube` are the ends that touch disk and network; `commands` and `__main__` a
 gives the same bytes, on every machine and at any time.
 """
 
-__version__ = "0.1.0"
+try:
+    # Written from git's tag as a wheel is built or a checkout is installed.
+    from compiler._version import __version__ as __version__
+except ImportError:
+    __version__ = "0+unknown"
 
 API_VERSION = "device.openfuyao.com/v1alpha1"
 """The one API version of the documents in policies/ and inventory/."""

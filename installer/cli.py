@@ -14,9 +14,11 @@ from installer import config, loop, paths, wiring
 from installer.drain import device_holders
 from installer.host import chroot, host_state
 from installer.report import report
-from runtime import errors, logs, process, shapes, signals, termination
+from runtime import errors, logs, process, shapes, signals, termination, version
 
 LOG = logging.getLogger(__name__)
+
+_NAME = "kae-driver-installer"
 
 _KUBECONFIG = "KUBECONFIG, else the pod's service account"
 
@@ -29,6 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     serves = options.command == "serve"
     if serves:
         logs.start("installer")
+        version.log(_NAME, config.Config)
     try:
         settings = shapes.load(options.config, config.Config)
         return (_serve if serves else _answer)(options, host, settings)
@@ -126,6 +129,7 @@ def _check_name() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=version.words(_NAME, config.Config))
     _add_paths(parser, defaults=True)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)

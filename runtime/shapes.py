@@ -1,7 +1,8 @@
 """The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
+import contextlib
 from pathlib import Path
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -9,11 +10,18 @@ from runtime import errors
 
 T = TypeVar("T", bound=msgspec.Struct)
 
+_NEWER = "a newer kae compiled it: give the program the image of that release, or compile with the release of this one"
 _ORIGIN = "in a pod it is the annotation device.openfuyao.com/config, projected to /etc/kae/config.json"
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """An object of a config: its keys are in camel case, and unknown keys are errors."""
+
+
+class _Head(msgspec.Struct):
+    """The field by which a config tells its format; its other fields may be of a later one."""
+
+    version: int = 1
 
 
 _HOST = r"([^-@/:\x00-\x20\x7f][^@/:\x00-\x20\x7f]*|\[[0-9A-Fa-f:.]+\])(:[0-9]+)?"
@@ -63,10 +71,16 @@ class MetricsEndpoint(Shape, frozen=True, kw_only=True):
     port: Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 
+def known_version(shape: type[Any]) -> int:
+    """Return the version of the configs of this shape."""
+    return int(next((field.default for field in msgspec.structs.fields(shape) if field.name == "version"), 1))
+
+
 def load(path: Path, shape: type[T]) -> T:
     """Return the config in a JSON file, which must have exactly this shape.
 
-    Raises `errors.ConfigError`, which names the file, the position and the expected value.
+    Raises `errors.ConfigError`, which names the file, the position and the expected value, or says that a newer kae
+    wrote it.
     """
     try:
         content = path.read_bytes()
@@ -76,10 +90,24 @@ def load(path: Path, shape: type[T]) -> T:
         # The kubelet writes an empty file for an annotation that the pod does not have.
         raise errors.ConfigError(f"The config '{path}' is empty; {_ORIGIN}.")
     try:
+        _require_known_version(path, content, shape)
         return msgspec.json.decode(content, type=shape, strict=True)
     except msgspec.ValidationError as error:
         expected, _, place = str(error).partition(" - at ")
         where = place.strip("`") or "$"
-        raise errors.ConfigError(f"The config '{path}' does not fit this program at {where}: {expected}.") from error
+        newer = f" Perhaps {_NEWER}." if "unknown field" in expected else ""
+        raise errors.ConfigError(
+            f"The config '{path}' does not fit this program at {where}: {expected}.{newer}"
+        ) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise errors.ConfigError(f"The config '{path}' is no JSON: {error}.") from error
+
+
+def _require_known_version(path: Path, content: bytes, shape: type[Any]) -> None:
+    """Raise ConfigError for a config of a later version; what is no config is left to the decoder of the shape."""
+    with contextlib.suppress(msgspec.ValidationError):
+        found, known = msgspec.json.decode(content, type=_Head).version, known_version(shape)
+        if found > known:
+            raise errors.ConfigError(
+                f"The config '{path}' has version {found}, and this program reads version {known}: {_NEWER}."
+            )

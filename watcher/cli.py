@@ -10,11 +10,13 @@ from pathlib import Path
 from compiler import errors as compiler_errors
 from compiler.inventory import reduction
 from compiler.kube import reader
-from runtime import errors, logs, metrics, shapes, signals, state, termination
+from runtime import errors, logs, metrics, shapes, signals, state, termination, version
 from watcher import config, loop, nodes, watcher_state
 from watcher.git import credentials, repository
 
 LOG = logging.getLogger(__name__)
+
+_NAME = "kae-watcher"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,6 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     logs.start("watcher")
+    version.log(_NAME, config.Config)
     stop = threading.Event()
     signals.set_on_signals(stop)
     try:
@@ -73,6 +76,7 @@ def _store(options: argparse.Namespace, settings: config.Config, stop: threading
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m watcher", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--version", action="version", version=version.words(_NAME, config.Config))
     for name, default, metavar, meaning in (
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--secrets", Path("/run/secrets/git"), "DIR", "the repository's credentials"),

@@ -76,7 +76,8 @@ def _copy(folder: Path, pinned: wheel.Wheel | None) -> None:
 
 def texts(cluster: str, registry: str = _REGISTRY, pinned: wheel.Wheel | None = None) -> Mapping[str, str]:
     """Return every file of a new repository by its path, for a first cluster of this name."""
-    values = {"@CLUSTER@": cluster, "@VERSION@": __version__, "@REGISTRY@": registry}
+    # A tag of an image has no '+', which versions between releases have: `make images` writes it so, too.
+    values = {"@CLUSTER@": cluster, "@VERSION@": __version__.replace("+", "-"), "@REGISTRY@": registry}
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):

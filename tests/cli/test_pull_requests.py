@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+import compiler
 from compiler.project import package_data
 from tests import project
 from tests.cli import test_init
@@ -399,7 +400,8 @@ def test_a_message_of_a_commit_steers_no_terminal(world: World) -> None:
 def test_no_document_can_name_a_removal_to_accept(world: World) -> None:
     clone = world.clone("a")
     text = (clone / POLICY).read_text("utf-8").replace("name: kae", "name: other")
-    text = text.replace("version: 0.1.0\n", "version: latest  # Kae-Accept: removes-drivers\n")
+    tag = compiler.__version__.replace("+", "-")
+    text = text.replace(f"version: {tag}\n", "version: latest  # Kae-Accept: removes-drivers\n")
     (clone / POLICY).write_text(text, encoding="utf-8")
     world.commit(clone, "Rename the policy")
     world.git(clone, "push", "--quiet")

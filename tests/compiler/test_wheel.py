@@ -1,6 +1,8 @@
 """The wheel is what `pip install kae-compiler` brings: the compiler with its templates and schemas, alone."""
 
 import configparser
+import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -8,17 +10,44 @@ from pathlib import Path
 
 import pytest
 
-import compiler
+from tests import revisions
+
+_READ = ("LICENSE", "README.md", "ci", "compiler", "pyproject.toml", "schemas", "templates")
+"""What the build reads."""
+
+VERSION = "7.8.9"
 
 
 @pytest.fixture(scope="module")
-def wheel(repository_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkout(repository_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy, as a build writes the version into it."""
+    folder = tmp_path_factory.mktemp("checkout")
+    ignored = shutil.ignore_patterns("__pycache__", "_version.py")
+    for name in _READ:
+        path = repository_root / name
+        (shutil.copytree(path, folder / name, ignore=ignored) if path.is_dir() else shutil.copy(path, folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), "."]
-    done = subprocess.run(build, cwd=repository_root, capture_output=True, text=True, timeout=60, check=False)
+    environment = os.environ | {"KAE_VERSION": VERSION}
+    done = subprocess.run(build, cwd=checkout, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     (built,) = folder.iterdir()
     return built
+
+
+def version_of(folder: Path) -> str:
+    """What ci/version.sh of a checkout prints."""
+    environment = {name: value for name, value in os.environ.items() if name != "KAE_VERSION"}
+    done = subprocess.run(
+        ("sh", "ci/version.sh"), cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    return done.stdout.strip()
 
 
 def names(wheel: Path) -> set[str]:
@@ -36,7 +65,7 @@ def sources(folder: Path) -> set[str]:
 
 
 def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_and_nothing_else(
-    wheel: Path, repository_root: Path
+    wheel: Path, checkout: Path
 ) -> None:
     expected = {
         f"{place}/{name}"
@@ -45,7 +74,7 @@ def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_and_nothing
             ("templates", "compiler/templates"),
             ("schemas", "compiler/schemas"),
         )
-        for name in sources(repository_root / folder)
+        for name in sources(checkout / folder)
     }
 
     assert {name for name in names(wheel) if ".dist-info/" not in name} == expected
@@ -53,10 +82,65 @@ def test_the_wheel_holds_the_compiler_with_its_templates_and_schemas_and_nothing
     assert any(name.startswith("compiler/schemas/") for name in expected)
 
 
-def test_the_wheel_is_named_for_the_distribution_and_the_version_of_the_compiler(wheel: Path) -> None:
-    expected = f"kae_compiler-{compiler.__version__}-py3-none-any.whl"
+def test_the_wheel_is_named_for_the_distribution_and_the_version_in_it(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        module = archive.read("compiler/_version.py").decode()
 
-    assert wheel.name == expected
+    assert wheel.name == f"kae_compiler-{VERSION}-py3-none-any.whl"
+    assert module == f'__version__ = "{VERSION}"\n'
+
+
+def test_the_wheel_holds_its_licence(wheel: Path, repository_root: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        licence = archive.read(f"kae_compiler-{VERSION}.dist-info/licenses/LICENSE")
+
+    assert licence == (repository_root / "LICENSE").read_bytes()
+
+
+def test_two_builds_of_a_checkout_give_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(checkout, tmp_path / "another")
+    for path in copy.rglob("*"):
+        os.utime(path, (1, 1))
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(tmp_path / "built"), "."]
+
+    subprocess.run(
+        build, cwd=copy, env=os.environ | {"KAE_VERSION": VERSION}, capture_output=True, timeout=60, check=True
+    )
+
+    (again,) = (tmp_path / "built").iterdir()
+    assert again.read_bytes() == wheel.read_bytes()
+
+
+def test_the_version_is_that_of_the_tag_in_git(checkout: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "clone"
+    shutil.copytree(checkout / "ci", folder / "ci")
+    found = [version_of(folder)]
+    revisions.commit(folder)
+    found.append(version_of(folder))
+    revisions.git(folder, "tag", "unrelated")
+    found.append(version_of(folder))
+    revisions.git(folder, "tag", "v1.2.0")
+    found.append(version_of(folder))
+    (folder / "ci/wheel.py").write_text("")
+    found.append(version_of(folder))
+    revisions.commit(folder)
+    found.append(version_of(folder))
+    (folder / "ci/wheel.py").write_text("pass")
+    found.append(version_of(folder))
+
+    first, last = (revisions.git(folder, "rev-parse", "--short=12", name).strip() for name in ("v1.2.0", "HEAD"))
+    assert found == [
+        *("0+unknown", f"0+g{first}", f"0+g{first}"),
+        *("1.2.0", "1.2.0+dirty", f"1.2.0+1.g{last}", f"1.2.0+1.g{last}.dirty"),
+    ]
+
+
+def test_sources_inside_of_another_repository_do_not_take_its_version(checkout: Path, tmp_path: Path) -> None:
+    shutil.copytree(checkout / "ci", tmp_path / "vendored/kae/ci")
+    revisions.commit(tmp_path)
+    revisions.git(tmp_path, "tag", "v5.0.0")
+
+    assert version_of(tmp_path / "vendored/kae") == "0+unknown"
 
 
 def test_the_wheel_brings_the_command_kae_and_no_other(wheel: Path) -> None:

@@ -81,10 +81,10 @@ def test_help_names_every_option_and_its_default(capsys: pytest.CaptureFixture[s
         assert f"(default: {default})" in " ".join(out.split())
 
 
-def test_without_a_config_the_program_ends_with_1_and_a_line_of_log(tmp_path: Path) -> None:
+def test_without_a_config_the_program_ends_with_1_and_says_why_in_its_log(tmp_path: Path) -> None:
     answer = run("--config", str(tmp_path / "none.json"))
 
-    (line,) = answer.stderr.splitlines()
+    _, line = answer.stderr.splitlines()
     record = json.loads(line)
     assert (answer.returncode, answer.stdout) == (1, "")
     assert record["level"] == "critical"
@@ -214,6 +214,6 @@ def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(t
 
     answer = run(*options(host, tmp_path))
 
-    (line,) = answer.stderr.splitlines()
+    _, line = answer.stderr.splitlines()
     assert answer.returncode == 1
     assert json.loads(line)["message"] == f"'{host.run}/dev' cannot be changed: Not a directory."

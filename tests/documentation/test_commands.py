@@ -47,6 +47,10 @@ class Block(NamedTuple):
     """Why it is not run; empty where it is."""
 
 
+_WHEEL = f"kae_compiler-{compiler.__version__}-py3-none-any.whl"
+_RELEASED = re.compile(r"kae_compiler-[0-9.]+-py3-none-any\.whl")
+
+
 def blocks(page: Path) -> Iterator[Block]:
     """Yield the blocks of commands of a page: those fenced as sh, and every indented one."""
     for found in _BLOCK.finditer(test_pages.text_of(page)):
@@ -65,8 +69,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("programs")
     texts = dict.fromkeys(PROGRAMS, script("standin"))
     texts["kae"] = program.text(KAE)
-    wheel = f"dist/kae_compiler-{compiler.__version__}-py3-none-any.whl"
-    texts["make"] = f'#!/bin/sh\n/usr/bin/make -n -C "$KAE_ROOT" "$@" >/dev/null && mkdir -p dist && touch {wheel}\n'
+    texts["make"] = (
+        f'#!/bin/sh\n/usr/bin/make -n -C "$KAE_ROOT" "$@" >/dev/null && mkdir -p dist && touch dist/{_WHEEL}\n'
+    )
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -89,9 +94,10 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
     git add --all && git commit --quiet --message Begin
     git clone --quiet --bare . ../origin.git
     git remote add origin ../origin.git && git fetch --quiet origin && git branch --quiet -u origin/main
-    touch ~/kae_compiler-0.1.0-py3-none-any.whl && printf 'driver:\\n  version: 2.2.0\\n' >values.yaml
+    touch ~/WHEEL && printf 'driver:\\n  version: 2.2.0\\n' >values.yaml
     printf secret >password && mkdir -p ~/.config/fish/completions
     """
+    begin = begin.replace("WHEEL", _WHEEL)
     subprocess.run(["bash", "-ec", begin], cwd=home, env=environment(home, home), check=True, timeout=60)
     return home
 
@@ -123,7 +129,8 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
 @pytest.mark.parametrize("page", with_blocks(), ids=test_pages.name)
 def test_the_commands_of_a_page_run_in_its_order(page: Path, tmp_path: Path, fleet: Path, programs: Path) -> None:
     home = shutil.copytree(fleet, tmp_path / "home")
-    run = [block.text for block in blocks(page) if not block.reason]
+    # The pages name the wheel of a release.
+    run = [_RELEASED.sub(_WHEEL, block.text) for block in blocks(page) if not block.reason]
 
     # zsh has compdef, and a block for it runs in bash.
     done = subprocess.run(

@@ -16,6 +16,9 @@ from tests.images import inputs
 REGISTRY = "localhost"
 """The first part of every name."""
 
+VERSION, REVISION = "7.8.9", "c0ffee" * 7
+"""What the images say that they are made from, as the copies of the sources lie in no repository."""
+
 COMMANDS = ("make", "mmdebstrap", "podman", "runc")
 """The commands that a store needs. Each is the name of its Debian package, too."""
 
@@ -51,6 +54,7 @@ class Store:
         self._work(
             *("make", "--no-print-directory", f"--directory={sources}", "images"),
             *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
@@ -62,6 +66,7 @@ class Store:
         self._work(
             *("make", "--no-print-directory", f"--directory={sources}", "compiler-image"),
             *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 

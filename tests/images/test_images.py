@@ -23,6 +23,13 @@ for top in ("/app", sysconfig.get_path("purelib")):
             print(source)
 """
 
+_INSTALLED = """
+from importlib import metadata
+print(*sorted((found.name for found in metadata.distributions()), key=str.lower))
+"""
+
+LICENCES = "/usr/share/licenses/kae"
+
 _FILES = """
 import pathlib
 for path in sorted(pathlib.Path("/app").rglob("*")):
@@ -81,6 +88,8 @@ def test_an_image_says_what_it_is(store: stores.Store, name: str) -> None:
     assert found["org.opencontainers.image.title"] == name
     assert found["org.opencontainers.image.description"]
     assert found["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert found["org.opencontainers.image.version"] == stores.VERSION
+    assert found["org.opencontainers.image.revision"] == stores.REVISION
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -107,6 +116,26 @@ def test_every_module_is_compiled_for_good(store: stores.Store, name: str) -> No
     done = store.run(stores.named(name), "python", "-c", _UNCOMPILED)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_holds_its_licence_and_that_of_every_package(store: stores.Store, name: str) -> None:
+    installed = store.run(stores.named(name), "python", "-c", _INSTALLED).stdout.split()
+
+    held = store.run(stores.named(name), "cat", f"{LICENCES}/THIRD_PARTY.txt").stdout
+    own = store.run(stores.named(name), "cat", f"{LICENCES}/LICENSE").stdout
+
+    assert own == (inputs.ROOT / "LICENSE").read_text("utf-8")
+    assert installed
+    assert [line.partition(" ")[0] for line in held.partition("\n===")[0].splitlines()[3:] if line] == installed
+    assert [package for package in installed if f"\n=== {package} " not in held] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_program_says_the_version_of_its_image(store: stores.Store, name: str) -> None:
+    done = store.run(stores.named(name), "python", "-m", inputs.folders()[name], "--version")
+
+    assert (done.returncode, done.stdout) == (0, f"{name} {stores.VERSION} (config version 1)\n")
 
 
 @pytest.mark.parametrize("name", NAMES)

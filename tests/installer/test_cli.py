@@ -20,6 +20,7 @@ from installer.host import chroot
 from runtime import signals
 from tests.installer import kernel as behind
 from tests.installer import machines, podresources, settings
+from tests.kube import apiserver
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20
@@ -68,6 +69,17 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
 
 
 # Calls.
+
+
+def test_it_says_its_version_and_that_of_its_configs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAE_VERSION", "7.8.9")
+
+    with pytest.raises(SystemExit) as caught:
+        cli.main(["--version"])
+
+    assert (caught.value.code, capsys.readouterr().out) == (0, "kae-driver-installer 7.8.9 (config version 1)\n")
 
 
 @pytest.mark.parametrize(
@@ -155,6 +167,23 @@ def test_a_config_that_is_none_ends_with_1_and_a_line(
     assert err.startswith(f"installer: The config '{file}' ")
 
 
+def test_a_config_newer_than_the_installer_disturbs_nobody(
+    machine: machines.Machine, image: Path, server: apiserver.ApiServer
+) -> None:
+    settings.installed(machine, image)
+    arguments = options(machine, image, settings.config(driver_version="2.1.0"))
+    file = image.parent / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"version": 2, "aNewField": True}))
+    before = machine.files(), machine.loaded()
+
+    done = run(*arguments)
+
+    *_, last = map(json.loads, done.stderr.splitlines())
+    assert (done.returncode, done.stdout, last["level"]) == (1, "", "critical")
+    assert last["message"].startswith(f"The config '{file}' has version 2, and this program reads version 1: a newer ")
+    assert (server.state.requests, (machine.files(), machine.loaded())) == ([], before)
+
+
 @pytest.mark.parametrize("command", ["plan", "status", "retry", "remove"])
 def test_a_folder_that_is_no_host_ends_with_3_and_a_line(
     command: str, machine: machines.Machine, image: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -181,14 +210,14 @@ def test_a_record_that_cannot_be_read_ends_with_3_and_says_what_to_do(
 
 
 @pytest.mark.parametrize(("missing", "code"), [("--config", 1), ("--host-root", 3)])
-def test_a_program_that_cannot_begin_ends_with_one_line_of_log(
+def test_a_program_that_cannot_begin_says_its_version_and_why(
     missing: str, code: int, machine: machines.Machine, image: Path, tmp_path: Path
 ) -> None:
     answer = run(*options(machine, image), missing, str(tmp_path / "none"))
 
-    (line,) = answer.stderr.splitlines()
-    said = json.loads(line)
+    first, said = map(json.loads, answer.stderr.splitlines())
     assert (answer.returncode, answer.stdout) == (code, "")
+    assert first["message"] == "kae-driver-installer of no release (config version 1) begins."
     assert (said["level"], said["program"]) == ("critical", "installer")
     assert str(tmp_path / "none") in said["message"]
 

@@ -1,6 +1,7 @@
 """A config is exactly what the program reads, or the sentence says where it is not."""
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -10,6 +11,11 @@ from runtime import errors, shapes
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pf: str
+
+
+class Versioned(shapes.Shape, frozen=True, kw_only=True):
+    version: Literal[1] = 1
+    known: int = 0
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -28,7 +34,10 @@ def test_a_config_of_the_right_shape_is_decoded(tmp_path: Path) -> None:
     [
         (b'{"kinds": [{"pf": 1}]}', "does not fit this program at $.kinds[0].pf: Expected `str`, got `int`."),
         (b'{"kinds": [{}]}', "does not fit this program at $.kinds[0]: Object missing required field `pf`."),
-        (b'{"kinds": [], "x": 1}', "does not fit this program at $: Object contains unknown field `x`."),
+        (
+            b'{"kinds": [], "x": 1}',
+            "does not fit this program at $: Object contains unknown field `x`. Perhaps a newer kae",
+        ),
         (b"[]", "does not fit this program at $: Expected `object`, got `array`."),
         (b'{"kinds": [', "is no JSON: Input data was truncated."),
         (b'{"kinds": ]}', "is no JSON: JSON is malformed"),
@@ -46,6 +55,20 @@ def test_a_wrong_config_is_named_with_the_place_and_what_was_expected(
         shapes.load(file, Shape)
 
     assert str(caught.value).startswith(f"The config '{file}' {said}")
+
+
+@pytest.mark.parametrize("rest", ["", ', "known": 1', ', "known": "text"', ', "aNewField": {}'])
+def test_a_config_of_a_newer_version_is_refused_as_newer_whatever_else_is_in_it(tmp_path: Path, rest: str) -> None:
+    file = tmp_path / "config.json"
+    file.write_text(f'{{"version": 2{rest}}}')
+
+    with pytest.raises(errors.ConfigError) as caught:
+        shapes.load(file, Versioned)
+
+    assert str(caught.value) == (
+        f"The config '{file}' has version 2, and this program reads version 1: a newer kae compiled it: give the "
+        "program the image of that release, or compile with the release of this one."
+    )
 
 
 def test_a_missing_config_is_said_with_where_it_comes_from(tmp_path: Path) -> None:
