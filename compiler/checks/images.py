@@ -26,7 +26,7 @@ _MODULES: Mapping[str, str] = MappingProxyType({"driver": "installer", "device p
 """The program of each component."""
 
 _OPERATOR = "kae-operator"
-_OPERATORS = frozenset(f"cr.openfuyao.cn/openfuyao/{name}" for name in ("kae-driver-installer", "kae-device-plugin"))
+_OPERATORS = frozenset(f"{base.OPERATOR_REPOSITORY}/{name}" for name in ("kae-driver-installer", "kae-device-plugin"))
 """The images of the KAE Operator, and where it publishes those of its components."""
 
 Paths = Mapping[str, documents.Path]

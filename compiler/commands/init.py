@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from compiler import __version__, cli, errors, names, wording
+from compiler import __version__, cli, errors, names, release, wording
 from compiler.checks import images
 from compiler.commands import wheel
 from compiler.inventory import canonical_form, snapshot
@@ -16,8 +16,8 @@ _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
 """The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
 
-_REGISTRY = "registry.example.com/team"
-"""Stands for the registry that a person has not named; no image can be pulled from it."""
+_REGISTRY = release.REGISTRY or "registry.example.com/team"
+"""The registry of this release. Between releases, a name for the one that a person has not named."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -141,7 +141,7 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
 
 def _missing(arguments: argparse.Namespace) -> Iterable[str]:
     """Yield what the repository does not know yet."""
-    if arguments.registry is None:
+    if arguments.registry is None and not release.REGISTRY:
         yield "Set the registry and the versions of your images in policies/policy.yaml."
     if arguments.wheel is None:
         yield "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."

@@ -133,7 +133,7 @@ def _registries(source: operator_source.Source) -> Iterator[_Carried]:
     """Yield the operator's registry for each component: it holds other images than those of the same names here."""
     for name in _COMPONENTS:
         origin = (*source.root, name) if name in source.options else source.root
-        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, base.REPOSITORY)
+        yield _Carried("KAEPolicy", ("spec", name, "repository"), origin, base.OPERATOR_REPOSITORY)
 
 
 def _walk(source: operator_source.Source, here: documents.Path, section: Mapping[Any, Any]) -> Iterator[Step]:

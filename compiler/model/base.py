@@ -6,10 +6,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
-from compiler import names
+from compiler import names, release
 
-REPOSITORY = "cr.openfuyao.cn/openfuyao"
-"""Where the project's images are published."""
+OPERATOR_REPOSITORY = "cr.openfuyao.cn/openfuyao"
+"""Where the KAE Operator publishes its images, which have the names of this project's."""
+
+REPOSITORY = release.REGISTRY or OPERATOR_REPOSITORY
+"""Where images are taken from by default."""
 
 
 class Model(BaseModel):

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from compiler import release
 from compiler.model import base
 from compiler.model import driver as drivers
 from compiler.model.base import Model
@@ -127,6 +128,8 @@ class DevicePlugin(base.Component):
     enabled: bool = True
     """false: a device plugin is pre-installed, and KAE's does not run."""
     image: base.ImagePart = "kae-device-plugin"
+    version: base.ImagePart = release.version("kae-device-plugin")
+    """A tag, or a digest `sha256:…`."""
     maxUnavailable: base.IntOrPercent = "10%"
     """Pods of the DaemonSet that may be replaced at a time."""
     mode: Modes = base.defaults()

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from compiler import release
 from compiler.model import base, repositories
 from compiler.model.base import Model
 
@@ -115,7 +116,7 @@ class Watcher(base.PodPlacement):
 
     enabled: bool = False
     """Run it in the cluster."""
-    image: base.ImagePart = "cr.openfuyao.cn/openfuyao/kae-watcher:latest"
+    image: base.ImagePart = release.reference("kae-watcher", base.REPOSITORY)
     """Its whole image reference."""
     repository: WatcherRepository | None = None
     """Where the inventory is kept."""

@@ -1,0 +1,30 @@
+"""The program images that belong to this compiler: defaults of the documents name them.
+
+`ci/release.sh` fills the table, after it has built the images and before it builds the wheel. Between releases it is
+empty: the images are then whatever somebody built from the same sources.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+REGISTRY = ""
+"""Registry and path before the images' names."""
+
+DIGESTS: Mapping[str, str] = MappingProxyType(
+    {
+        "kae-device-plugin": "",
+        "kae-driver-installer": "",
+        "kae-watcher": "",
+    }
+)
+"""The digest of each image, for all its platforms."""
+
+
+def version(name: str) -> str:
+    """Return the digest of an image; `latest` between releases."""
+    return DIGESTS[name] or "latest"
+
+
+def reference(name: str, registry: str) -> str:
+    """Return the image of this release; between releases the newest of a registry."""
+    return f"{REGISTRY}/{name}@{DIGESTS[name]}" if REGISTRY else f"{registry}/{name}:latest"

@@ -1,0 +1,104 @@
+"""The table of a release: its images are the defaults of the documents that its compiler reads."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from compiler import release
+from tests.images import inputs
+
+REGISTRY = "registry.example.com/kae"
+DIGESTS = {name: f"sha256:{number:064x}" for number, name in enumerate(release.DIGESTS, 1)}
+
+
+def fill(checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the script of the release."""
+    command = (sys.executable, "ci/release_table.py", *words)
+    return subprocess.run(command, cwd=checkout, capture_output=True, text=True, timeout=60, check=False)
+
+
+def kae(checkout: Path, folder: Path, *words: str) -> str:
+    """Return what the compiler of a checkout prints."""
+    environment = os.environ | {"PYTHONPATH": str(checkout)}
+    command = (sys.executable, "-m", "compiler", *words)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def checkout(repository_root: Path, tmp_path: Path) -> Path:
+    """A checkout of its own, outside of every repository."""
+    folder = tmp_path / "checkout"
+    for name in ("ci", "compiler", "schemas", "templates"):
+        shutil.copytree(repository_root / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+@pytest.fixture
+def released(checkout: Path) -> Path:
+    """One whose table is filled."""
+    done = fill(checkout, REGISTRY, *(f"{name}={digest}" for name, digest in DIGESTS.items()))
+    assert done.returncode == 0, done.stderr
+    return checkout
+
+
+def test_the_table_has_every_image_of_a_program() -> None:
+    assert set(release.DIGESTS) == set(inputs.folders())
+
+
+def test_a_checkout_between_releases_names_no_image_of_one() -> None:
+    assert (release.REGISTRY, set(release.DIGESTS.values())) == ("", {""})
+
+
+def test_documents_that_name_no_image_get_those_of_the_release(released: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "fleet"
+    (folder / "policies").mkdir(parents=True)
+    cluster = {"enabled": True, "repository": {"url": "https://git.example.com/a.git"}, "secretName": "git"}
+    documents = (
+        ("KAECluster", "east", {"watcher": cluster, "kubernetesVersion": "1.30"}),
+        ("KAEPolicy", "tls", {"operator": {"enabledHPRE": True}, "driver": {"version": "2.3.0"}}),
+    )
+    for kind, name, spec in documents:
+        document = {"kind": kind, "apiVersion": "device.openfuyao.com/v1alpha1"}
+        text = yaml.safe_dump(document | {"metadata": {"name": name}, "spec": spec})
+        (folder / f"policies/{name}.yaml").write_text(text)
+
+    kae(released, folder, "compile")
+
+    images = (folder / "output/east/images.txt").read_text().split()
+    assert [image for image in images if image.startswith(REGISTRY)] == [
+        f"{REGISTRY}/kae-device-plugin@{DIGESTS['kae-device-plugin']}",
+        f"{REGISTRY}/kae-driver-installer:2.3.0",
+        f"{REGISTRY}/kae-watcher@{DIGESTS['kae-watcher']}",
+    ]
+
+
+def test_a_new_repository_takes_the_registry_of_the_release(released: Path, tmp_path: Path) -> None:
+    said = kae(released, tmp_path, "init", "fleet")
+
+    assert f'repository: "{REGISTRY}"' in (tmp_path / "fleet/policies/policy.yaml").read_text()
+    assert "Set the registry" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([f"kae-watcher={DIGESTS['kae-watcher']}"], "An image has no digest."),
+        ([f"kae-wacher={DIGESTS['kae-watcher']}"], 'has 0 lines like ^( +"kae\\-wacher": )'),
+        (["kae-watcher=latest"], "'kae-watcher=latest' is not an image and its digest."),
+    ],
+)
+def test_a_table_that_would_not_be_whole_is_not_written(words: list[str], said: str, checkout: Path) -> None:
+    before = (checkout / "compiler/release.py").read_text()
+
+    done = fill(checkout, REGISTRY, *words)
+
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert (checkout / "compiler/release.py").read_text() == before
