@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import compiler
 from compiler import names
 from compiler.fleet import selectors, taints
 from compiler.inventory import snapshot
@@ -12,7 +13,7 @@ from compiler.model import base
 from compiler.output import diff
 from compiler.planning import plan
 from compiler.rendering import manifests
-from compiler.status import drift, live_objects, rollout
+from compiler.status import drift, live_objects, rollout, skew
 
 KINDS: tuple[tuple[str, str], ...] = (
     ("v1", "ConfigMap"),
@@ -117,6 +118,13 @@ class ClusterStatus:
     drifts: tuple[Drift, ...]
 
     @property
+    def skews(self) -> tuple[skew.Skew, ...]:
+        """Return the programs of another release than this compiler."""
+        pods = [(daemon_set.wanted.name, image) for daemon_set in self.rollouts for image in daemon_set.images]
+        deployed = [(workload.ref.name, workload.live.image) for workload in self.deployments if workload.live]
+        return skew.found((*pods, *deployed), compiler.__version__)
+
+    @property
     def as_planned(self) -> bool:
         """Return whether the cluster is as documents and output say. The inventory of the plan may be old."""
         settled = all(
@@ -203,6 +211,7 @@ def data(status: ClusterStatus) -> dict[str, Any]:
         "deployments": [_workload(workload) for workload in status.deployments],
         "leases": [_lease(lease) for lease in status.leases],
         "objects": [_drift(deviation) for deviation in status.drifts],
+        "skews": [{"name": found.name, "image": found.image, "release": found.release} for found in status.skews],
     }
 
 

@@ -57,6 +57,8 @@ class Deployment:
     available: int
     reason: str
     """The reason why some are not available, in the cluster's words; may be empty."""
+    image: str = ""
+    """Of its first container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ def pod(raw: Mapping[str, Any]) -> Pod:
         node=spec.get("nodeName") or _wanted_node(spec),
         owner=next((owner["uid"] for owner in metadata.get("ownerReferences") or () if owner.get("controller")), ""),
         revision=(metadata.get("labels") or {}).get(_REVISION, ""),
-        image=next((container.get("image", "") for container in spec.get("containers") or ()), ""),
+        image=_image(spec),
         ready=ready,
         ending="deletionTimestamp" in metadata,
         reason=reason,
@@ -111,11 +113,18 @@ def deployment(raw: Mapping[str, Any]) -> Deployment:
         (_words(condition) for condition in failing if condition and condition["status"] == wrong[condition["type"]]),
         "",
     )
+    spec = raw.get("spec") or {}
     return Deployment(
-        replicas=(raw.get("spec") or {}).get("replicas", 1),
+        replicas=spec.get("replicas", 1),
         available=status.get("availableReplicas") or 0,
         reason=reason,
+        image=_image((spec.get("template") or {}).get("spec") or {}),
     )
+
+
+def _image(spec: Mapping[str, Any]) -> str:
+    """Return the image of the first container of a pod."""
+    return next((container.get("image", "") for container in spec.get("containers") or ()), "")
 
 
 def node_state(raw: Mapping[str, Any]) -> NodeState:

@@ -57,6 +57,8 @@ class Rollout:
     held_up_by: tuple[str, ...]
     """Nodes without an available pod, if the limit of unavailable pods is reached: the controller then replaces no
     other pod until they recover or leave."""
+    images: tuple[str, ...] = ()
+    """Those of its pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,7 @@ def judged(wanted: Wanted, seen: Seen) -> Rollout:
         current=sum(not _is_old(pod, seen) for pod in staying),
         problems=tuple(problems),
         held_up_by=_holders_up(live, problems),
+        images=tuple(sorted({pod.image for pod in staying})),
     )
 
 

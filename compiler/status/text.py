@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import compiler
 from compiler import tables, wording
-from compiler.status import cluster_status, drift, live_objects, rollout
+from compiler.status import cluster_status, drift, live_objects, rollout, skew
 
 _NODES = 8
 """Nodes that are named for each problem; the JSON names all."""
@@ -56,6 +57,7 @@ def _lines(status: cluster_status.ClusterStatus, age_s: AgeS) -> Iterator[str]:
         ("deployments", _deployments(status.deployments)),
         ("nodes not ready", _not_ready(status, age_s)),
         ("objects", _objects(status.drifts)),
+        ("other releases", _skews(status.skews)),
         ("inventory", _inventory(status)),
     ):
         shown = list(lines)
@@ -165,6 +167,11 @@ def _change(change: drift.Change) -> str:
 def _value(value: Any) -> str:
     shown = json.dumps(value, ensure_ascii=False, sort_keys=True)
     return shown if len(shown) <= _VALUE else f"{shown[:_VALUE]}…"
+
+
+def _skews(skews: Sequence[skew.Skew]) -> Iterator[str]:
+    for found in skews:
+        yield f"{found.name} runs {found.release} of kae, and this is {compiler.__version__}"
 
 
 def _inventory(status: cluster_status.ClusterStatus) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+import compiler
 from compiler.kube import lease_objects
 from compiler.status import cluster_status
 from tests import builders, project
@@ -79,7 +80,7 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
     assert (found["version"], found["cluster"]["asPlanned"]) == (1, True)
     assert {item["code"] for item in found["diagnostics"]} >= {"node-unknown"}
     assert set(found["cluster"]) == {
-        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects"),
+        *("name", "server", "asPlanned", "output", "nodes", "daemonSets", "deployments", "leases", "objects", "skews"),
     }
     assert daemon_set(found["cluster"], DRIVER) == {
         "namespace": "kae-operator",
@@ -93,6 +94,20 @@ def test_programs_get_exactly_the_fields_that_are_promised(compiled: Path, serve
         "heldUpBy": [],
         "problems": [],
     }
+
+
+def test_a_program_of_another_release_is_told_and_is_no_difference(
+    compiled: Path, server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = live(server, PLUGIN)["spec"]["template"]["spec"]["containers"][0]["image"]
+    monkeypatch.setattr(compiler, "__version__", "7.8.9")
+
+    answer, read = status(compiled, server), status(compiled, server, "-o", "json")
+
+    release = image.rpartition(":")[2]
+    assert (answer.code, read.code) == (0, 0)
+    assert f"\n  {PLUGIN} runs {release} of kae, and this is 7.8.9\n" in answer.out.partition("\nother releases:")[2]
+    assert {"name": PLUGIN, "image": image, "release": release} in json.loads(read.out)["cluster"]["skews"]
 
 
 def test_everything_that_is_wrong_is_told_to_people(
