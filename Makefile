@@ -17,6 +17,7 @@ TAG ?= $(subst +,-,$(VERSION))
 BASE_IMAGE ?=
 PLATFORM ?=
 IMAGE_FLAGS ?=
+WHEEL ?=
 KAE ?=
 DRIVER_VERSION ?=
 KERNELS ?=
@@ -124,6 +125,15 @@ lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+WORKFLOWS := .github/workflows/*.yml templates/init/.github/workflows/*.yaml
+
+.PHONY: workflows
+workflows: $(READY) ## Check the workflows of GitHub (zizmor; where Go is installed, actionlint too)
+	$(BIN)/zizmor --offline --no-progress --quiet .
+	@if command -v go >/dev/null; then echo 'go run $(ACTIONLINT)' && go run $(ACTIONLINT) $(WORKFLOWS); \
+	else echo 'actionlint did not run: it needs Go.'; fi
+
 .PHONY: format
 format: $(READY) ## Format the code, and mend what can be mended by itself
 	$(BIN)/ruff check --fix
@@ -180,9 +190,9 @@ images: ## Build the images (VERSION= TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY=
 	done
 
 .PHONY: compiler-image
-compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (the same variables)
+compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (WHEEL= or a new one; the same variables)
 	@rm -rf .venv/image && mkdir .venv/image
-	KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation --outdir .venv/image
+	$(if $(WHEEL),cp '$(WHEEL)' .venv/image,KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation --outdir .venv/image)
 	@cp templates/init/ci/requirements.txt LICENSE ci/third_party.py .venv/image
 	@$(builder); \
 	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch $$version \

@@ -22,7 +22,7 @@ VERSION, REVISION = "7.8.9", "c0ffee" * 7
 COMMANDS = ("make", "mmdebstrap", "podman", "runc")
 """The commands that a store needs. Each is the name of its Debian package, too."""
 
-_BASE = f"{REGISTRY}/kae-base:1"
+BASE = f"{REGISTRY}/kae-base:1"
 # Without CAP_SYS_RESOURCE no limit can be raised, which podman would do.
 _LIMITS = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1000:1000")
 # As a DaemonSet asks the kubelet to run a program that needs no privilege.
@@ -53,7 +53,7 @@ class Store:
         flags += ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={places}"]
         self._work(
             *("make", "--no-print-directory", f"--directory={sources}", "images"),
-            *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            *(f"TAG={tag}", f"BASE_IMAGE={BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
             *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
@@ -65,7 +65,7 @@ class Store:
         flags += ["--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels"]
         self._work(
             *("make", "--no-print-directory", f"--directory={sources}", "compiler-image"),
-            *(f"TAG={tag}", f"BASE_IMAGE={_BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
+            *(f"TAG={tag}", f"BASE_IMAGE={BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
             *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
@@ -94,7 +94,7 @@ class Store:
 
     def take_base(self) -> None:
         """Takes the base in."""
-        self.take(inputs.base(), _BASE)
+        self.take(inputs.base(), BASE)
 
     def inspected(self, name: str) -> str:
         """Return podman's description of an image, as JSON: a list of one object."""

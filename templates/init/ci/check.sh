@@ -17,7 +17,7 @@ tell() {
     if [[ $format == github ]]; then
         echo "::$level title=$1::${sentence//%/%25}"
     else
-        echo "$level[$1]: $sentence" >&2
+        echo "${level}[$1]: $sentence" >&2
     fi
 }
 

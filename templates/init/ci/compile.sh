@@ -56,7 +56,7 @@ message() {
 news() {
     local compiled
     compiled=$(git rev-list --max-count=1 --first-parent "$1" -- "$output")
-    git rev-list --regexp-ignore-case --grep="^[[:space:]]*$accept[[:space:]]*:" "$1" ${compiled:+"^$compiled"}
+    git rev-list --regexp-ignore-case --grep="^[[:space:]]*${accept}[[:space:]]*:" "$1" ${compiled:+"^$compiled"}
 }
 
 # The scopes that trailers accept, one a line. A trailer cannot be taken back, so one that is wrong is named and ignored.
