@@ -70,7 +70,7 @@ def test_without_an_api_server_it_ends_with_3_and_one_clear_line(
     arguments = ("-m", "watcher", "--once", f"--config={config}", f"--kubeconfig={kubeconfig}")
     done = store.run(IMAGE, "python", *arguments, folder=tmp_path, options=as_in_a_pod(ANY))
 
-    (line,) = done.stderr.splitlines()
+    _, line = done.stderr.splitlines()
     said = "the API server at https://127.0.0.1:1 cannot be reached: Connection refused."
     assert (done.returncode, done.stdout) == (3, "")
     assert (json.loads(line)["level"], json.loads(line)["message"]) == ("critical", said)

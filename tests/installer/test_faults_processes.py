@@ -193,7 +193,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
     until(machine.host.path(paths.CHANGING).exists)
     second = pods.start("second")
     assert second.stderr is not None
-    line = json.loads(second.stderr.readline())
+    _, line = (json.loads(second.stderr.readline()) for _ in range(2))
     machine.calls()
     assert line["message"] == "Another installer is at work on this host; waiting for its end."
 
@@ -212,7 +212,8 @@ def test_the_second_installer_goes_on_where_the_first_was_killed(machine: machin
     until(called(machine, "rmmod hisi_sec2"))
     second = pods.start("second")
     assert second.stderr is not None
-    second.stderr.readline()
+    _, waits = second.stderr.readline(), second.stderr.readline()
+    assert "Another installer is at work" in waits
 
     ended(first, signal.SIGKILL)
     until(lambda: pods.is_ready("second"))
