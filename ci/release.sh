@@ -24,7 +24,7 @@ if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+((a|b|rc)[0-9]+)?$ ]]; then
     exit 1
 fi
 export KAE_VERSION=$version  # The steps below fill a table, which git would call a change.
-mkdir -p dist/digests dist/sbom
+mkdir -p dist/digests
 
 digest() { cat "dist/digests/$1"; }
 
@@ -34,7 +34,7 @@ push() {
     here=$name-$(podman info --format '{{.Host.Arch}}')
     podman push --quiet "$tls" --digestfile "dist/digests/$here" "$REGISTRY/$name:$version-${here##*-}"
     podman run --rm --network=none --volume "$PWD/ci/sbom.py:/sbom.py:ro" --entrypoint python \
-        "$REGISTRY/$name:$version-${here##*-}" -B /sbom.py "$name" "$version" >"dist/sbom/$here.cdx.json"
+        "$REGISTRY/$name:$version-${here##*-}" -B /sbom.py "$name" "$version" >"dist/$here.cdx.json"
     echo "$here $(digest "$here")"
 }
 
@@ -96,13 +96,13 @@ step_publish() {
     for name in "${images[@]}"; do
         echo "$REGISTRY/$name:$version@$(digest "$name")"
     done >dist/images.txt
-    (cd dist && sha256sum kae_compiler-*.whl images.txt sbom/*.cdx.json >SHA256SUMS)
+    (cd dist && sha256sum kae_compiler-*.whl images.txt kae-*.cdx.json >SHA256SUMS)
     cosign sign-blob "${signer[@]}" --bundle dist/SHA256SUMS.sigstore.json dist/SHA256SUMS >/dev/null
     for name in "${images[@]}"; do
         cosign sign "${signer[@]}" "${insecure[@]}" --recursive "$REGISTRY/$name@$(digest "$name")" >/dev/null
         for architecture in "${architectures[@]}"; do
             cosign attest "${signer[@]}" "${insecure[@]}" --type cyclonedx \
-                --predicate "dist/sbom/$name-$architecture.cdx.json" \
+                --predicate "dist/$name-$architecture.cdx.json" \
                 "$REGISTRY/$name@$(digest "$name-$architecture")" >/dev/null
         done
     done

@@ -74,14 +74,16 @@ def registry(folder: Path) -> Iterator[str]:
         "version": 0.1,
         "storage": {"filesystem": {"rootdirectory": str(folder / "blobs")}},
         "http": {"addr": address},
-        "log": {"level": "error"},
+        "log": {"level": "error", "accesslog": {"disabled": True}},
     }
     (folder / "registry.json").write_text(json.dumps(config))
-    with subprocess.Popen(("registry", "serve", str(folder / "registry.json"))) as process:
+    command, log = ("registry", "serve", str(folder / "registry.json")), folder / "registry.log"
+    environment = os.environ | {"OTEL_TRACES_EXPORTER": "none"}
+    with log.open("w") as told, subprocess.Popen(command, env=environment, stdout=told, stderr=told) as process:
         try:
             deadline = time.monotonic() + 30
             while not answers(address):
-                assert time.monotonic() < deadline, "the registry does not answer"
+                assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.05)
             yield address
         finally:
@@ -91,7 +93,7 @@ def registry(folder: Path) -> Iterator[str]:
 def answers(address: str) -> bool:
     """Return whether a server is there."""
     connection = http.client.HTTPConnection(address, timeout=5)
-    with contextlib.suppress(OSError):
+    with contextlib.closing(connection), contextlib.suppress(OSError):
         connection.request("GET", "/v2/")
         return connection.getresponse().status == 200
     return False
@@ -104,8 +106,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
     folder = top / "clone"
     subprocess.run(("git", "clone", "--quiet", str(inputs.ROOT), str(folder)), check=True, timeout=60)
     revisions.git(folder, "tag", f"v{VERSION}")
-    (folder / ".git/info/exclude").write_text(".venv\n")
-    (folder / ".venv").symlink_to(inputs.ROOT / ".venv")
+    borrow_environment(folder)
     environment = {"COSIGN_PASSWORD": "", "COSIGN_KEY": str(top / "cosign.key")}
     subprocess.run(
         ("cosign", "generate-key-pair"),
@@ -129,11 +130,18 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
                 "IMAGE_FLAGS": shlex.join(flags()),
                 "CONTAINERS_STORAGE_CONF": str(store.folder / "storage.conf"),
                 "CONTAINERS_CONF": str(top / "containers.conf"),
-                # The environment is this checkout's: it is not to be set up anew, and imports are the clone's.
-                "MAKEFLAGS": "-o .venv/ready",
+                # The environment is this checkout's, and imports are the clone's.
                 "PYTHONPATH": str(folder),
             },
         )
+
+
+def borrow_environment(folder: Path) -> None:
+    """Give a clone the Python of this checkout, by links in a folder of its own: no set-up can reach the real one."""
+    (folder / ".venv").mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (folder / ".venv" / name).symlink_to(inputs.ROOT / ".venv" / name)
+    (folder / ".venv/ready").touch()
 
 
 def flags() -> list[str]:
@@ -179,7 +187,7 @@ def test_the_wheel_names_the_images_of_its_release(release: Release, digests: di
 
 
 def test_what_is_in_an_image_is_listed(release: Release, digests: dict[str, str]) -> None:
-    listed = json.loads((release.dist / "sbom/kae-watcher-amd64.cdx.json").read_text())
+    listed = json.loads((release.dist / "kae-watcher-amd64.cdx.json").read_text())
 
     names = {component["name"] for component in listed["components"]}
     assert listed["metadata"]["component"]["version"] == VERSION
@@ -202,12 +210,12 @@ def test_a_byte_that_changed_is_refused(release: Release, digests: dict[str, str
 def test_an_image_that_nobody_signed_is_refused(release: Release, digests: dict[str, str]) -> None:
     address, _, path = release.registry.partition("/")
     manifests = f"/v2/{path}/kae-watcher/manifests"
-    connection = http.client.HTTPConnection(address, timeout=30)
-    connection.request("GET", f"{manifests}/{digests['kae-watcher']}")
-    signed = connection.getresponse()
-    changed, kind = signed.read() + b"\n", signed.headers["Content-Type"]
-    connection.request("PUT", f"{manifests}/changed", changed, {"Content-Type": kind})
-    assert connection.getresponse().status == 201
+    with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
+        connection.request("GET", f"{manifests}/{digests['kae-watcher']}")
+        signed = connection.getresponse()
+        changed, kind = signed.read() + b"\n", signed.headers["Content-Type"]
+        connection.request("PUT", f"{manifests}/changed", changed, {"Content-Type": kind})
+        assert connection.getresponse().status == 201
     key = release.environment["COSIGN_KEY"].replace(".key", ".pub")
     flags = ("--insecure-ignore-tlog=true", "--allow-http-registry")
 
