@@ -4,12 +4,11 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
 import pytest
-import yaml
 
 from tests.cluster import watchers
 from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests, pods
 from tests.cluster.control import objects as kinds
-from tests.cluster.control import pods
 from tests.cluster.engines import argocd, flux
 from tests.cluster.local import instances, ownership, programs
 from tests.cluster.nodes import images as image_store
@@ -51,13 +50,15 @@ def objects(control_plane: control_planes.ControlPlane) -> kinds.Objects:
 
 
 @pytest.fixture(scope="session")
-def definitions(objects: kinds.Objects) -> None:
-    """The definitions of the kinds of others: Argo CD's, Flux's, the Prometheus Operator's, OpenShift's."""
+def engine_programs() -> None:
+    """Skip or fail where the engines' programs, or the definitions of their kinds, are missing."""
     _require_none(programs.lacking(programs.ENGINES))
-    texts = [(programs.folder() / name).read_text() for found in programs.ENGINES for name in found.files]
-    made = [objects.apply(yaml.load(text, yaml.CSafeLoader), text, "definitions") for text in texts]
-    for definition in made:
-        objects.wait_until_established(definition)
+
+
+@pytest.fixture(scope="session")
+def definitions(objects: kinds.Objects, engine_programs: None) -> None:
+    """The definitions of the kinds of others."""
+    objects.define(manifests.definitions_of_engines())
 
 
 @pytest.fixture(scope="module")

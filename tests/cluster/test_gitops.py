@@ -111,19 +111,7 @@ class Followed:
         """Return whether every workload has all its pods, of its last template and available, and the engine agrees."""
         workloads = [item for item in self.manifests if item.kind in ("DaemonSet", "Deployment")]
         live = [self.objects.get(item.data) for item in workloads]
-        return all(item is not None and is_available(item) for item in live) and self.application.is_healthy()
-
-
-def is_available(workload: Any) -> bool:
-    """Return whether a workload has all its pods, of its last template."""
-    status = workload["status"]
-    if status.get("observedGeneration") != workload["metadata"]["generation"]:
-        return False
-    if workload["kind"] == "Deployment":
-        replicas = workload["spec"]["replicas"]
-        return bool(status.get("updatedReplicas") == status.get("availableReplicas") == replicas)
-    wanted = status["desiredNumberScheduled"]
-    return bool(status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0) == wanted)
+        return all(item is not None and kinds.is_available(item) for item in live) and self.application.is_healthy()
 
 
 def applied(repository: gitops.Repository, cluster: str) -> Sequence[manifests.Manifest]:

@@ -1,6 +1,6 @@
 """Servers of repositories: git's own daemon, its CGI program behind a web server, and sshd.
 
-A test sets by attributes how a server fails, also while it serves. All listen on loopback.
+A test sets by attributes how a server fails, also while it serves. All listen on loopback, if nobody says otherwise.
 """
 
 import base64
@@ -110,7 +110,7 @@ class Rules:
 class Web:
     """A web server over a folder of repositories."""
 
-    def __init__(self, root: Path, context: ssl.SSLContext | None = None) -> None:
+    def __init__(self, root: Path, context: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> None:
         self.rules = Rules()
         self._released = threading.Event()
         rules, released = self.rules, self._released
@@ -146,10 +146,10 @@ class Web:
             def handle_error(self, request: object, client_address: object) -> None:
                 """A client that goes away, or whose certificate is refused, is no news."""
 
-        self._server = Server(("127.0.0.1", 0), Handler)
+        self._server = Server((address, 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
         self._thread.start()
-        self.url = f"http{'s' if context else ''}://127.0.0.1:{self._server.server_address[1]}"
+        self.url = f"http{'s' if context else ''}://{address}:{self._server.server_address[1]}"
 
     def close(self) -> None:
         self._released.set()
@@ -224,9 +224,9 @@ def _backend(root: Path, request: _Handler) -> tuple[int, list[tuple[str, str]],
 
 
 @contextlib.contextmanager
-def web(root: Path, context: ssl.SSLContext | None = None) -> Iterator[Web]:
+def web(root: Path, context: ssl.SSLContext | None = None, address: str = "127.0.0.1") -> Iterator[Web]:
     """Serves until the context ends."""
-    server = Web(root, context)
+    server = Web(root, context, address)
     try:
         yield server
     finally:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from tests.cluster.local import programs
 from tests.golden import trees
 
 _FIRST = ("Namespace", "CustomResourceDefinition")
@@ -63,6 +64,12 @@ def parsed(files: trees.Files) -> Sequence[Manifest]:
 def definitions_of_nfd() -> Sequence[Manifest]:
     """Return the definitions of NFD's kinds, as the lab has them."""
     return [item for item in of(ROOT / "output" / "lab") if item.component == "crds"]
+
+
+def definitions_of_engines() -> list[tuple[Any, str]]:
+    """Return the definitions of the kinds of others, with their texts: Argo CD's, Flux's, the Prometheus Operator's."""
+    texts = [(programs.folder() / name).read_text() for found in programs.ENGINES for name in found.files]
+    return [(yaml.load(text, yaml.CSafeLoader), text) for text in texts]
 
 
 def namespaces(manifests: Sequence[Manifest]) -> frozenset[str]:

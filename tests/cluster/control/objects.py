@@ -1,7 +1,7 @@
 """Objects of any kind, as the API server's own discovery names them."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.cluster.control import api
@@ -76,6 +76,16 @@ class Objects:
         name = definition["metadata"]["name"]
         waiting.until(f"definition {name}", is_established, timeout_s=_ESTABLISHED_S)
 
+    def define(self, definitions: Iterable[tuple[Mapping[str, Any], str]]) -> None:
+        """Apply definitions of kinds, each with its text, and wait until objects of these kinds can be made.
+
+        Raises:
+            AssertionError: One was refused.
+            TimedOut: They cannot be made.
+        """
+        for made in [self.apply(item, text, "definitions") for item, text in definitions]:
+            self.wait_until_established(made)
+
     def _discovered(self, version: str, kind: str) -> tuple[str, bool]:
         def found() -> tuple[str, bool] | None:
             for entry in (self._client.get(_root(version)) or {}).get("resources", ()):
@@ -84,6 +94,18 @@ class Objects:
             return None
 
         return waiting.until(f"{kind} of {version}", found, timeout_s=_ESTABLISHED_S)
+
+
+def is_available(workload: Any) -> bool:
+    """Return whether a workload has all its pods, of its last template."""
+    status = workload["status"]
+    if status.get("observedGeneration") != workload["metadata"]["generation"]:
+        return False
+    if workload["kind"] == "Deployment":
+        replicas = workload["spec"]["replicas"]
+        return bool(status.get("updatedReplicas") == status.get("availableReplicas") == replicas)
+    wanted = status["desiredNumberScheduled"]
+    return bool(status.get("updatedNumberScheduled", 0) == status.get("numberAvailable", 0) == wanted)
 
 
 def _root(version: str) -> str:

@@ -27,7 +27,7 @@ class ArgoCd:
     def __init__(self, objects: kinds.Objects) -> None:
         self._objects = objects
 
-    def follow(self, bootstrap: Sequence[manifests.Manifest], _: gitops.Repository) -> "Application":
+    def follow(self, bootstrap: Sequence[manifests.Manifest], _: gitops.Source) -> "Application":
         """Make it follow what the compiled bootstrap says, the repository too."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
@@ -53,13 +53,11 @@ class Application:
     def is_synced(self, commit: str) -> bool:
         """Return whether nothing is OutOfSync, and the last sync was of this commit and has ended well."""
         status = self._status
-        compared, operation = status.get("sync", {}), status.get("operationState", {})
-        return (
-            (compared.get("status"), compared.get("revision")) == ("Synced", commit)
-            and operation.get("phase") == "Succeeded"
-            and operation["syncResult"]["revision"] == commit
-            and all(item.get("status") == "Synced" for item in status["resources"])
-        )
+        return _is_current(status, commit) and bool(status["operationState"]["syncResult"]["revision"] == commit)
+
+    def is_current(self, commit: str) -> bool:
+        """Return whether nothing is OutOfSync with this commit, and the last sync has ended well."""
+        return _is_current(self._status, commit)
 
     def is_healthy(self) -> bool:
         """Return whether Argo CD calls it Healthy."""
@@ -94,6 +92,15 @@ class Application:
 
     def _refresh(self, kind: str) -> None:
         self._objects.merge(self._manifest.data, {"metadata": {"annotations": {_REFRESH: kind}}})
+
+
+def _is_current(status: Any, commit: str) -> bool:
+    compared = status.get("sync", {})
+    return (
+        (compared.get("status"), compared.get("revision")) == ("Synced", commit)
+        and status.get("operationState", {}).get("phase") == "Succeeded"
+        and all(item.get("status") == "Synced" for item in status["resources"])
+    )
 
 
 @contextlib.contextmanager

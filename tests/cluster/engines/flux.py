@@ -35,7 +35,7 @@ class Flux:
         self._folder = folder
         self._address = address
 
-    def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Repository) -> "Application":
+    def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Source) -> "Application":
         """Make it follow what the compiled bootstrap says."""
         for item in bootstrap:
             self._objects.apply(item.data, item.text, "test")
@@ -45,7 +45,7 @@ class Flux:
         publish()
         return Application(self._objects, found, publish)
 
-    def _publish(self, source: manifests.Manifest, repository: gitops.Repository) -> None:
+    def _publish(self, source: manifests.Manifest, repository: gitops.Source) -> None:
         """Serve the repository's last commit, and tell of it as source-controller would."""
         commit = repository.head()
         packed = repository.archive(commit)
@@ -91,6 +91,10 @@ class Application:
     def is_synced(self, commit: str) -> bool:
         """Return whether the last commit that was applied is this one, and all went well."""
         return self._status.get("lastAppliedRevision") == f"main@sha1:{commit}" and self.is_healthy()
+
+    def is_current(self, commit: str) -> bool:
+        """Return the same: every commit is applied."""
+        return self.is_synced(commit)
 
     def is_healthy(self) -> bool:
         """Return whether Flux calls it Ready; it waits for no workload."""

@@ -16,6 +16,9 @@ class Application(Protocol):
     def is_synced(self, commit: str) -> bool:
         """Return whether the engine reports this commit as applied, without differences."""
 
+    def is_current(self, commit: str) -> bool:
+        """Return whether the engine reports that nothing differs from this commit, which may have changed nothing."""
+
     def is_healthy(self) -> bool:
         """Return whether the engine says that all is well."""
 
@@ -31,6 +34,16 @@ class Application(Protocol):
 
     def end(self) -> None:
         """Make the engine forget it."""
+
+
+class Source(Protocol):
+    """A repository, as an engine sees it."""
+
+    def head(self) -> str:
+        """Return the last commit of the branch main."""
+
+    def archive(self, commit: str) -> bytes:
+        """Return the files of a commit, as a gzipped tar."""
 
 
 class Repository:

@@ -88,13 +88,13 @@ def applied(plane: control_planes.ControlPlane, objects: Sequence[Mapping[str, A
         plane.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true")
 
 
-def machine(plane: control_planes.ControlPlane, name: str) -> machines.Machine:
+def machine(plane: control_planes.ControlPlane, name: str, *, mknod: bool = False) -> machines.Machine:
     """Return a fake host in a folder of this name: a small Debian with Python, whose kmod is real."""
     root = plane.instance.state / name
     root.mkdir()
     debian = image_store.debian_root(("kmod", "python3"))
     subprocess.run(("tar", "--extract", "--numeric-owner", "--file", debian, "--directory", root), check=True)
-    return machines.Machine(root, chroot=True)
+    return machines.Machine(root, chroot=True, mknod=mknod)
 
 
 def make_images(images: image_store.Images, host: machines.Machine, folder: Path, *versions: str) -> None:

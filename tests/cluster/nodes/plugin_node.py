@@ -12,11 +12,16 @@ import yaml
 
 from device_plugin.host import paths
 from tests import project
+from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
+from tests.cluster.local import waiting
 from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
 
 IMAGE = "localhost/kae-device-plugin:1"
+
+_LOCK_S = 600
+"""For the tests of a module that has devices, in another cluster."""
 
 _POLICY = f"""\
 apiVersion: device.openfuyao.com/v1alpha1
@@ -35,22 +40,19 @@ spec:
 """
 
 
-class Devices:
-    """A fake host with its device nodes in /dev of the node, and its events sent by the kernel.
+class DeviceFolder:
+    """The /dev of the node, which has the device nodes of a fake host, with the links that udev's rules give."""
 
-    Events are real: a PCI device of this machine is asked to
-    announce itself (uevent), which every listener receives as it would for a KAE device.
-    """
+    def __init__(self, plane: control_planes.ControlPlane, sysfs: Path, dev: Path) -> None:
+        """Takes /dev for itself: there is one for all clusters of the machine.
 
-    def __init__(self, root: Path, node: nodes.Node) -> None:
-        # There is one /dev for all clusters of the machine.
-        self._lock = (node.plane.instance.state.parent / "dev.lock").open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        Raises:
+            TimedOut: Another cluster's tests keep it.
+        """
+        self._sysfs, self._dev = sysfs, dev
+        self._lock = (plane.instance.state.parent / "dev.lock").open("w")
+        waiting.until(f"/dev, which the holder of {self._lock.name} has", self._taken, timeout_s=_LOCK_S)
         self._spokesman = next(iter(sorted(Path("/sys/bus/pci/devices").iterdir()))) / "uevent"
-        self._ready = False
-        self.host: hosts.Host = machines.bare_metal(root, mknod=True, tell=self._tell)
-        self._ready = True
-        self._show()
 
     def close(self) -> None:
         """Take the nodes out of /dev."""
@@ -59,35 +61,67 @@ class Devices:
         self._lock.close()
 
     def tell(self) -> None:
-        """Have the kernel tell of something."""
+        """Have the kernel tell of something.
+
+        Events are real: a PCI device of this machine is asked to
+        announce itself (uevent), which every listener receives as it would for a KAE device.
+        """
         self._spokesman.write_text("change")
 
-    def _tell(self, _: kernel.Event) -> None:
-        if self._ready:
-            self._show()
-            self.tell()
-
-    def _show(self) -> None:
-        """Make the host's nodes those of /dev, with the mode and the links that the installer's udev rules give."""
-        numbers = {path.name: path.stat().st_rdev for path in self.host.dev.iterdir()}
+    def show(self) -> bool:
+        """Make the host's nodes those of /dev, and the names that containers have links; return whether any changed."""
+        # One that has no entry, or no node yet, is between two steps of the kernel.
+        entries = [path for path in self._dev.iterdir() if (self._sysfs / "class/uacce" / path.name).exists()]
+        numbers = {path.name: path.stat().st_rdev for path in entries}
         links = {self._published(name): name for name in numbers}
+        changed = False
         for path in Path("/dev").glob("hisi_*"):
             stays = path.readlink().name == links.get(path.name) if path.is_symlink() else path.name in numbers
             if not stays or (path.name in numbers and path.stat().st_rdev != numbers[path.name]):
                 path.unlink()
+                changed = True
         for name, number in numbers.items():
             # No link to the fake host: containerd gives privileged containers the nodes of /dev, and skips links.
             if not (node := Path("/dev", name)).exists():
                 os.mknod(node, stat.S_IFCHR, number)
                 node.chmod(0o666)
+                changed = True
         for name, target in links.items():
             if not (link := Path("/dev", name)).is_symlink():
                 link.symlink_to(target)
+        return changed
+
+    def _taken(self) -> bool:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def _published(self, name: str) -> str:
         """Return the name in containers of a device whose entry has this name."""
-        function = (self.host.sysfs / "class/uacce" / name).resolve().parents[1]
+        function = (self._sysfs / "class/uacce" / name).resolve().parents[1]
         return paths.published_name(name.rpartition("-")[0], function.name)
+
+
+class Devices:
+    """A fake host with its device nodes in /dev of the node, and its events sent by the kernel."""
+
+    def __init__(self, root: Path, node: nodes.Node) -> None:
+        self._ready = False
+        self._folder = DeviceFolder(node.plane, root / "sys", root / "dev")
+        self.host: hosts.Host = machines.bare_metal(root, mknod=True, tell=self._tell)
+        self._ready = True
+        self._folder.show()
+
+    def close(self) -> None:
+        """Take the nodes out of /dev."""
+        self._folder.close()
+
+    def _tell(self, _: kernel.Event) -> None:
+        if self._ready:
+            self._folder.show()
+            self._folder.tell()
 
 
 def daemon_set(folder: Path, host: hosts.Host) -> Mapping[str, Any]:
