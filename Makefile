@@ -63,6 +63,7 @@ cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, 
 	$(BIN)/python -m tests.cluster.tools
 
 GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _foreign.py)
+LOOP := tests/cluster/test_loop.py
 ALONE := tests/cluster/test_live.py tests/cluster/test_watcher.py tests/cluster/test_watcher_rights.py
 
 .PHONY: test-cluster
@@ -70,12 +71,21 @@ test-cluster: $(READY) ## Run the tests that need root: real kubelet, API server
 	@# These want a cluster without any node but their own.
 	$(BIN)/python -m pytest $(ALONE)
 	$(BIN)/python -m pytest tests/cluster tests/host tests/images \
-		$(addprefix --ignore ,$(GITOPS) $(ALONE))
+		$(addprefix --ignore ,$(GITOPS) $(ALONE) $(LOOP))
 	KAE_CLUSTER_RUNTIME=containerd-2 $(BIN)/python -m pytest tests/cluster/test_device_plugin_containers.py
 
 .PHONY: test-gitops
 test-gitops: $(READY) ## Have Argo CD and Flux apply the example clusters, undo additions, and remove a driver (eight minutes, after cluster-tools)
 	$(BIN)/python -m pytest $(GITOPS)
+
+.PHONY: test-loop
+test-loop: $(READY) ## Bring a driver to a real node by a commit, change it by another, revert it (six minutes, after cluster-tools)
+	$(BIN)/python -m pytest -s $(LOOP)
+	KAE_LOOP_ENGINE=flux $(BIN)/python -m pytest -s $(LOOP)
+
+.PHONY: demo
+demo: $(READY) ## Play with a fleet on this machine, from git to a device, until Ctrl-C (root, after cluster-tools)
+	@$(BIN)/python -m tests.cluster.loop
 
 .PHONY: test-vm test-vm-short
 test-vm: $(READY) ## Run the installer and the device plugin on a real kernel, in QEMU; needs root

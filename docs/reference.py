@@ -1,7 +1,8 @@
 """Write the generated pages of docs/ from the code.
 
-`python -m docs.reference` writes docs/policy-reference.md from the models, and docs/findings.md and
-compiler/project/examples.json from the table of codes and the texts in tests/failures/.
+`python -m docs.reference` writes docs/policy-reference.md from the models, docs/findings.md and
+compiler/project/examples.json from the table of codes and the texts in tests/failures/, and docs/tour.md from the
+record of a test.
 """
 
 import json
@@ -18,6 +19,7 @@ from compiler.formats import decode
 from compiler.migrate import operator_values
 from compiler.model import base, driver, json_schemas
 from compiler.project import package_data
+from docs import tour
 
 HERE = Path(__file__).resolve().parent
 FAILURES = HERE.parent / "tests/failures"
@@ -258,8 +260,10 @@ def _cell(text: str) -> str:
 
 
 def main() -> None:
-    """Write both pages, and the examples of `kae rule`; with --check only compare them."""
-    for path, text in ((REFERENCE, policy_reference()), (FINDINGS, findings()), (EXAMPLES, examples())):
+    """Write the pages, and the examples of `kae rule`; with --check only compare them."""
+    pages = {REFERENCE: policy_reference, FINDINGS: findings, EXAMPLES: examples, tour.PAGE: tour.text}
+    for path, made in pages.items():
+        text = made()
         if sys.argv[1:] != ["--check"]:
             path.write_text(text, encoding="utf-8", newline="\n")
         elif path.read_text(encoding="utf-8") != text:

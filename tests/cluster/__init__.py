@@ -5,5 +5,6 @@ process watches over that owner and clears up after it, however it ends. Every p
 mount in one mount namespace and every file in one folder, so that the next run finds what both of them left.
 
 Its parts are packages: `local` (processes of this machine), `control` (control plane), `nodes`, `simulated` (nodes
-without containers) and `engines` (GitOps). Other tests import from `local` and `nodes`.
+without containers), `engines` (GitOps) and `loop` (all of it together, for `make test-loop` and `make demo`). Other
+tests import from `local` and `nodes`.
 """

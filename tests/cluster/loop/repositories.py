@@ -1,0 +1,158 @@
+"""The git host of a fleet, whoever works with its repositories, and the jobs that run for them."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.watcher import remotes, servers
+
+_WAIT_S = 120
+
+
+class Failed(Exception):  # noqa: N818 - It is named for what happened.
+    """A command has failed; the text is what it said."""
+
+
+class Fleet:
+    """The fleet's repository on the git host, the inventory's beside it, and a person's clone."""
+
+    def __init__(self, folder: Path, web: servers.Web) -> None:
+        """Make the repositories in the folder that the server serves, `folder / "git"`."""
+        self.bare = remotes.Remote(folder / "git/fleet.git", empty=True)
+        self.inventory = remotes.Remote(folder / "git/inventory.git", empty=True)
+        self.url, self.inventory_url = f"{web.url}/fleet.git", f"{web.url}/inventory.git"
+        self.folder = folder / "fleet"
+        """Where the person works."""
+        self.noted: list[str] = []
+        """The commands of people and jobs, as a reader would type them."""
+        self._hidden = {web.url: "https://git.example.com", str(self.folder): "fleet"}
+        self._jobs = folder / "jobs"
+        self._jobs.mkdir()
+
+    def head(self) -> str:
+        """Return the last commit of main."""
+        return self.bare.tip()
+
+    def archive(self, commit: str) -> bytes:
+        """Return the files of a commit, as a gzipped tar."""
+        command = ("git", f"--git-dir={self.bare.path}", "archive", "--format=tar.gz", commit)
+        return subprocess.run(command, check=True, stdout=subprocess.PIPE, timeout=_WAIT_S).stdout
+
+    def ask(self, *command: str, where: Path | None = None, **variables: str) -> str:
+        """Run a command, by default where the person works; return its output.
+
+        Raises:
+            Failed: With what it said.
+        """
+        done = subprocess.run(
+            command,
+            cwd=where or self.folder,
+            env={**_environment(), **variables},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_WAIT_S,
+            check=False,
+        )
+        if done.returncode:
+            raise Failed(f"{' '.join(command)} has ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        return str(done.stdout)
+
+    def run(self, *command: str, where: Path | None = None, then: str = "") -> str:
+        """Do the same, and note the command, with the one that gets its output.
+
+        Raises:
+            Failed: With what it said.
+        """
+        self.note(" | ".join(filter(None, (shlex.join(word for word in command if word != "--quiet"), then))))
+        return self.ask(*command, where=where)
+
+    def note(self, command: str) -> None:
+        """Note a command that is run elsewhere."""
+        for real, shown in self._hidden.items():
+            command = command.replace(real, shown)
+        self.noted.append(re.sub(r"(--kubeconfig) \S+", r"\1 KUBECONFIG", command))
+
+    def begin(self, *options: str) -> None:
+        """Make the project by `kae init`, and push it."""
+        self.run("kae", "init", str(self.folder), *options, where=self.folder.parent)
+        self.run("git", "init", "--quiet", "--initial-branch=main")
+        self.run("git", "remote", "add", "origin", self.url)
+        self.run("kae", "compile")
+        self._commit("Begin")
+        self.run("git", "push", "--quiet", "--set-upstream", "origin", "main")
+
+    def branch(self, name: str) -> None:
+        """Begin a branch of the newest main."""
+        self.run("git", "pull", "--quiet", "--ff-only")
+        self.run("git", "switch", "--quiet", "--create", name)
+
+    def edit(self, path: str, **changes: Any) -> None:
+        """Change fields of the spec of a document."""
+        file = self.folder / path
+        data = yaml.safe_load(file.read_text())
+        data["spec"].update(changes)
+        file.write_text(yaml.safe_dump(data, sort_keys=False))
+        self.note(f"editor {path}")
+
+    def request(self, subject: str) -> str:
+        """Compile, commit and push the branch; go on as `merge`."""
+        self.run("kae", "compile")
+        self._commit(subject)
+        return self.merge()
+
+    def merge(self) -> str:
+        """Push the branch, have the jobs look at it, merge it, and have the job of main compile; return the review.
+
+        Raises:
+            Failed: A job did.
+        """
+        branch = self.ask("git", "branch", "--show-current").strip()
+        self.run("git", "push", "--quiet", "origin", branch)
+        base = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": self.head()}
+        self._job("ci/check.sh", branch, **base)
+        review = self._job("ci/review.sh", branch, **base)
+        self.run("git", "push", "--quiet", "origin", f"{branch}:main")
+        self.compile()
+        return review.strip()
+
+    def compile(self) -> None:
+        """Run the job of main; the person's main follows.
+
+        Raises:
+            Failed: The job did.
+        """
+        self.compile_main()
+        self.ask("git", "switch", "--quiet", "main")
+        self.ask("git", "pull", "--quiet", "--ff-only")
+
+    def compile_main(self) -> str:
+        """Run the job of main, which compiles with the newest inventory; return what it said.
+
+        Raises:
+            Failed: The job did.
+        """
+        return self._job("ci/compile.sh", "main", KAE_INVENTORY_REMOTE=self.inventory_url)
+
+    def _job(self, script: str, branch: str, **variables: str) -> str:
+        where = self._jobs / str(len(list(self._jobs.iterdir())))
+        self.ask("git", "clone", "--quiet", "--branch", branch, self.url, str(where), where=self._jobs)
+        self.note(f"{script}  # job of {branch}")
+        return self.ask(script, where=where, **variables)
+
+    def _commit(self, subject: str) -> None:
+        self.run("git", "add", "--all")
+        self.run("git", "commit", "--quiet", f"--message={subject}")
+
+
+def _environment() -> Mapping[str, str]:
+    """Return a shell's environment, with kae as the project's own environment has it."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**remotes.ENVIRONMENT, "PATH": path}

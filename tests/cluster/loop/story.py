@@ -1,0 +1,229 @@
+"""A fleet of one node as the story has it: what people, jobs and the engine do, and waits for what follows."""
+
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from tests.cluster.control import control_plane as control_planes
+from tests.cluster.control import manifests, pods
+from tests.cluster.control import objects as kinds
+from tests.cluster.engines import argocd, flux, gitops
+from tests.cluster.local import waiting
+from tests.cluster.loop import hardware, repositories
+from tests.cluster.nodes import driver_node
+
+CLUSTER, POLICY, WAVE = "test", "kae", "canary"
+HPRE = "openfuyao.com/kae.hpre"
+WORKLOAD, BUDGET = "tls-terminator", "keep-one"
+DEBIAN = "localhost/debian:1"
+"""The image of the workload."""
+
+_WAIT_S = 120
+_SECRET = "kae-inventory-git"  # noqa: S105 - The name of one.
+_BRANCH, _INVENTORY = f"inventory/{CLUSTER}", f"inventory/{CLUSTER}.json"
+_INSTALLER = f"kae-driver-{POLICY}--{WAVE}"
+_DAEMON_SETS = (_INSTALLER, f"kae-device-plugin-{POLICY}")
+_USE = (
+    "import glob, signal, sys\n"
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit())\n"
+    "device = open(glob.glob('/dev/hisi_hpre-*')[0], 'rb+', buffering=0)\n"
+    "print('uses', device.name, flush=True)\n"
+    "signal.pause()\n"
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Story:
+    """A cluster, its repositories, and what has become of them."""
+
+    plane: control_planes.ControlPlane
+    objects: kinds.Objects
+    fleet: repositories.Fleet
+    hardware: hardware.Hardware
+    programs: Sequence[waiting.Watched]
+    """What has to work all the time."""
+    engine: argocd.ArgoCd | flux.Flux
+    application: gitops.Application | None = None
+    user: str = ""
+    """The pod that has used a device last."""
+
+    @property
+    def own(self) -> pods.Namespace:
+        """The namespace of the programs."""
+        return pods.Namespace(name=driver_node.NAMESPACE, plane=self.plane)
+
+    @property
+    def users(self) -> pods.Namespace:
+        """The namespace of those who use devices."""
+        return pods.Namespace(name="default", plane=self.plane)
+
+    def write_policy(self) -> None:
+        """Write who gets what into the documents of `kae init`."""
+        pace = {"interval": "5s", "quietSeconds": 1, "removalQuietSeconds": 2, "minCommitSeconds": 1}
+        repository = {"url": self.fleet.inventory_url, "branch": _BRANCH}
+        watcher = {"image": "localhost/kae-watcher:1", "repository": repository, "secretName": _SECRET}
+        engine = "flux" if isinstance(self.engine, flux.Flux) else "argocd"
+        self.fleet.edit(
+            "policies/cluster.yaml",
+            kubernetesVersion="1.36",
+            gitops={"engine": engine, "repository": {"url": self.fleet.url}},
+            nfd={"enabled": False, "nodefeaturerules": True},
+            watcher={"enabled": True, **watcher, **pace},
+        )
+        wave = {"name": WAVE, "nodes": [self.hardware.node.name], "version": hardware.OLD}
+        rollout = {"minReadySeconds": 0, "waves": [wave]}
+        driver = {"repository": "localhost", "version": hardware.OLD, "source": {"prebuilt": {}}, "rollout": rollout}
+        plugin = {"repository": "localhost", "version": "1"}
+        self.fleet.edit("policies/policy.yaml", driver=driver, devicePlugin=plugin)
+
+    def follow(self) -> None:
+        """Make the engine follow the repository, as the bootstrap says, and wait until all is applied."""
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": driver_node.NAMESPACE}}
+        self.objects.apply(namespace, yaml.safe_dump(namespace), "person")
+        self.own.kubectl("create", "secret", "generic", _SECRET)
+        found = manifests.of(self.fleet.folder / "output" / CLUSTER)
+        self.application = self.engine.follow([item for item in found if item.is_bootstrap], self.fleet)
+        self.sync()
+
+    def sync(self) -> None:
+        """Tell the engine of a new commit, and wait until it has applied the newest."""
+        self.notice()
+        assert self.application is not None
+        head = self.fleet.head()
+        self.until(f"a sync of {head}", functools.partial(self.application.is_current, head))
+
+    def notice(self) -> None:
+        """Tell the engine of a new commit, as a webhook would."""
+        assert self.application is not None
+        self.application.notice()
+
+    def wait_for_programs(self) -> None:
+        """Wait until the programs are Ready on the node, with their newest templates."""
+        for name in _DAEMON_SETS:
+            self.until(f"the pod of {name}", functools.partial(self._has_pod, "DaemonSet", name))
+        self.until("the watcher", functools.partial(self._has_pod, "Deployment", "kae-watcher"))
+        self.until("devices", lambda: self.hardware.node.allocatable(HPRE) == 2)
+
+    def wait_for_inventory(self) -> str:
+        """Wait until the watcher has committed what `kae inventory` takes of the cluster; return the last subject."""
+        access = ("--cluster", CLUSTER, "--kubeconfig", str(self.plane.kubeconfig))
+
+        def is_there() -> bool:
+            return _BRANCH in self.fleet.inventory.branches() and (
+                self.fleet.inventory.read(_BRANCH, _INVENTORY).decode() == self.fleet.ask("kae", "inventory", *access)
+            )
+
+        self.until("the inventory", is_there)
+        return self.fleet.inventory("log", "--max-count=1", "--format=%s", _BRANCH)
+
+    def smoke(self) -> str:
+        """Apply the Job of `kae smoke`; return what its pod says once its device is fine."""
+        self.own.kubectl("delete", "job", "--selector=app.kubernetes.io/name=kae-smoke", "--wait=true")
+        text = self.fleet.run("kae", "smoke", "--cluster", CLUSTER, then="kubectl apply -f -")
+        self.own.kubectl("apply", "-f", "-", text=text)
+        (name,) = (item["metadata"]["name"] for item in yaml.safe_load_all(text))
+
+        def is_complete() -> bool:
+            status = json.loads(self.own.kubectl("get", "job", name, "-o", "json"))["status"]
+            return bool(status.get("succeeded"))
+
+        self.until(f"job {name}", is_complete)
+        return self.own.kubectl("logs", f"job/{name}").strip()
+
+    def use(self) -> None:
+        """Make a workload that uses a device, with a budget that lets nobody evict its only pod."""
+        container: dict[str, Any] = {"name": "main", "image": DEBIAN, "imagePullPolicy": "Never"}
+        container |= {"command": ["python3", "-c", _USE], "resources": {"limits": {HPRE: 1}}}
+        labels = {"app": WORKLOAD}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+        self.users.apply({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": WORKLOAD}, "spec": spec})
+        self.set_budget(minAvailable=1)
+        self.wait_for_user()
+
+    def set_budget(self, **spec: int) -> None:
+        """Make the workload's disruption budget, or another one in its place."""
+        self.users.kubectl("delete", "poddisruptionbudget", BUDGET, "--ignore-not-found")
+        body = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": BUDGET}}
+        self.users.apply({**body, "spec": {**spec, "selector": {"matchLabels": {"app": WORKLOAD}}}})
+
+    def wait_for_user(self) -> str:
+        """Wait until a pod of the workload has its device open; return what it says."""
+        self.until("the workload's pod", functools.partial(self._has_pod, "Deployment", WORKLOAD, self.users.name))
+
+        def alive() -> str | None:
+            found = [pod["metadata"] for pod in self.users.pods(f"app={WORKLOAD}")]
+            names = [metadata["name"] for metadata in found if "deletionTimestamp" not in metadata]
+            return next((name for name in names if "uses /dev/" in _logs(self.users, name)), None)
+
+        self.user = str(self.until("its device", alive))
+        return _logs(self.users, self.user).strip()
+
+    def wait_for_refusal(self) -> str:
+        """Wait until the installer's log says that the budget holds its change back; return the reason."""
+
+        def said() -> str | None:
+            told = "\n".join(_logs(self.own, pod) for pod in self._installers())
+            reasons = (str(json.loads(line).get("reason", "")) for line in told.splitlines() if BUDGET in line)
+            return next((reason for reason in reasons if BUDGET in reason), None)
+
+        return str(self.until("the installer's words about the budget", said))
+
+    def wait_for_driver(self, version: str) -> None:
+        """Wait until the last user has gone, and the node has this driver, which its installer has proved."""
+        self.until("the eviction", lambda: self.users.pod(self.user) is None)
+        self.until(f"driver {version}", lambda: self.hardware.versions() == {version})
+        self.wait_for_programs()
+
+    def status(self) -> str:
+        """Return what `kae status` says of the cluster.
+
+        Raises:
+            Failed: The cluster is not as planned.
+        """
+        access = ("--kubeconfig", str(self.plane.kubeconfig))
+        return self.fleet.run("kae", "status", "--cluster", CLUSTER, *access).strip()
+
+    def installer(self, command: str) -> str:
+        """Return what the installer on the node answers."""
+        (pod,) = self._installers()
+        return self.own.run(pod, "python", "-m", "installer", command).strip()
+
+    def until(self, what: str, probe: Callable[[], Any]) -> Any:
+        """Wait for something; say what the engine and the pods are at where it does not come.
+
+        Raises:
+            TimedOut: It does not.
+        """
+        return waiting.until(what, probe, timeout_s=_WAIT_S, programs=self.programs, explain=self._explain)
+
+    def _installers(self) -> list[str]:
+        return [str(pod["metadata"]["name"]) for pod in self.own.pods("app.kubernetes.io/name=kae-driver")]
+
+    def _has_pod(self, kind: str, name: str, namespace: str = driver_node.NAMESPACE) -> bool:
+        metadata: Mapping[str, str] = {"name": name, "namespace": namespace}
+        found = self.objects.get({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata})
+        if found is None or not kinds.is_available(found):
+            return False
+        counts = found["status"]
+        return bool(counts.get("numberAvailable", 0) + counts.get("availableReplicas", 0) == 1)
+
+    def _explain(self) -> str:
+        told = [self.application.explain()] if self.application is not None else []
+        for namespace in (self.own, self.users):
+            told.append(namespace.kubectl("get", "pods", "-o", "wide"))
+            told += namespace.events()[-15:]
+        told += [_logs(self.own, pod["metadata"]["name"], "--tail=20") for pod in self.own.pods()]
+        return "\n".join(told)
+
+
+def _logs(namespace: pods.Namespace, pod: str, *options: str) -> str:
+    """Return what a pod's container has written; nothing where it has not started, or has gone."""
+    try:
+        return namespace.kubectl("logs", pod, *options)
+    except control_planes.KubectlFailed:
+        return ""
