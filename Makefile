@@ -11,7 +11,8 @@ SEED ?= 0
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
 VERSION = $(shell sh ci/version.sh)
-REVISION = $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+# As the version: sources that lie in another repository have not its commit.
+REVISION = $(shell test -z "$$(git rev-parse --show-cdup 2>&1)" && git rev-parse HEAD || echo unknown)
 # A tag of an image has no '+'.
 TAG ?= $(subst +,-,$(VERSION))
 BASE_IMAGE ?=
@@ -139,10 +140,13 @@ ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 WORKFLOWS := .github/workflows/*.yml templates/init/.github/workflows/*.yaml
 
 .PHONY: workflows
-workflows: $(READY) ## Check the workflows of GitHub (zizmor; where Go is installed, actionlint too)
+workflows: $(READY) ## Check workflows and scripts (zizmor; actionlint where Go is installed, and shellcheck where it is)
 	$(BIN)/zizmor --offline --no-progress --quiet .
 	@if command -v go >/dev/null; then echo 'go run $(ACTIONLINT)' && go run $(ACTIONLINT) $(WORKFLOWS); \
 	else echo 'actionlint did not run: it needs Go.'; fi
+	@# actionlint gives the scripts in workflows to shellcheck, too.
+	@if command -v shellcheck >/dev/null; then git ls-files '*.sh' .ci/run | xargs shellcheck; \
+	else echo 'shellcheck did not run: apt-get install shellcheck'; fi
 
 .PHONY: format
 format: $(READY) ## Format the code, and mend what can be mended by itself

@@ -19,13 +19,13 @@ _LIBRARIES = "libc6-dev libseccomp-dev pkg-config"
 
 def main() -> int:
     """Make what is missing and return 1 where the machine still lacks something."""
-    for wanted in (*programs.SETS, *programs.ENGINES, *programs.RUNTIMES):
+    for wanted in (*programs.SETS, *programs.ENGINES, *programs.RUNTIMES, *programs.RELEASE):
         if wanted.tags and not _can_build_c():
             sys.stderr.write(f"Without {wanted.name}: apt-get install --no-install-recommends gcc {_LIBRARIES}\n")
             continue
         for name in wanted.lacking():
             make(wanted, name)
-    missing = [*programs.missing_tools(), *programs.lacking(programs.ENGINES)]
+    missing = [*programs.missing_tools(), *programs.lacking((*programs.ENGINES, *programs.RELEASE))]
     for sentence in missing:
         sys.stderr.write(f"{sentence}\n")
     return 1 if missing else 0

@@ -40,14 +40,15 @@ def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def version_of(folder: Path) -> str:
-    """What ci/version.sh of a checkout prints."""
-    environment = {name: value for name, value in os.environ.items() if name != "KAE_VERSION"}
+def version_of(folder: Path, **stated: str) -> str:
+    """What ci/version.sh of a checkout prints; it says what to do where there is no version."""
+    environment = {name: value for name, value in os.environ.items() if name != "KAE_VERSION"} | stated
     done = subprocess.run(
         ("sh", "ci/version.sh"), cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stderr == ""
-    return done.stdout.strip()
+    version = done.stdout.strip()
+    assert ("set KAE_VERSION" in done.stderr) == bool(done.stderr) == (version == "0+unknown")
+    return version
 
 
 def names(wheel: Path) -> set[str]:
@@ -133,6 +134,17 @@ def test_the_version_is_that_of_the_tag_in_git(checkout: Path, tmp_path: Path) -
         *("0+unknown", f"0+g{first}", f"0+g{first}"),
         *("1.2.0", "1.2.0+dirty", f"1.2.0+1.g{last}", f"1.2.0+1.g{last}.dirty"),
     ]
+
+
+def test_an_archive_of_a_tag_has_the_version_that_it_is_told(checkout: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(checkout / "ci", tmp_path / "clone/ci").parent
+    revisions.commit(folder)
+    revisions.git(folder, "tag", "v1.2.0")
+    revisions.git(folder, "archive", "--output", str(tmp_path / "kae.tar"), "v1.2.0")
+    shutil.unpack_archive(tmp_path / "kae.tar", tmp_path / "kae", filter="data")
+
+    assert version_of(tmp_path / "kae") == "0+unknown"
+    assert version_of(tmp_path / "kae", KAE_VERSION="1.2.0") == "1.2.0"
 
 
 def test_sources_inside_of_another_repository_do_not_take_its_version(checkout: Path, tmp_path: Path) -> None:

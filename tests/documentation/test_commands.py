@@ -2,7 +2,7 @@
 
 kae and git are the real ones, but kae only parses a call that asks a live cluster. kubectl and other programs are
 stand-ins, which refuse what the real ones would. A block that needs root, a node or a registry is marked by a comment
-above it, `<!-- not run: reason -->`.
+above it: `<!-- not run: reason -->`, or `<!-- run by tests/…/test_x.py -->`, a test that calls `blocks`.
 """
 
 import os
@@ -33,7 +33,7 @@ sys.exit(0 if "--check" in arguments and code in (1, 4) else code)
 PROGRAMS = ("kubectl", "pip", "pipx", "uv", "python3", "python", "ssh-keyscan", "jq", "skopeo")
 
 _BLOCK = re.compile(
-    r"^(?:<!-- not run: (?P<reason>.*) -->\n\n?)?"
+    r"^(?:<!-- (?:not run: (?P<reason>.*)|run by (?P<test>.*)) -->\n\n?)?"
     r"(?: *```(?P<language>\w*)\n(?P<fenced>(?:.*\n)*?) *```$|(?<=\n\n)(?P<plain>(?: {4,}\S.*\n|\n(?= {4,}\S))+))",
     re.MULTILINE,
 )
@@ -43,8 +43,11 @@ class Block(NamedTuple):
     """A block of commands."""
 
     text: str
-    reason: str
+    reason: str = ""
     """Why it is not run; empty where it is."""
+
+    test: str = ""
+    """The test that runs it in place of this module; mostly empty."""
 
 
 _WHEEL = f"kae_compiler-{compiler.__version__}-py3-none-any.whl"
@@ -55,12 +58,12 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yield the blocks of commands of a page: those fenced as sh, and every indented one."""
     for found in _BLOCK.finditer(test_pages.text_of(page)):
         if found["plain"] or found["language"] == "sh":
-            yield Block(found["plain"] or found["fenced"], found["reason"] or "")
+            yield Block(found["plain"] or found["fenced"], found["reason"] or "", found["test"] or "")
 
 
 def with_blocks() -> list[Path]:
     """Return the pages with commands."""
-    return [page for page in PAGES if any(blocks(page))]
+    return [page for page in PAGES if any(not block.test for block in blocks(page))]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +133,7 @@ def environment(home: Path, programs: Path) -> dict[str, str]:
 def test_the_commands_of_a_page_run_in_its_order(page: Path, tmp_path: Path, fleet: Path, programs: Path) -> None:
     home = shutil.copytree(fleet, tmp_path / "home")
     # The pages name the wheel of a release.
-    run = [_RELEASED.sub(_WHEEL, block.text) for block in blocks(page) if not block.reason]
+    run = [_RELEASED.sub(_WHEEL, block.text) for block in blocks(page) if not block.reason and not block.test]
 
     # zsh has compdef, and a block for it runs in bash.
     done = subprocess.run(
@@ -155,6 +158,14 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
 
     assert len(marked) <= 5
     assert sum(1 for page in PAGES for block in blocks(page)) > 10 * len(marked)
+
+
+def test_a_block_that_another_test_runs_is_run_there() -> None:
+    elsewhere = {(page, block.test) for page in PAGES for block in blocks(page) if block.test}
+
+    for page, test in elsewhere:
+        assert f'test_commands.blocks(inputs.ROOT / "docs/{page.name}")' in (ROOT / test).read_text("utf-8")
+    assert {page.name for page, _ in elsewhere} == {"verify.md"}
 
 
 def test_a_block_is_found_however_it_is_written(tmp_path: Path) -> None:

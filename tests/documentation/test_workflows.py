@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.local import programs
+
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
@@ -53,9 +55,10 @@ def test_a_workflow_has_no_right_that_a_job_does_not_name_and_every_job_ends(pat
 
 
 def test_only_the_last_job_of_a_release_can_sign_or_write_the_repository() -> None:
-    *builders, last = jobs("release").values()
+    *others, last = jobs("release").values()
 
-    assert all(job["permissions"] == {"contents": "read", "packages": "write"} for job in builders)
+    rights = [job["permissions"] for job in others]
+    assert [found for found in rights if found | {"packages": "read"} != {"contents": "read", "packages": "read"}] == []
     assert last["permissions"]["id-token"] == "write"
     assert last["environment"] == "release"
 
@@ -64,7 +67,33 @@ def test_only_the_last_job_of_a_release_can_sign_or_write_the_repository() -> No
 def test_every_action_is_named_by_a_commit_with_its_release_beside_it(path: Path) -> None:
     uses = re.findall(r"^ +(?:- )?uses: (.*)$", path.read_text("utf-8"), re.MULTILINE)
 
-    assert [line for line in uses if not re.fullmatch(r"[\w.-]+/[\w.-]+@[0-9a-f]{40}  # v[0-9.]+", line)] == []
+    assert [line for line in uses if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}  # v[0-9.]+", line)] == []
+
+
+@pytest.mark.parametrize(("program", "setting"), [("cosign", "cosign-release"), ("syft", "syft-version")])
+def test_a_release_is_made_by_the_programs_of_its_test(program: str, setting: str) -> None:
+    (tested,) = (known for known in programs.RELEASE if known.name == program)
+
+    (used,) = (
+        step["with"][setting]
+        for job in jobs("release").values()
+        for step in job["steps"]
+        if setting in step.get("with", {})
+    )
+
+    assert used == tested.version()
+
+
+def test_the_jobs_of_ci_have_the_go_that_the_programs_of_the_cluster_ask_for() -> None:
+    (used,) = (
+        step["with"]["go-version"] for step in jobs("ci")["system"]["steps"] if "go-version" in step.get("with", {})
+    )
+
+    asked = [
+        tuple(map(int, re.findall(r"^go (\d+)\.(\d+)", path.read_text("utf-8"), re.MULTILINE)[0]))
+        for path in programs.SOURCES.glob("*/go.mod")
+    ]
+    assert tuple(map(int, used.removesuffix(".x").split("."))) >= max(asked)
 
 
 def test_one_action_has_one_commit_everywhere() -> None:

@@ -36,9 +36,14 @@ def named(name: str, tag: str = "1") -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Store:
-    """A store that holds the base. Its methods raise AssertionError with what a program said that failed."""
+    """A store. Its methods raise AssertionError with what a program said that failed."""
 
     folder: Path
+
+    @property
+    def conf(self) -> Path:
+        """The file that CONTAINERS_STORAGE_CONF names."""
+        return self.folder / "storage.conf"
 
     def build(self, sources: Path, tag: str) -> None:
         """Runs `make images` in a folder of sources, without any network and without a layer of an earlier build.
@@ -125,7 +130,7 @@ class Store:
         return done.stdout
 
     def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.folder / "storage.conf")}
+        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.conf)}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
@@ -135,18 +140,25 @@ def _seen(headers: Path) -> Path:
 
 @contextmanager
 def opened() -> Iterator[Store]:
-    """A new store with the base, beside the cluster's state, as overlayfs can lie upon that file system."""
+    """A new store with the base."""
+    with empty() as store:
+        store.take_base()
+        yield store
+
+
+@contextmanager
+def empty() -> Iterator[Store]:
+    """A new store beside the cluster's state, as overlayfs can lie upon that file system."""
     parent = instances.configured().state.parent
     parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="images-", dir=parent))
     try:
         # Podman would mount the store upon itself, and leave it so.
-        (folder / "storage.conf").write_text(
+        store = Store(folder=folder)
+        store.conf.write_text(
             f'[storage]\ndriver = "overlay"\ngraphroot = "{folder}/graph"\nrunroot = "{folder}/run"\n'
             '[storage.options.overlay]\nskip_mount_home = "true"\n'
         )
-        store = Store(folder=folder)
-        store.take_base()
         yield store
     finally:
         shutil.rmtree(folder)

@@ -1,252 +1,285 @@
-"""A release without its host: the steps of ci/release.sh with a registry and a key of this machine.
-
-It wants `cosign` and `registry` on the PATH; CONTRIBUTING.md says how Go builds them.
-"""
+"""A release can be made again, and whatever was changed in it is refused: ci/release.sh without its host."""
 
 import contextlib
-import http.client
 import json
 import os
-import shlex
+import re
 import shutil
 import socket
 import subprocess
-import time
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests import revisions
-from tests.images import inputs, stores
+from tests.cluster.local import programs
+from tests.documentation import test_commands
+from tests.images import inputs, releases, stores
+from tests.images.releases import ARCHITECTURE, VERSION, Release
 
-TOOLS = ("cosign", "registry")
 NAMES = (*inputs.folders(), "kae-compiler")
-VERSION = "7.8.9"
-
-pytestmark = pytest.mark.skipif(
-    any(shutil.which(tool) is None for tool in TOOLS),
-    reason="cosign and registry are not on the PATH; CONTRIBUTING.md says how to build them.",
-)
+WHEEL = f"kae_compiler-{VERSION}-py3-none-any.whl"
+WATCHER = f"kae-watcher-{ARCHITECTURE}"
+FIRST = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "1"}
+SECOND = {"LC_ALL": "POSIX", "TZ": "Asia/Shanghai", "PYTHONHASHSEED": "2"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """A clone at a tag, and what the script is told."""
+class Made:
+    """Two releases of a tag. The registry and the store of the first are gone."""
 
-    folder: Path
-    registry: str
-    environment: Mapping[str, str]
+    first: dict[str, str]
+    second: dict[str, str]
+    release: Release
+    """The second."""
 
-    @property
-    def dist(self) -> Path:
-        """What the steps hand on."""
-        return self.folder / "dist"
 
-    def run(self, *steps: str) -> subprocess.CompletedProcess[str]:
-        """Run steps of the script."""
-        return subprocess.run(
-            ("ci/release.sh", *steps),
-            cwd=self.folder,
-            env=os.environ | self.environment,
-            capture_output=True,
-            text=True,
-            timeout=900,
-            check=False,
-        )
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
+    """Two releases, each with a clone, a home, a store and a registry of its own."""
+    reason = next(obstacles(), "")
+    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
+        pytest.fail(reason, pytrace=False)
+    if reason:
+        pytest.skip(reason)
+    top = tmp_path_factory.mktemp("release")
+    (top / "signer").mkdir()
+    releases.make_signer(top / "signer")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    one = releases.Place(folder=top / "one", variables=FIRST, umask=0o022)
+    other = releases.Place(folder=top / "another/place/than/one", variables=SECOND, umask=0o077)
+    with releases.opened(one, address, top / "signer") as release:
+        first = release.made()
+    with releases.opened(other, address, top / "signer") as release:
+        yield Made(first=first, second=release.made(), release=release)
 
-    def make(self) -> dict[str, str]:
-        """Make the release, and return the digest of each image and of each of its architectures."""
-        shutil.rmtree(self.dist, ignore_errors=True)
-        done = self.run("programs", "wheel", "compiler", "publish")
-        assert done.returncode == 0, done.stdout + done.stderr
-        return {path.name: path.read_text().strip() for path in (self.dist / "digests").iterdir()}
+
+@pytest.fixture
+def release(made: Made) -> Release:
+    """A release that is made, to be left as it is."""
+    return made.release
+
+
+def obstacles() -> Iterator[str]:
+    """Yield what keeps a release from being made here: sentences, each of which says what to do."""
+    if os.geteuid():
+        yield "A release's test needs root: a container's mounts are real."
+    missing = [command for command in releases.COMMANDS if shutil.which(command) is None]
+    if missing:
+        yield f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(missing)}"
+    yield from programs.lacking(programs.RELEASE)
 
 
 @contextlib.contextmanager
-def registry(folder: Path) -> Iterator[str]:
-    """A registry on the loopback address, as host and port."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    config = {
-        "version": 0.1,
-        "storage": {"filesystem": {"rootdirectory": str(folder / "blobs")}},
-        "http": {"addr": address},
-        "log": {"level": "error", "accesslog": {"disabled": True}},
-    }
-    (folder / "registry.json").write_text(json.dumps(config))
-    command, log = ("registry", "serve", str(folder / "registry.json")), folder / "registry.log"
-    environment = os.environ | {"OTEL_TRACES_EXPORTER": "none"}
-    with log.open("w") as told, subprocess.Popen(command, env=environment, stdout=told, stderr=told) as process:
-        try:
-            deadline = time.monotonic() + 30
-            while not answers(address):
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.05)
-            yield address
-        finally:
-            process.terminate()
+def changed(path: Path, at: int = 0) -> Iterator[None]:
+    """Change a bit of a file for a while."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:at] + bytes((whole[at] ^ 1,)) + whole[at + 1 :])
+    try:
+        yield
+    finally:
+        path.write_bytes(whole)
 
 
-def answers(address: str) -> bool:
-    """Return whether a server is there."""
-    connection = http.client.HTTPConnection(address, timeout=5)
-    with contextlib.closing(connection), contextlib.suppress(OSError):
-        connection.request("GET", "/v2/")
-        return connection.getresponse().status == 200
-    return False
+def refusal(done: subprocess.CompletedProcess[str]) -> str:
+    """Return why a command failed."""
+    assert done.returncode != 0, done.stdout
+    return done.stderr
 
 
-@pytest.fixture(scope="module")
-def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Release]:
-    """A clone of this repository at a tag, with a key, a store and a registry; nothing is built yet."""
-    top = tmp_path_factory.mktemp("release")
-    folder = top / "clone"
-    subprocess.run(("git", "clone", "--quiet", str(inputs.ROOT), str(folder)), check=True, timeout=60)
-    revisions.git(folder, "tag", f"v{VERSION}")
-    borrow_environment(folder)
-    environment = {"COSIGN_PASSWORD": "", "COSIGN_KEY": str(top / "cosign.key")}
-    subprocess.run(
-        ("cosign", "generate-key-pair"),
-        cwd=top,
-        env=os.environ | environment,
-        check=True,
-        capture_output=True,
-        timeout=60,
-    )
-    (top / "containers.conf").write_text('[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1000:1000"]\n')
-    with stores.opened() as store, registry(top) as address:
-        yield Release(
-            folder=folder,
-            registry=f"{address}/team/kae",
-            environment=environment
-            | {
-                "REGISTRY": f"{address}/team/kae",
-                "ARCHITECTURES": "amd64",
-                "TLS_VERIFY": "false",
-                "BASE_IMAGE": stores.BASE,
-                "IMAGE_FLAGS": shlex.join(flags()),
-                "CONTAINERS_STORAGE_CONF": str(store.folder / "storage.conf"),
-                "CONTAINERS_CONF": str(top / "containers.conf"),
-                # The environment is this checkout's, and imports are the clone's.
-                "PYTHONPATH": str(folder),
-            },
-        )
+def test_two_releases_of_a_tag_have_the_same_digests(made: Made) -> None:
+    assert made.second == made.first
+    assert {f"{name}-{ARCHITECTURE}" for name in NAMES} | {*NAMES, "SHA256SUMS"} == set(made.first)
+    assert WHEEL in made.first["SHA256SUMS"]
 
 
-def borrow_environment(folder: Path) -> None:
-    """Give a clone the Python of this checkout, by links in a folder of its own: no set-up can reach the real one."""
-    (folder / ".venv").mkdir()
-    for name in ("bin", "lib", "pyvenv.cfg"):
-        (folder / ".venv" / name).symlink_to(inputs.ROOT / ".venv" / name)
-    (folder / ".venv/ready").touch()
-
-
-def flags() -> list[str]:
-    """Return the flags by which builds have no network, and wheels from folders."""
-    locks = [inputs.ROOT / folder / "requirements.lock" for folder in inputs.folders().values()]
-    folders = [inputs.wheels(lock) for lock in (*locks, inputs.ROOT / "templates/init/ci/requirements.txt")]
-    volumes = [f"--volume={folder}:/wheels/{number}:ro" for number, folder in enumerate(folders)]
-    places = " ".join(f"/wheels/{number}" for number in range(len(folders)))
-    return [
-        "--no-cache",
-        "--network=none",
-        *volumes,
-        "--build-arg=PIP_NO_INDEX=1",
-        f"--build-arg=PIP_FIND_LINKS={places}",
-    ]
-
-
-@pytest.fixture(scope="module")
-def digests(release: Release) -> dict[str, str]:
-    """The digests of a release that is made."""
-    return release.make()
-
-
-def test_a_release_is_signed_and_can_be_verified(release: Release, digests: dict[str, str]) -> None:
-    done = release.run("verify")
+def test_a_release_is_signed_and_can_be_verified(release: Release) -> None:
+    done = release.step("verify")
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.endswith(f"All of release {VERSION} is signed, and nothing has changed since.\n")
     assert (release.dist / "images.txt").read_text().splitlines() == [
-        f"{release.registry}/{name}:{VERSION}@{digests[name]}" for name in NAMES
+        f"{release.registry}/{name}:{VERSION}@{release.digest(name)}" for name in NAMES
     ]
 
 
-def test_the_wheel_names_the_images_of_its_release(release: Release, digests: dict[str, str]) -> None:
-    with zipfile.ZipFile(release.dist / f"kae_compiler-{VERSION}-py3-none-any.whl") as wheel:
+def test_the_wheel_names_the_images_of_its_release(release: Release) -> None:
+    with zipfile.ZipFile(release.dist / WHEEL) as wheel:
         table = wheel.read("compiler/release.py").decode()
         schema = wheel.read("compiler/schemas/kaecluster.json").decode()
 
     assert f'REGISTRY = "{release.registry}"\n' in table
-    assert [name for name in inputs.folders() if f'"{name}": "{digests[name]}"' not in table] == []
-    assert f"{release.registry}/kae-watcher@{digests['kae-watcher']}" in schema
-    assert revisions.git(release.folder, "status", "--porcelain") == ""
+    assert [name for name in inputs.folders() if f'"{name}": "{release.digest(name)}"' not in table] == []
+    assert release.image("kae-watcher") in schema
+    assert revisions.git(release.place.clone, "status", "--porcelain") == ""
 
 
-def test_what_is_in_an_image_is_listed(release: Release, digests: dict[str, str]) -> None:
-    listed = json.loads((release.dist / "kae-watcher-amd64.cdx.json").read_text())
+def test_everything_says_the_version_of_the_tag(release: Release, tmp_path: Path) -> None:
+    in_image = {
+        name: release.store.run(f"{release.registry}/{name}:{VERSION}-{ARCHITECTURE}", *command, "--version").stdout
+        for name, command in (
+            ("kae-compiler", ("kae",)),
+            *((name, ("python", "-m", folder)) for name, folder in inputs.folders().items()),
+        )
+    }
 
-    names = {component["name"] for component in listed["components"]}
+    fleet = new_fleet(release, tmp_path)
+
+    assert in_image == {"kae-compiler": f"kae {VERSION}\n"} | {
+        name: f"{name} {VERSION} (config version 1)\n" for name in inputs.folders()
+    }
+    policy = (fleet / "policies/policy.yaml").read_text()
+    assert re.findall(r"^ +version: (.*)$", policy, re.MULTILINE) == [VERSION, VERSION]
+    assert f'repository: "{release.registry}"\n' in policy
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_in_an_image_is_listed_by_the_schema_of_cyclonedx(release: Release, name: str) -> None:
+    text = (release.dist / f"{name}-{ARCHITECTURE}.cdx.json").read_text()
+
+    listed = json.loads(text)
+    releases.list_schema().validate(listed)
     assert listed["metadata"]["component"]["version"] == VERSION
-    assert names >= {"git", "libc6", "kubernetes", "msgspec"}
-    assert len(names) > 50
+    found = {component.get("purl", "").partition("@")[0] for component in listed["components"]}
+    expected = {"kae-device-plugin": "grpcio", "kae-driver-installer": "google-re2", "kae-watcher": "kubernetes"}
+    assert found >= {"pkg:deb/debian/libc6", f"pkg:pypi/{expected.get(name, 'pydantic')}"}
+    (libc,) = (component for component in listed["components"] if component["name"] == "libc6")
+    assert "distro=debian-" in libc["purl"]
+    assert "licenses" in libc
 
 
-@pytest.mark.parametrize("file", ["images.txt", "SHA256SUMS", f"kae_compiler-{VERSION}-py3-none-any.whl"])
-def test_a_byte_that_changed_is_refused(release: Release, digests: dict[str, str], file: str) -> None:
-    path = release.dist / file
-    whole = path.read_bytes()
-    path.write_bytes(bytes((whole[0] ^ 1,)) + whole[1:])
+@pytest.mark.parametrize("file", ["images.txt", "SHA256SUMS", WHEEL, f"{WATCHER}.cdx.json"])
+def test_a_byte_that_changed_is_refused(release: Release, file: str) -> None:
+    with changed(release.dist / file):
+        done = release.step("verify")
 
-    done = release.run("verify")
-
-    path.write_bytes(whole)
-    assert done.returncode != 0
+    assert re.search("FAILED|failed|invalid", refusal(done) + done.stdout)
 
 
-def test_an_image_that_nobody_signed_is_refused(release: Release, digests: dict[str, str]) -> None:
-    address, _, path = release.registry.partition("/")
-    manifests = f"/v2/{path}/kae-watcher/manifests"
-    with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
-        connection.request("GET", f"{manifests}/{digests['kae-watcher']}")
-        signed = connection.getresponse()
-        changed, kind = signed.read() + b"\n", signed.headers["Content-Type"]
-        connection.request("PUT", f"{manifests}/changed", changed, {"Content-Type": kind})
-        assert connection.getresponse().status == 201
-    key = release.environment["COSIGN_KEY"].replace(".key", ".pub")
-    flags = ("--insecure-ignore-tlog=true", "--allow-http-registry")
+def test_a_manifest_of_which_the_registry_changed_a_byte_is_refused(release: Release) -> None:
+    name = release.image("kae-watcher", ARCHITECTURE)
 
-    done = subprocess.run(
-        ("cosign", "verify", "--key", key, *flags, f"{release.registry}/kae-watcher:changed"),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
+    with changed(release.blob(release.digest(WATCHER)), at=-1):
+        pulled, verified = release.run("podman", "pull", name), release.step("verify")
+
+    assert "does not match" in refusal(pulled)
+    assert refusal(verified)
+
+
+def test_a_layer_of_which_the_registry_changed_a_byte_is_refused(release: Release) -> None:
+    own, other = (
+        releases.manifest(release, release.digest(name))["layers"] for name in (WATCHER, f"kae-compiler-{ARCHITECTURE}")
     )
+    layer = max((layer for layer in own if layer not in other), key=lambda layer: int(layer["size"]))
+    with stores.empty() as store:
+        pull = ("env", f"CONTAINERS_STORAGE_CONF={store.conf}", "podman", "pull")
+        honest = release.run(*pull, release.image("kae-compiler"))
+        with changed(release.blob(layer["digest"]), at=layer["size"] // 2):
+            done = release.run(*pull, release.image("kae-watcher"))
 
-    assert done.returncode != 0
-    assert "no signatures found" in done.stderr
+    assert honest.returncode == 0, honest.stderr
+    assert "does not match" in refusal(done)
 
 
-def test_another_build_of_the_tag_has_the_same_digests(release: Release, digests: dict[str, str]) -> None:
-    wheel = release.dist / f"kae_compiler-{VERSION}-py3-none-any.whl"
-    first = wheel.read_bytes()
+def test_an_image_that_nobody_signed_is_refused(release: Release) -> None:
+    content = release.blob(release.digest("kae-watcher")).read_bytes() + b"\n"
+    releases.put(release, "kae-watcher", "changed", content, releases.INDEX)
 
-    again = release.make()
+    done = release.run("cosign", "verify", *judges(), f"{release.registry}/kae-watcher:changed")
 
-    assert again == digests
-    assert wheel.read_bytes() == first
+    assert "no signatures found" in refusal(done)
+
+
+@pytest.mark.parametrize("identity", [releases.IDENTITY.replace("v7.8.9", "v7.8.8"), "https://github.com/other/kae"])
+def test_a_signature_of_another_workflow_is_refused(release: Release, identity: str) -> None:
+    image = release.image("kae-watcher")
+
+    done = release.run("cosign", "verify", *judges(identity), image)
+
+    assert "no matching CertificateIdentity" in refusal(done)
+
+
+def test_the_list_of_another_image_is_refused(release: Release) -> None:
+    image = release.image("kae-device-plugin", ARCHITECTURE)
+    digest = image.partition("@")[2]
+    verify = ("cosign", "verify-attestation", *judges(), "--type", "cyclonedx", image)
+    honest = release.run(*verify)
+    before = releases.referrers(release, digest)
+
+    releases.put_lists_of(release, release.digest(WATCHER), upon=digest)
+    swapped = release.run(*verify)
+    releases.put(release, "kae-device-plugin", digest.replace(":", "-"), before, releases.INDEX)
+
+    assert honest.returncode == 0, honest.stderr
+    assert refusal(swapped)
+
+
+def judges(identity: str = releases.IDENTITY) -> tuple[str, ...]:
+    """Return the arguments by which cosign knows who may sign."""
+    return "--certificate-identity", identity, "--certificate-oidc-issuer", releases.ISSUER
+
+
+def test_the_commands_of_the_page_verify_a_release(release: Release, tmp_path: Path) -> None:
+    folder = release_folder(release, tmp_path)
+
+    done = release.run("bash", "-euxo", "pipefail", "-c", commands(release), folder=folder)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Verified OK" in done.stderr
+    assert f"{WHEEL}: OK" in done.stdout
+    assert "\nkubernetes " in done.stdout
+
+
+def test_the_commands_of_the_page_end_at_an_image_of_the_fleet_that_nobody_signed(
+    release: Release, tmp_path: Path
+) -> None:
+    folder = release_folder(release, tmp_path)
+    content = release.blob(release.digest("kae-device-plugin")).read_bytes() + b"\n"
+    releases.put(release, "kae-device-plugin", "changed", content, releases.INDEX)
+    with (folder / "output/east/images.txt").open("a") as images:
+        images.write(f"{release.registry}/kae-device-plugin:changed\n")
+
+    done = release.run("bash", "-euo", "pipefail", "-c", commands(release), folder=folder)
+
+    assert "no signatures found" in refusal(done)
+
+
+def commands(release: Release) -> str:
+    """Return the commands of docs/verify.md, with the names of this release."""
+    text = "\n".join(block.text for block in test_commands.blocks(inputs.ROOT / "docs/verify.md"))
+    assert text.count("cosign ") == 3
+    text = text.replace("ghcr.io/OWNER/kae", release.registry).replace("OWNER/kae", releases.OWNER)
+    return text.replace("0.2.0", VERSION).replace("arm64", ARCHITECTURE)
+
+
+def release_folder(release: Release, folder: Path) -> Path:
+    """Return a folder with the files of a release, and with the output of a fleet that its image has compiled."""
+    fleet = new_fleet(release, folder)
+    for path in release.dist.iterdir():
+        if path.is_file():
+            shutil.copy(path, fleet)
+    return fleet
+
+
+def new_fleet(release: Release, folder: Path) -> Path:
+    """Return a new fleet in a folder, compiled by the image of the release."""
+    image = f"{release.registry}/kae-compiler:{VERSION}-{ARCHITECTURE}"
+    script = f"kae init '{folder}/fleet' --cluster east && cd '{folder}/fleet' && kae compile"
+    done = release.store.run(image, "sh", "-c", script, folder=folder, options=("--user=0", "--tmpfs=/tmp"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder / "fleet"
 
 
 def test_what_is_no_release_is_not_made(release: Release) -> None:
-    revisions.git(release.folder, "tag", "--delete", f"v{VERSION}")
+    revisions.git(release.place.clone, "tag", "--delete", f"v{VERSION}")
     try:
-        done = release.run("programs")
+        done = release.step("programs")
     finally:
-        revisions.git(release.folder, "tag", f"v{VERSION}")
+        revisions.git(release.place.clone, "tag", f"v{VERSION}")
 
     assert done.returncode == 1
     assert "is no release: tag the commit" in done.stderr

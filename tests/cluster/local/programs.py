@@ -174,6 +174,27 @@ ENGINES = (
 )
 """The programs that tests of manifests need in addition: the GitOps engines, and the CRDs of other projects."""
 
+RELEASE = (
+    ProgramSet(
+        name="cosign",
+        module="github.com/sigstore/cosign/v3",
+        packages={"cosign": "github.com/sigstore/cosign/v3/cmd/cosign"},
+    ),
+    ProgramSet(name="registry", module="github.com/distribution/distribution/v3", packages={"registry": "."}),
+    ProgramSet(name="syft", module="github.com/anchore/syft", packages={"syft": "github.com/anchore/syft/cmd/syft"}),
+    # Only for its schemas.
+    ProgramSet(
+        name="cyclonedx",
+        module="github.com/CycloneDX/cyclonedx-go",
+        files={
+            "bom-1.6.schema.json": "schema/bom-1.6.schema.json",
+            "jsf-0.82.schema.json": "schema/jsf-0.82.schemax.json",
+            "spdx.schema.json": "schema/spdx.schema.json",
+        },
+    ),
+)
+"""The programs with which tests/images makes and verifies a release; no cluster needs them."""
+
 
 def folder() -> Path:
     """Return where built programs lie, outside of the repository: KAE_CLUSTER_BIN."""

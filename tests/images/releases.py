@@ -1,0 +1,288 @@
+"""A release without its host: ci/release.sh with a registry of this machine, and a certificate of its own."""
+
+import contextlib
+import hashlib
+import http.client
+import json
+import os
+import platform
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import referencing
+
+from tests import revisions
+from tests.cluster.local import programs
+from tests.images import inputs, stores
+
+VERSION = "7.8.9"
+OWNER = "team/kae"
+IDENTITY = f"https://github.com/{OWNER}/.github/workflows/release.yml@refs/tags/v{VERSION}"
+ISSUER = "https://token.actions.githubusercontent.com"
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+INDEX = "application/vnd.oci.image.index.v1+json"
+
+COMMANDS = (*stores.COMMANDS, "git", "jq", "openssl")
+"""The commands that a release needs. Each is the name of its Debian package, too."""
+
+_CERTIFICATE = f"""
+keyUsage=critical,digitalSignature
+extendedKeyUsage=codeSigning
+subjectAltName=critical,URI:{IDENTITY}
+1.3.6.1.4.1.57264.1.1=ASN1:UTF8String:{ISSUER}
+1.3.6.1.4.1.57264.1.8=ASN1:UTF8String:{ISSUER}
+"""
+"""The extensions by which Fulcio tells the workflow that signs, and who says so, as its docs/oid-info.md has them."""
+
+_CERTIFY = """
+new="-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
+openssl req -x509 $new -keyout ca.key -out ca.pem -days 2 -subj /CN=ca \
+    -addext keyUsage=critical,keyCertSign -addext basicConstraints=critical,CA:TRUE
+openssl req $new -keyout signer.pem.key -subj /O=signer -out signer.csr
+openssl x509 -req -in signer.csr -CA ca.pem -CAkey ca.key -days 1 -extfile extensions -out signer.pem
+"$COSIGN" import-key-pair --yes --key signer.pem.key --output-key-prefix signer
+"$COSIGN" trusted-root create --fulcio="url=https://fulcio.invalid,certificate-chain=$PWD/ca.pem" --out root.json
+"""
+
+_SIGNER = """#!/bin/sh
+# cosign with a certificate and a root of trust of this machine, in place of those that sigstore's services give.
+command=$1
+shift
+case $command in
+    verify*) exec {cosign} "$command" --trusted-root {folder}/root.json \
+        --insecure-ignore-tlog --insecure-ignore-sct "$@" ;;
+    *) exec {cosign} "$command" --key {folder}/signer.key --certificate {folder}/signer.pem \
+        --use-signing-config=false --tlog-upload=false "$@" ;;
+esac
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a release is made: what may differ from machine to machine."""
+
+    folder: Path
+    """Of the clone and of the home."""
+
+    variables: Mapping[str, str]
+    umask: int
+
+    @property
+    def clone(self) -> Path:
+        """The clone of this repository, at the tag."""
+        return self.folder / "kae"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A clone at a tag, with a store and a registry. Nothing is made before `make`."""
+
+    place: Place
+    store: stores.Store
+    blobs: Path
+    """The folder of the registry."""
+
+    registry: str
+    environment: Mapping[str, str]
+
+    @property
+    def dist(self) -> Path:
+        """What the steps hand on."""
+        return self.place.clone / "dist"
+
+    def run(self, *command: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
+        """Run a command as the release would, in its clone or in another folder."""
+        return subprocess.run(
+            command,
+            cwd=folder or self.place.clone,
+            env=os.environ | self.environment,
+            umask=self.place.umask,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            check=False,
+        )
+
+    def step(self, *steps: str) -> subprocess.CompletedProcess[str]:
+        """Run steps of the script."""
+        return self.run("ci/release.sh", *steps)
+
+    def made(self) -> dict[str, str]:
+        """Make the release, and return the digest of everything in it."""
+        done = self.step("programs", "wheel", "compiler", "lists", "publish")
+        assert done.returncode == 0, done.stdout + done.stderr
+        return {path.name: path.read_text().strip() for path in (self.dist / "digests").iterdir()} | {
+            "SHA256SUMS": (self.dist / "SHA256SUMS").read_text()
+        }
+
+    def digest(self, name: str) -> str:
+        """Return the digest of an image, or of its architecture: kae-watcher-amd64."""
+        return (self.dist / "digests" / name).read_text().strip()
+
+    def image(self, name: str, architecture: str = "") -> str:
+        """Return the name of an image, or of one architecture of it, with its digest."""
+        return f"{self.registry}/{name}@{self.digest(f'{name}-{architecture}' if architecture else name)}"
+
+    def blob(self, digest: str) -> Path:
+        """Return the file that holds a manifest or a layer in the registry."""
+        kind, _, number = digest.partition(":")
+        return self.blobs / f"docker/registry/v2/blobs/{kind}/{number[:2]}/{number}/data"
+
+
+@contextlib.contextmanager
+def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
+    """A clone of this repository at a tag, whose registry has the address; nothing is built yet."""
+    home, blobs = place.folder / "home", place.folder / "blobs"
+    home.mkdir(parents=True)
+    (home / "registries.conf").write_text(f'[[registry]]\nlocation = "{address}"\ninsecure = true\n')
+    environment = {
+        "PATH": os.pathsep.join((str(signer), programs.search_path())),
+        "HOME": str(home),
+        "REGISTRY": f"{address}/{OWNER}",
+        "ARCHITECTURES": ARCHITECTURE,
+        "BASE_IMAGE": stores.BASE,
+        "IMAGE_FLAGS": shlex.join(flags()),
+        "COSIGN_PASSWORD": "",
+        "COSIGN_IDENTITY": IDENTITY,
+        "CONTAINERS_REGISTRIES_CONF": str(home / "registries.conf"),
+        "SYFT_CHECK_FOR_APP_UPDATE": "false",
+        # The environment is this checkout's, and imports are the clone's.
+        "PYTHONPATH": str(place.clone),
+        **place.variables,
+    }
+    with stores.opened() as store, registry(blobs, address):
+        environment["CONTAINERS_STORAGE_CONF"] = str(store.conf)
+        release = Release(
+            place=place, store=store, blobs=blobs, registry=environment["REGISTRY"], environment=environment
+        )
+        done = release.run("git", "clone", "--quiet", str(inputs.ROOT), str(place.clone), folder=place.folder)
+        assert done.returncode == 0, done.stderr
+        revisions.git(place.clone, "tag", f"v{VERSION}")
+        borrow_environment(place.clone)
+        yield release
+
+
+@contextlib.contextmanager
+def registry(blobs: Path, address: str) -> Iterator[None]:
+    """Run a registry whose content is in a folder."""
+    config = {
+        "version": 0.1,
+        "storage": {"filesystem": {"rootdirectory": str(blobs)}},
+        "http": {"addr": address},
+        "log": {"level": "error", "accesslog": {"disabled": True}},
+    }
+    (blobs.parent / "registry.json").write_text(json.dumps(config))
+    command, log = (programs.path("registry"), "serve", str(blobs.parent / "registry.json")), blobs.parent / "log"
+    environment = os.environ | {"OTEL_TRACES_EXPORTER": "none"}
+    with log.open("w") as output, subprocess.Popen(command, env=environment, stdout=output, stderr=output) as process:
+        try:
+            deadline_s = time.monotonic() + 30
+            while not _answers(address):
+                assert time.monotonic() < deadline_s, log.read_text()
+                time.sleep(0.05)
+            yield
+        finally:
+            process.terminate()
+
+
+def _answers(address: str) -> bool:
+    connection = http.client.HTTPConnection(address, timeout=5)
+    with contextlib.closing(connection), contextlib.suppress(OSError):
+        connection.request("GET", "/v2/")
+        return connection.getresponse().status == 200
+    return False
+
+
+def make_signer(folder: Path) -> None:
+    """Fill a folder with a `cosign` that signs as the workflow of the tag, and verifies without sigstore's services.
+
+    Raises:
+        subprocess.CalledProcessError: openssl or cosign failed; its output has the reason.
+    """
+    cosign = programs.path("cosign")
+    (folder / "extensions").write_text(_CERTIFICATE)
+    environment = os.environ | {"COSIGN": cosign, "COSIGN_PASSWORD": ""}
+    subprocess.run(("sh", "-euc", _CERTIFY), cwd=folder, env=environment, capture_output=True, timeout=60, check=True)
+    (folder / "cosign").write_text(_SIGNER.format(cosign=cosign, folder=folder))
+    (folder / "cosign").chmod(0o755)
+
+
+def borrow_environment(clone: Path) -> None:
+    """Give a clone the Python of this checkout, by links in a folder of its own: no set-up can reach the real one."""
+    (clone / ".venv").mkdir()
+    for name in ("bin", "lib", "pyvenv.cfg"):
+        (clone / ".venv" / name).symlink_to(inputs.ROOT / ".venv" / name)
+    (clone / ".venv/ready").touch()
+
+
+def flags() -> list[str]:
+    """Return the flags by which builds have no network, no earlier layer, and wheels from folders."""
+    locks = [inputs.ROOT / folder / "requirements.lock" for folder in inputs.folders().values()]
+    folders = [inputs.wheels(lock) for lock in (*locks, inputs.ROOT / "templates/init/ci/requirements.txt")]
+    volumes = [f"--volume={folder}:/wheels/{number}:ro" for number, folder in enumerate(folders)]
+    places = " ".join(f"/wheels/{number}" for number in range(len(folders)))
+    return [
+        *("--no-cache", "--network=none"),
+        *volumes,
+        *("--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={places}"),
+    ]
+
+
+def manifest(release: Release, digest: str) -> dict[str, Any]:
+    """Return a manifest from the registry's folder."""
+    read: dict[str, Any] = json.loads(release.blob(digest).read_bytes())
+    return read
+
+
+def put(release: Release, name: str, reference: str, content: bytes, kind: str) -> None:
+    """Give a manifest to the registry, as somebody does who may write to it."""
+    address, _, path = release.registry.partition("/")
+    with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
+        connection.request("PUT", f"/v2/{path}/{name}/manifests/{reference}", content, {"Content-Type": kind})
+        assert connection.getresponse().status == 201
+
+
+def referrers(release: Release, digest: str) -> bytes:
+    """Return the index of what refers to an image, which a registry without an API for it has as a tag."""
+    (link,) = release.blobs.glob(f"**/_manifests/tags/{digest.replace(':', '-')}/current/link")
+    return release.blob(link.read_text()).read_bytes()
+
+
+def put_lists_of(release: Release, other: str, upon: str) -> None:
+    """Have an image of the device plugin refer to the signed lists of an image of the watcher, and to nothing else."""
+    index = json.loads(referrers(release, other))
+    subject = {"mediaType": MANIFEST, "digest": upon, "size": release.blob(upon).stat().st_size}
+    for entry in index["manifests"]:
+        moved = json.dumps(manifest(release, entry["digest"]) | {"subject": subject}).encode()
+        entry |= {"digest": f"sha256:{hashlib.sha256(moved).hexdigest()}", "size": len(moved)}
+        copy_blobs(release, json.loads(moved))
+        put(release, "kae-device-plugin", entry["digest"], moved, MANIFEST)
+    put(release, "kae-device-plugin", upon.replace(":", "-"), json.dumps(index).encode(), INDEX)
+
+
+def copy_blobs(release: Release, moved: dict[str, Any]) -> None:
+    """Have the registry know the blobs of a manifest of the watcher in the repository of the device plugin, too."""
+    address, _, path = release.registry.partition("/")
+    for blob in (moved["config"], *moved["layers"]):
+        query = f"mount={blob['digest']}&from={path}/kae-watcher"
+        with contextlib.closing(http.client.HTTPConnection(address, timeout=30)) as connection:
+            connection.request("POST", f"/v2/{path}/kae-device-plugin/blobs/uploads/?{query}")
+            assert connection.getresponse().status == 201
+
+
+def list_schema() -> jsonschema.Draft7Validator:
+    """Return what judges a list by the schema of CycloneDX 1.6."""
+    names = ("bom-1.6.schema.json", "jsf-0.82.schema.json", "spdx.schema.json")
+    whole, *parts = (json.loads((programs.folder() / name).read_text("utf-8")) for name in names)
+    known = referencing.Registry().with_resources(
+        (part["$id"], referencing.Resource.from_contents(part)) for part in parts
+    )
+    return jsonschema.Draft7Validator(whole, registry=known)
