@@ -9,13 +9,14 @@ ARG PIP_INDEX_URL
 ARG PIP_NO_INDEX
 ARG PIP_FIND_LINKS
 COPY LICENSE third_party.py requirements.txt kae_compiler-*.whl /build/
-# pip stands outside of the environment that it fills. Bytecode is made now, as a job may not write there.
+# pip stands outside of the environment that it fills. Bytecode is made now, as a job may not write there, and by force:
+# the second pip imports `attr` of the environment where it is (pip/_vendor/rich/pretty.py), whose bytecode has a time.
 RUN python3 -m venv /pip \
     && python3 -m venv --without-pip /opt/venv \
     && set -- /pip/bin/python -m pip --python /opt/venv/bin/python --disable-pip-version-check --no-cache-dir \
     && "$@" install --no-compile --require-hashes --only-binary :all: -r /build/requirements.txt \
     && "$@" install --no-compile --no-deps --no-index /build/kae_compiler-*.whl \
-    && PYTHONHASHSEED=0 /opt/venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib \
+    && PYTHONHASHSEED=0 /opt/venv/bin/python -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv/lib \
     && mkdir /opt/kae \
     && ln -s "$(/opt/venv/bin/python -c 'import compiler; print(compiler.__path__[0])')/templates/init/ci" /opt/kae/ci \
     && chmod +x /opt/kae/ci/*.sh \

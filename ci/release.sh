@@ -14,6 +14,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 : "${REGISTRY:?Set it to the registry and the path of the images, such as ghcr.io/team/kae.}"
 
+steps=(programs wheel compiler lists publish verify)
+for step in "$@"; do
+    if [[ " ${steps[*]} " != *" $step "* ]]; then
+        echo "'$step' is none of ${steps[*]}." >&2
+        exit 2
+    fi
+done
+
 programs=(kae-device-plugin kae-driver-installer kae-watcher)
 images=("${programs[@]}" kae-compiler)
 read -ra architectures <<<"${ARCHITECTURES:-amd64 arm64}"
@@ -122,9 +130,4 @@ step_verify() {
     echo "All of release $version is signed, and nothing has changed since."
 }
 
-for step in "$@"; do
-    case $step in
-        programs | wheel | compiler | lists | publish | verify) "step_$step" ;;
-        *) echo "'$step' is none of programs, wheel, compiler, lists, publish and verify." >&2; exit 2 ;;
-    esac
-done
+for step in "$@"; do "step_$step"; done

@@ -21,6 +21,13 @@ def _texts(package: metadata.Distribution) -> list[str]:
     return [f"--- {path}\n{path.read_text(encoding='utf-8').strip()}\n" for path in paths]
 
 
+def _authors(found: metadata.PackageMetadata) -> str:
+    """Return who wrote a package, and where its source is, as a licence such as MIT wants to be told."""
+    people = found.get("Author-email") or found.get("Author") or "unknown"
+    links = [link.partition(", ")[2] for link in found.get_all("Project-URL", ())]
+    return f"Authors: {people}. Links: {' '.join(links) or 'none'}"
+
+
 def main() -> None:
     """Print every package by name, then the texts."""
     packages = sorted(metadata.distributions(), key=lambda package: package.name.lower())
@@ -31,7 +38,7 @@ def main() -> None:
         print(f"{package.name} {package.version}: {_licence(package.metadata)}")
     for package in others:
         print(f"\n=== {package.name} {package.version}\n")
-        print("\n".join(_texts(package)) or "Its package holds no licence text.")
+        print("\n".join(_texts(package)) or f"Its package holds no licence text. {_authors(package.metadata)}")
 
 
 if __name__ == "__main__":

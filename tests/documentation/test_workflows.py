@@ -1,6 +1,8 @@
 """The workflows of this project: what zizmor and actionlint do not judge, as they do not know the scripts."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,7 @@ def test_the_jobs_of_ci_run_every_part_that_a_change_must_pass() -> None:
     parts = [part for job in jobs("ci").values() for part in job["strategy"]["matrix"]["part"]]
 
     assert sorted(parts) == sorted(re.findall(r"^part_(\w+)\(\)", script, re.MULTILINE))
-    (whole,) = re.findall(r"set -- (.*)", script)
+    (whole,) = re.findall(r"^parts=\((.*)\)", script, re.MULTILINE)
     assert sorted(whole.split()) == sorted(parts)
 
 
@@ -41,6 +43,18 @@ def test_the_jobs_of_a_release_run_every_step_in_its_order() -> None:
     ]
 
     assert steps == re.findall(r"^step_(\w+)\(\)", script, re.MULTILINE)
+    (known,) = re.findall(r"^steps=\((.*)\)", script, re.MULTILINE)
+    assert steps == known.split()
+
+
+@pytest.mark.parametrize("command", [(".ci/run", "style", "clutser"), ("ci/release.sh", "programs", "clutser")])
+def test_a_misspelt_part_is_told_before_any_part_begins(command: tuple[str, ...]) -> None:
+    environment = os.environ | {"REGISTRY": "registry.example.com/team"}
+
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=20, check=False)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"'clutser' is none of [a-z ]+\.\n", done.stderr)
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

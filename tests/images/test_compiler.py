@@ -1,6 +1,7 @@
 """The image of kae for jobs: it reviews a pull request as any user, in a clone that another one made."""
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from tests import revisions
 from tests.cli import test_diff
-from tests.images import inputs, stores
+from tests.images import inputs, stores, test_images
 
 IMAGE = stores.named("kae-compiler")
 IN_A_JOB = ("--tmpfs=/tmp:rw,mode=1777",)
@@ -42,6 +43,27 @@ def test_the_image_is_of_no_user_with_rights(compiler: stores.Store) -> None:
     assert found["Config"]["Entrypoint"] == ["kae"]
     assert found["Labels"]["org.opencontainers.image.title"] == "kae-compiler"
     assert "PIP_" not in json.dumps([found["Config"], found["History"]])
+
+
+def test_every_module_is_compiled_for_good(compiler: stores.Store) -> None:
+    done = compiler.run(IMAGE, "python", "-c", test_images.UNCOMPILED)
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_image_holds_its_licence_and_that_of_every_package(compiler: stores.Store) -> None:
+    held = compiler.run(IMAGE, "cat", f"{test_images.LICENCES}/THIRD_PARTY.txt").stdout
+    own = compiler.run(IMAGE, "cat", f"{test_images.LICENCES}/LICENSE").stdout
+
+    assert own == (inputs.ROOT / "LICENSE").read_text("utf-8")
+    lock = (inputs.ROOT / "templates/init/ci/requirements.txt").read_text("utf-8")
+    for name in ("pydantic", "jinja2", "google-re2"):
+        assert f"\n{name}==" in lock
+        assert re.search(rf"^=== {name} ", held, re.MULTILINE | re.IGNORECASE)
+    # A package of wheels without it has at least its authors.
+    assert re.findall(r"^=== (\S+) .*\n\nIts package holds no licence text. Authors: .*@", held, re.MULTILINE) == [
+        "jsonschema_rs"
+    ]
 
 
 @pytest.mark.parametrize("user", [(), ("--user=1234567:1234567", "--passwd=false")])

@@ -63,6 +63,10 @@ def test_the_image_has_modules_for_each_kernel_and_the_source_with_its_licence(s
     assert not [name for name in source if name.endswith(".ko")]
     text = store.run(image, "cat", "/usr/share/doc/kae/GPL-2.0.txt").stdout
     assert "GNU GENERAL PUBLIC LICENSE" in text
+    # Those of the installer, upon which it is built.
+    assert found(store, image, "/usr/share/licenses/kae") == {
+        f"/usr/share/licenses/kae/{name}" for name in ("LICENSE", "THIRD_PARTY.txt")
+    }
 
 
 def test_the_labels_say_what_is_in_the_image(store: stores.Store, kae: Path) -> None:

@@ -12,7 +12,7 @@ NAMES = tuple(inputs.folders())
 USERS = {"kae-watcher": "65532:65532"}
 """The users that images run as; root, where none is stated."""
 
-_UNCOMPILED = """
+UNCOMPILED = """
 import importlib.util, pathlib, sysconfig
 for top in ("/app", sysconfig.get_path("purelib")):
     for source in pathlib.Path(top).rglob("*.py"):
@@ -91,7 +91,7 @@ def test_an_image_holds_its_program_and_what_it_shares_with_others_and_nothing_e
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_module_is_compiled_for_good(store: stores.Store, name: str) -> None:
-    done = store.run(stores.named(name), "python", "-c", _UNCOMPILED)
+    done = store.run(stores.named(name), "python", "-c", UNCOMPILED)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
@@ -107,6 +107,7 @@ def test_an_image_holds_its_licence_and_that_of_every_package(store: stores.Stor
     assert installed
     assert [line.partition(" ")[0] for line in held.partition("\n===")[0].splitlines()[3:] if line] == installed
     assert [package for package in installed if f"\n=== {package} " not in held] == []
+    assert "holds no licence text" not in held
 
 
 @pytest.mark.parametrize("name", NAMES)
