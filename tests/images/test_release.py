@@ -8,7 +8,7 @@ import shutil
 import socket
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +25,8 @@ WHEEL = f"kae_compiler-{VERSION}-py3-none-any.whl"
 WATCHER = f"kae-watcher-{ARCHITECTURE}"
 FIRST = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "PYTHONHASHSEED": "1"}
 SECOND = {"LC_ALL": "POSIX", "TZ": "Asia/Shanghai", "PYTHONHASHSEED": "2"}
+
+Pull = Callable[[str], subprocess.CompletedProcess[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,26 +162,32 @@ def test_a_byte_that_changed_is_refused(release: Release, file: str) -> None:
     assert re.search("FAILED|failed|invalid", refusal(done) + done.stdout)
 
 
-def test_a_manifest_of_which_the_registry_changed_a_byte_is_refused(release: Release) -> None:
+@pytest.fixture
+def pull(release: Release) -> Iterator[Pull]:
+    """Pull an image into a store that was empty at the beginning of the test."""
+    with stores.empty() as store:
+        command = ("env", f"CONTAINERS_STORAGE_CONF={store.conf}", "podman", "pull")
+        yield lambda image: release.run(*command, image)
+
+
+def test_a_manifest_of_which_the_registry_changed_a_byte_is_refused(release: Release, pull: Pull) -> None:
     path = release.blob(release.digest(WATCHER))
     size = path.read_bytes().index(b'"size":') + len(b'"size":')
 
     with changed(path, at=size):
-        done = release.run("podman", "pull", release.image("kae-watcher", ARCHITECTURE))
+        done = pull(release.image("kae-watcher"))
 
     assert "does not match provided manifest digest" in refusal(done)
 
 
-def test_a_layer_of_which_the_registry_changed_a_byte_is_refused(release: Release) -> None:
+def test_a_layer_of_which_the_registry_changed_a_byte_is_refused(release: Release, pull: Pull) -> None:
     own, other = (
         releases.manifest(release, release.digest(name))["layers"] for name in (WATCHER, f"kae-compiler-{ARCHITECTURE}")
     )
     layer = max((layer for layer in own if layer not in other), key=lambda layer: int(layer["size"]))
-    with stores.empty() as store:
-        pull = ("env", f"CONTAINERS_STORAGE_CONF={store.conf}", "podman", "pull")
-        honest = release.run(*pull, release.image("kae-compiler"))
-        with changed(release.blob(layer["digest"]), at=layer["size"] // 2):
-            done = release.run(*pull, release.image("kae-watcher"))
+    honest = pull(release.image("kae-compiler"))
+    with changed(release.blob(layer["digest"]), at=layer["size"] // 2):
+        done = pull(release.image("kae-watcher"))
 
     assert honest.returncode == 0, honest.stderr
     assert f"Digest did not match, expected {layer['digest']}" in refusal(done)
