@@ -72,6 +72,7 @@ class Place:
     folder: Path
     """Of the clone and of the home."""
 
+    commit: str
     variables: Mapping[str, str]
     umask: int
 
@@ -164,6 +165,8 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
             place=place, store=store, blobs=blobs, registry=environment["REGISTRY"], environment=environment
         )
         done = release.run("git", "clone", "--quiet", str(inputs.ROOT), str(place.clone), folder=place.folder)
+        assert done.returncode == 0, done.stderr
+        done = release.run("git", "checkout", "--quiet", "--detach", place.commit)
         assert done.returncode == 0, done.stderr
         revisions.git(place.clone, "tag", f"v{VERSION}")
         borrow_environment(place.clone)

@@ -52,8 +52,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     releases.make_signer(top / "signer")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
-    one = releases.Place(folder=top / "one", variables=FIRST, umask=0o022)
-    other = releases.Place(folder=top / "another/place/than/one", variables=SECOND, umask=0o077)
+    commit = revisions.git(inputs.ROOT, "rev-parse", "HEAD").strip()
+    one = releases.Place(folder=top / "one", commit=commit, variables=FIRST, umask=0o022)
+    other = releases.Place(folder=top / "another/place/than/one", commit=commit, variables=SECOND, umask=0o077)
     with releases.opened(one, address, top / "signer") as release:
         first = release.made()
     with releases.opened(other, address, top / "signer") as release:
