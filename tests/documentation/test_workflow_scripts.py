@@ -62,7 +62,8 @@ def run(runner: Path, job: dict[str, Any], variables: dict[str, str] | None = No
 def test_every_job_of_a_release_logs_in_and_has_the_registry_in_small_letters(runner: Path, name: str) -> None:
     login, *calls = run(runner, test_workflows.jobs("release")[name])
 
-    assert login == "podman login --username somebody --password-stdin ghcr.io"
+    file = Path.home() / ".docker/config.json"
+    assert login == f"podman login --authfile {file} --username somebody --password-stdin ghcr.io"
     assert calls[0].startswith("release.sh ")
     assert (runner / "GITHUB_ENV").read_text() == "REGISTRY=ghcr.io/team/kae\n"
 

@@ -59,8 +59,9 @@ shift
 case $command in
     verify*) exec {cosign} "$command" --trusted-root {folder}/root.json \
         --insecure-ignore-tlog --insecure-ignore-sct "$@" ;;
-    *) exec {cosign} "$command" --key {folder}/signer.key --certificate {folder}/signer.pem \
+    sign* | attest) exec {cosign} "$command" --key {folder}/signer.key --certificate {folder}/signer.pem \
         --use-signing-config=false --tlog-upload=false "$@" ;;
+    *) exec {cosign} "$command" "$@" ;;
 esac
 """
 
