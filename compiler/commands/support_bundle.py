@@ -3,8 +3,10 @@
 import argparse
 import contextlib
 import dataclasses
+import functools
 import http
 import platform
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -61,13 +63,31 @@ def _local(
     view, on_cluster = pipeline.plan_cluster(fleet, cluster)
     every = [*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})]
     found = findings.with_severities(arguments, every)
-    made.add("findings.txt", diagnostic_formats.text(found, colour=False) or "There are no findings.\n")
+    quoted = diagnostic_formats.text(map(_without_source, found), colour=False)
+    made.add("findings.txt", quoted or "There are no findings.\n")
     if findings.concluded(arguments, found):
         made.lack("the plan, the status and the difference: the documents have errors, see findings.txt")
         return None
     made.add("plan.txt", "\n".join([*plan_text.summary([view], ""), *plan_text.details(view)]) + "\n")
     made.add("plan.json", plan_command.data(view))
     return view
+
+
+def _without_source(found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
+    """Return a finding without the line of its document, and without the value that stands there.
+
+    It may be that of a variable, whose name is on another line.
+    """
+    value = found.span.text.partition(":")[2].strip(" '\"*")[: wording.LONGEST]
+    hidden = functools.partial(re.sub, rf"(?<!\w)\*?{re.escape(value)}(?!\w)", masking.MASK)
+    is_value = value and found.span.text.lstrip(" -").startswith("value")
+    return dataclasses.replace(
+        found,
+        span=dataclasses.replace(found.span, text=""),
+        message=hidden(found.message) if is_value else found.message,
+        notes=tuple(map(hidden, found.notes)) if is_value else found.notes,
+        hint=hidden(found.hint) if is_value else found.hint,
+    )
 
 
 def _remote(

@@ -5,6 +5,7 @@ Nothing that cannot be read ends the collection: each part that is missing is a 
 
 import functools
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -144,7 +145,7 @@ class Collection:
                 self._log(pod, item["name"], previous=True)
 
     def _log(self, pod: Mapping[str, Any], container: str, *, previous: bool) -> None:
-        path = f"logs/{pod['metadata']['name']}/{container}{'.previous' if previous else ''}.log"
+        path = _path("logs", pod["metadata"]["name"], f"{container}{'.previous' if previous else ''}.log")
 
         def take() -> None:
             output = self._cluster.pods.log(self._container(pod, container), LOG, previous=previous)
@@ -160,7 +161,7 @@ class Collection:
         if app not in _COMMANDS or not self._may_run:
             return
         container, command, file = _COMMANDS[app]
-        path = f"nodes/{pod['spec'].get('nodeName')}/{pod['metadata']['name']}-{file}"
+        path = _path("nodes", str(pod["spec"].get("nodeName")), f"{pod['metadata']['name']}-{file}")
         if (pod.get("status") or {}).get("phase") != "Running":
             self._bundle.lack(f"{path}: its pod does not run")
             return
@@ -189,6 +190,11 @@ class Collection:
 
     def _container(self, pod: Mapping[str, Any], name: str) -> pods.Container:
         return pods.Container(namespace=self._namespace, pod=pod["metadata"]["name"], name=name)
+
+
+def _path(*parts: str) -> str:
+    """Return a path in the archive; no name of a cluster leads out of it, or steers a terminal that lists it."""
+    return "/".join(re.sub(r"[^\w.-]|^\.+$", "_", part, flags=re.ASCII) for part in parts)
 
 
 def _node(raw: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import stat
 import tarfile
 from collections.abc import Iterator
@@ -210,6 +211,45 @@ def test_wrong_documents_leave_the_logs_in_it(compiled: Path, server: containers
     assert "the documents have errors" in found["errors.txt"]
     assert "status.txt" not in found
     assert f"logs/{DRIVER}-{NODE}/installer.log" in found
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (f"valu: {SECRET}", "'valu' is not a field of"),
+        (f"value: [{SECRET}]", "found a list"),
+        ("value: 2702270227", "found the number (masked)"),
+        (f"value: '{SECRET * 400}'", "'(masked)…' is not a string"),
+        (f"value: *{SECRET}", "The alias '(masked)' has no anchor"),
+    ],
+)
+def test_findings_quote_no_value_of_a_variable(
+    line: str, said: str, compiled: Path, server: containers.ApiServer, tmp_path: Path
+) -> None:
+    folder = fleet.full(tmp_path / "fleet")
+    policy = folder / "policies/tls.yaml"
+    env = f"  driver:\n    env:\n    - name: DRIVER_PASSWORD\n      {line}\n"
+    policy.write_text(policy.read_text().replace("  driver:\n", env, 1))
+
+    _, found = bundle(folder, server)
+
+    assert "policies/tls.yaml:13:" in found["findings.txt"]
+    assert said in found["findings.txt"]
+    assert not re.search(f"{SECRET}|2702270227", "".join(found.values()))
+
+
+def test_names_of_a_hostile_cluster_are_inside_of_the_archive(compiled: Path, server: containers.ApiServer) -> None:
+    pod = server.get("v1", "Pod", f"{PLUGIN}-{NODE}", livecluster.NAMESPACE)
+    pod["metadata"]["name"], pod["spec"]["nodeName"] = "../../../../etc/cron.d/x", "/../a\x1b[2J"
+    server.put(pod)
+    server.containers.logs["..%2F..%2F..%2F..%2Fetc%2Fcron.d%2Fx", "device-plugin", False] = "its log\n"
+
+    _, found = bundle(compiled, server)
+
+    assert found["logs/.._.._.._.._etc_cron.d_x/device-plugin.log"] == "its log\n"
+    for path in found:
+        assert ".." not in Path(path).parts
+        assert re.fullmatch(r"[\w./-]+", path)
 
 
 def test_where_commands_in_pods_are_forbidden_one_is_tried_and_logs_are_there(
