@@ -27,8 +27,8 @@ _NAME = (
 )
 _IS_SECRET = re.compile(_NAME)
 _HARMLESS = re.compile(
-    r"automountServiceAccountToken|tokenExpirationSeconds|enableBootstrapToken\w*"
-    r"|(?i:[\w.-]*(?:name|names|ref|refs|file|path|secrets|seconds|expiry|ttl|policy|mode|audience|\.k8s\.io))"
+    r"automountServiceAccountToken|tokenExpirationSeconds|enableBootstrapToken\w*|credentialsSecret"
+    r"|(?i:[\w.-]*(?:name|names|ref|refs|file|path|secrets|seconds|expiry|ttl|policy|mode|audience|\.k8s\.io|\.py))"
 )
 """Names that speak of a secret and hold none: where it is, how long it lasts."""
 _PASSWORD = re.compile(r"[\w.-]*(?i:pass(?:word|wd|phrase)?|pwd)")

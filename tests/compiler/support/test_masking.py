@@ -132,6 +132,8 @@ def test_a_number_is_a_password_and_a_count_of_tokens_is_none() -> None:
         "open /etc/kae/tls.key: no such file or directory",
         "a basic configuration of the driver",
         "token_ttl: 3600s",
+        '"credentialsSecret": "kae-mirror"',
+        "watcher/git/credentials.py:97 refuses it",
         "--token-file /run/token --secret-name kae",
         "module verification failed: signature and/or required key missing - tainting kernel",
     ],
