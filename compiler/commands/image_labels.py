@@ -30,7 +30,7 @@ def of_archive(path: Path) -> Labelled:
     try:
         with tarfile.open(path) as archive:
             return _of_docker(archive) if "manifest.json" in archive.getnames() else _of_layout(archive)
-    except (tarfile.TarError, KeyError, IndexError, TypeError, AttributeError, ValueError) as error:
+    except (tarfile.TarError, EOFError, LookupError, TypeError, AttributeError, ValueError, RecursionError) as error:
         raise errors.RefusedError(
             f"{wording.file_name(str(path))} is no archive of one image.",
             hint="Write it by `podman save --format oci-archive -o FILE IMAGE`.",
@@ -46,7 +46,7 @@ def of_inspection(text: bytes) -> Mapping[str, str]:
         data = json.loads(text)
         (image,) = data if isinstance(data, list) else (data,)
         return _labels(image)
-    except (TypeError, AttributeError, ValueError) as error:
+    except (TypeError, AttributeError, ValueError, RecursionError) as error:
         raise errors.RefusedError(
             "standard input is not what a program says of one image.", hint="Pipe the JSON of `skopeo inspect`."
         ) from error

@@ -69,15 +69,14 @@ class Pods:
         end_s = time.monotonic() + bounds.time_s
         content, is_cut = b"", False
         with self._connection.opened(request, bounds.time_s) as response:
-            if response.status >= http.HTTPStatus.BAD_REQUEST:
-                answer = client.Answer.of(response.status, response.read())
-                raise self._connection.refusal(request.action, answer)
             for part in response.stream(1 << 16, decode_content=True):
                 content += part
                 if len(content) > bounds.size:
                     content, is_cut = content[-bounds.size :], True
                 if time.monotonic() > end_s:
                     raise self._too_slow(request.action, bounds)
+        if response.status >= http.HTTPStatus.BAD_REQUEST:
+            raise self._connection.refusal(request.action, client.Answer.of(response.status, content))
         # Half a line may hold half a secret, which nothing would recognise.
         return Output(text=(content.partition(b"\n")[2] if is_cut else content).decode(errors="replace"), is_cut=is_cut)
 

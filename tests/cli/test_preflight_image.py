@@ -1,8 +1,10 @@
 """`kae preflight --image` reads the labels of an image, and says what it lacks where policies put it."""
 
+import gzip
 import io
 import json
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -188,3 +190,33 @@ def test_documents_with_mistakes_are_shown_instead(folder: Path, monkeypatch: py
 
     assert (answer.code, answer.out) == (1, "")
     assert "error[yaml-syntax]" in answer.err
+
+
+def hostile(content: bytes, *, link: str = "") -> bytes:
+    """Return an archive whose manifest has this content, or is a link."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        entry = tarfile.TarInfo("manifest.json")
+        entry.size = len(content)
+        if link:
+            entry.type, entry.linkname = tarfile.SYMTYPE, link
+        archive.addfile(entry, io.BytesIO(content))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        hostile(b"[" * 100_000),
+        hostile(b"", link="manifest.json"),
+        gzip.compress(hostile(b"[]" * 10_000))[:100],
+    ],
+    ids=["nested", "link to itself", "cut"],
+)
+def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes) -> None:
+    (folder / "driver.tar").write_bytes(content)
+
+    answer = project.kae(folder, "preflight", "--image", "driver.tar")
+
+    assert answer.code == 3
+    assert "driver.tar is no archive of one image." in answer.err

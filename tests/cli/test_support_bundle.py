@@ -5,6 +5,7 @@ import json
 import re
 import stat
 import tarfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -336,6 +337,27 @@ def test_a_node_that_does_not_answer_is_asked_once(
     assert answer.code == 0
     assert sum(f"-{NODE}/log" in request or f"-{NODE}/exec" in request for request in server.state.requests) == 1
     assert f"not asked for, as node {NODE} did not answer before" in found["errors.txt"]
+
+
+def test_a_refusal_that_never_ends_ends_in_time(
+    compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collection, "LOG", pods.Bounds(size=1 << 20, time_s=0.5))
+
+    def trickle(handler: containers.Handler, *_: object) -> None:
+        handler.send_response(502)
+        handler.end_headers()
+        while not handler.released.wait(0.05):
+            handler.wfile.write(b"x" * 100)
+
+    monkeypatch.setattr(containers.Handler, "_log", trickle)
+    started_s = time.monotonic()
+
+    answer, found = bundle(compiled, server)
+
+    assert answer.code == 0
+    assert time.monotonic() - started_s < 20
+    assert "within 0.5 seconds" in found["errors.txt"]
 
 
 def test_a_command_that_never_ends_ends_in_time(
