@@ -218,5 +218,5 @@ def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes
 
     answer = project.kae(folder, "preflight", "--image", "driver.tar")
 
-    assert answer.code == 3
+    assert answer.code == 1
     assert "driver.tar is no archive of one image." in answer.err
