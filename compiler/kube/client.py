@@ -232,7 +232,8 @@ class Connection:
         limit_s = self._timeouts.answer_s
         deadline_s = time.monotonic() + limit_s
         parts = []
-        for part in response.stream(1 << 16, decode_content=True):
+        # Unlike `stream`, `read1` does not wait for all of a part.
+        while part := response.read1(1 << 16, decode_content=True):
             parts.append(part)
             if time.monotonic() > deadline_s:
                 raise Unreachable(f"the API server at {self.host} takes longer than {limit_s:g} s for an answer.")

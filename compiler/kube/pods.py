@@ -69,7 +69,7 @@ class Pods:
         end_s = time.monotonic() + bounds.time_s
         content, is_cut = b"", False
         with self._connection.opened(request, bounds.time_s) as response:
-            # Unlike `stream`, it does not wait for all of a part.
+            # Unlike `stream`, `read1` does not wait for all of a part.
             while part := response.read1(1 << 16, decode_content=True):
                 content += part
                 if len(content) > bounds.size:

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -64,11 +65,24 @@ def test_a_server_that_never_answers_is_unreachable(server: apiserver.ApiServer)
     assert "does not answer in time" in str(found)
 
 
-def test_a_server_that_takes_too_long_for_an_answer_is_unreachable(server: apiserver.ApiServer) -> None:
-    found = failure(server, timeouts=client.Timeouts(answer_s=-1))
+def test_a_server_that_takes_too_long_for_an_answer_is_unreachable(
+    server: apiserver.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trickle(handler: apiserver.Handler, *_: object) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        for _part in range(200):
+            handler.wfile.write(b"x" * 100)
+            handler.released.wait(0.05)
+
+    monkeypatch.setattr(apiserver.Handler, "_say", trickle)
+    started_s = time.monotonic()
+
+    found = failure(server, timeouts=client.Timeouts(answer_s=0.2))
 
     assert isinstance(found, client.Unreachable)
     assert "takes longer" in str(found)
+    assert time.monotonic() - started_s < 5
 
 
 def test_a_denial_names_the_verb_and_the_resource(server: apiserver.ApiServer) -> None:
