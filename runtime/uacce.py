@@ -19,8 +19,13 @@ from pathlib import Path
 _START_Q = 0x5700  # _IO('W', 0)
 _SET_QP_CTX = 0xC004480A  # _IOWR('H', 10, struct hisi_qp_ctx), of two __u16: the number and the type of the queue
 
-_UNKNOWN = (errno.ENOTTY, errno.EINVAL)
-"""The answers of a driver that has no such ioctl."""
+_HARMLESS = {
+    "open": (errno.EBUSY,),
+    "context": (errno.ENOTTY, errno.EINVAL),
+    "start": (errno.ENOTTY,),
+}
+"""The answers that refuse no queue: all are in use, or there is no such ioctl. The context is the driver's own; START_Q
+is of uacce itself (uacce_fops_unl_ioctl of drivers/misc/uacce/uacce.c), so EINVAL comes from the start."""
 
 
 def steps(node: str) -> Iterator[tuple[str, int]]:
@@ -48,9 +53,8 @@ def steps(node: str) -> Iterator[tuple[str, int]]:
 
 def outcome(node: str) -> int:
     """Return the errno with which a device refuses a queue; 0 also if all are in use, or if it has no such ioctls."""
-    harmless = {"open": (errno.EBUSY,)}
     for step, number in steps(node):
-        if number and number not in harmless.get(step, _UNKNOWN):
+        if number and number not in _HARMLESS[step]:
             return number
     return 0
 
