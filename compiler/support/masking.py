@@ -23,7 +23,7 @@ _WORDS = (
 # Bounded, as is every repetition below that another one could follow: no log takes the square of its length.
 _NAME = (
     rf"(?:[\w.-]{{0,100}}?(?i:{_WORDS})[\w.-]{{0,100}}|[A-Z0-9_]{{0,100}}KEY[A-Z0-9_]{{0,100}}"
-    r"|(?i:auth|(?:[\w.-]{0,100}?[_.-])?pass)(?![\w.-]))"
+    r"|(?:[\w.-]{0,100}?[_.-])?(?i:auth|pass)(?![\w.-])|[\w.-]{0,100}?[a-z]Pass(?![\w.-]))"
 )
 _IS_SECRET = re.compile(_NAME)
 _HARMLESS = re.compile(
@@ -75,7 +75,7 @@ curl(1) and netrc(5), and words of a password in YAML."""
 
 _VALUE = (
     rf"(?:(?P<open>{_QUOTE})(?P<quoted>[^\n]*?)(?P<close>(?<!\\)(?P=open)|$)"
-    r"|(?P<bare>(?:\(masked\)|[^\s\"'\\{\[(])(?:[^\s\"'\\]|[\"'](?=\w))*))"
+    r"|(?P<bare>(?:\(masked\)|[^\s\"'\\{\[(]|(?<==)[{\[(])(?:[^\s\"'\\]|[\"'](?=\w))*))"
 )
 _ASSIGNED = re.compile(
     rf"(?P<head>(?<![\w.-])(?P<name>{_NAME})(?:{_QUOTE})?(?:\]\.value)?\s{{0,9}}(?::=|=>|==|[:=])[^\S\n]{{0,20}}"
@@ -86,14 +86,14 @@ _ASSIGNED = re.compile(
 
 _NAMED_VALUE = re.compile(
     rf"(?P<head>(?<![\w.-])(?i:name)(?:{_QUOTE})?\s{{0,9}}:\s{{0,9}}(?:{_QUOTE})?(?P<name>{_NAME})(?:{_QUOTE})?"
-    rf"[\s,]{{0,200}}(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?\s{{0,9}}:\s{{0,9}}){_VALUE}",
+    rf"[\s,]{{0,200}}(?:{_STAMP}[ \t]{{1,99}})?(?:{_QUOTE})?(?i:value)(?:{_QUOTE})?\s{{0,9}}:\s{{0,9}}){_VALUE}",
     re.MULTILINE,
 )
 """An environment variable as objects have it, printed."""
 
 _FLAG = re.compile(
     rf"(?P<head>(?<![\w-])--?(?P<name>{_NAME})(?:{_QUOTE},?\s{{0,9}}|[ \t]{{1,9}}))"
-    rf"(?:(?P<open>{_QUOTE})(?P<quoted>[^\"'\\\n]*)(?P<close>)|(?P<bare>(?![\"'\\-])[^\s\"'\\]+))"
+    rf"(?:(?P<open>{_QUOTE})(?P<quoted>(?:[^\"'\\\n]|\\(?![\"']))*)(?P<close>)|(?P<bare>(?![\"'\\-])[^\s\"'\\]+))"
 )
 """An option of a command line, or of a list of its words."""
 
