@@ -184,7 +184,8 @@ class Collection:
             self._bundle.lack(f"{path}: not asked for, as node {node} did not answer before")
             return None
         fault = self._bundle.attempt(path, take)
-        if isinstance(fault, client.Unreachable):
+        # An API server that does not reach the kubelet says so after half a minute, in the words of Go's net.Dial.
+        if isinstance(fault, client.Unreachable) or (fault is not None and "dial tcp" in str(fault)):
             self._silent.add(node)
         return fault
 

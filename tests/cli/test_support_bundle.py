@@ -339,6 +339,17 @@ def test_a_node_that_does_not_answer_is_asked_once(
     assert f"not asked for, as node {NODE} did not answer before" in found["errors.txt"]
 
 
+def test_a_node_that_the_api_server_does_not_reach_is_asked_once(compiled: Path, server: containers.ApiServer) -> None:
+    server.containers.unreached.update({f"{DRIVER}-{NODE}", f"{PLUGIN}-{NODE}"})
+
+    answer, found = bundle(compiled, server)
+
+    assert answer.code == 0
+    assert sum(f"-{NODE}/log" in request or f"-{NODE}/exec" in request for request in server.state.requests) == 1
+    assert "i/o timeout" in found["errors.txt"]
+    assert f"not asked for, as node {NODE} did not answer before" in found["errors.txt"]
+
+
 def test_a_refusal_that_never_ends_ends_in_time(
     compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,9 @@ class Containers:
     """log, exec, version."""
     deaf: set[str] = field(default_factory=set)
     """Pods whose node never answers."""
+    unreached: set[str] = field(default_factory=set)
+    """Pods whose node the API server cannot reach, which it says after half a minute
+    (LocationStreamer of staging/src/k8s.io/apiserver)."""
     commands: list[tuple[str, ...]] = field(default_factory=list)
     """Every command, with its pod in front."""
 
@@ -49,6 +52,9 @@ class Handler(apiserver.Handler):
         if match["pod"] in containers.deaf:
             self.released.wait()
             self.close_connection = True
+        elif match["pod"] in containers.unreached:
+            said = 'Get "https://192.0.2.1:10250/": dial tcp 192.0.2.1:10250: i/o timeout'
+            self._say(500, json.dumps(objects.refusal(500, said)[1]), {})
         elif match["what"] in containers.forbidden:
             self._say(403, json.dumps(objects.refusal(403, f"pods/{match['what']} is forbidden")[1]), {})
         elif match["what"] == "log":
