@@ -284,7 +284,8 @@ def parsed(text: bytes) -> Mapping[str, Any]:
 
 
 def _sentence(text: str) -> str:
-    return f"{' '.join(text.split()).rstrip('.') or 'it gave no reason'}."
+    # The API server's "…is forbidden: " has nothing behind it where RBAC has no reason.
+    return f"{' '.join(text.split()).rstrip('.: ') or 'it gave no reason'}."
 
 
 def _quote(text: str) -> str:

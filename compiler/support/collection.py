@@ -175,7 +175,9 @@ class Collection:
 
         if isinstance(self._ask(pod, path, take), client.Denied):
             self._may_run = False
-            self._bundle.lack("nodes/: no other program was asked either, as running commands in pods is not allowed")
+            self._bundle.lack(
+                "nodes/: no other program was asked, as that takes the rights to get and create pods/exec"
+            )
 
     def _ask(self, pod: Mapping[str, Any], path: str, take: Callable[[], None]) -> errors.WorldError | None:
         """Take what a node's kubelet has to answer, unless it has not answered before."""

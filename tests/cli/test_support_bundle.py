@@ -262,7 +262,9 @@ def test_where_commands_in_pods_are_forbidden_one_is_tried_and_logs_are_there(
 
     assert answer.code == 0
     assert answer.err.count("(403)") == 1
-    assert "no other program was asked either" in found["errors.txt"]
+    assert '(403): pods "' in found["errors.txt"]
+    assert '" is forbidden.\n' in found["errors.txt"]
+    assert "nodes/: no other program was asked, as that takes the rights to get and create pods/exec.\n" in answer.err
     assert not any(path.startswith("nodes/") for path in found)
     assert f"logs/{DRIVER}-{NODE}/installer.log" in found
 

@@ -56,7 +56,9 @@ class Handler(apiserver.Handler):
             said = 'Get "https://192.0.2.1:10250/": dial tcp 192.0.2.1:10250: i/o timeout'
             self._say(500, json.dumps(objects.refusal(500, said)[1]), {})
         elif match["what"] in containers.forbidden:
-            self._say(403, json.dumps(objects.refusal(403, f"pods/{match['what']} is forbidden")[1]), {})
+            # Without the verb and the resource, as the API server's second look at an exec (ensureAuthorizedForVerb of
+            # pkg/registry/core/pod/rest/subresources.go) leaves them out where RBAC has no reason.
+            self._say(403, json.dumps(objects.refusal(403, f'pods "{match["pod"]}" is forbidden: ')[1]), {})
         elif match["what"] == "log":
             self._log(containers, match["pod"], query)
         else:
