@@ -18,13 +18,16 @@ ROOT = Path(__file__).resolve().parents[2]
 SECOND = instances.Instance(number=(instances.configured().number + 1) % 256)
 
 IDLE = """
-import signal, subprocess
+import pathlib, signal, subprocess
 from tests.cluster.local import cgroups, ownership, instances, processes, waiting
+from tests.cluster.nodes import plugin_node
 
 instance = instances.configured()
 with ownership.of(instance), processes.Program(instance, "sleep", ["sleep", "600"]):
     (instance.state / "mounted").mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(instance.state / "mounted")], check=True)
+    devices = plugin_node.DeviceFolder(instance, instance.state / "sys", instance.state / "dev")
+    pathlib.Path("/dev/hisi_left-0").touch()
     waiting.until("sleep", lambda: cgroups.processes(instance.cgroup), timeout_s=10)
     print("ready", flush=True)
     signal.pause()
@@ -75,6 +78,7 @@ def traces(instance: instances.Instance) -> list[str]:
         *(f"process {process}" for process in cgroups.processes(instance.cgroup)),
         *(f"cgroup {path}" for path in Path("/sys/fs/cgroup").glob(f"**/{instance.cgroup}")),
         *(f"mount {path}" for path in machine.mounts(instance.state)),
+        *(f"device {path}" for path in Path("/dev").glob("hisi_left-*")),
         *(f"state {path}" for path in (instance.state,) if path.exists()),
         *re.findall(rf"198\.1[89]\.{instance.number}\.\d+", network),
     ]
@@ -90,7 +94,15 @@ def test_nothing_stays_of_a_cluster_whose_owner_is_ended(end: signal.Signals) ->
 
         waiting.until("no traces", lambda: not traces(SECOND), timeout_s=20, explain=lambda: "\n".join(traces(SECOND)))
 
-    assert {trace.split()[0] for trace in while_it_ran} == {"process", "cgroup", "mount", "state", SECOND.address}
+    kinds = {trace.split()[0] for trace in while_it_ran}
+    assert kinds == {
+        "process",
+        "cgroup",
+        "mount",
+        "device",
+        "state",
+        SECOND.address,
+    }
 
 
 @pytest.mark.usefixtures("instance")

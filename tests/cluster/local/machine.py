@@ -1,4 +1,4 @@
-"""The changes that a cluster makes to the machine, one address and a few kernel settings, and their undoing."""
+"""The changes that a cluster makes to the machine, and their undoing: an address, kernel settings, nodes in /dev."""
 
 import json
 import subprocess
@@ -13,6 +13,8 @@ _CHANGED = (
     *("kernel/keys/root_maxkeys", "kernel/keys/root_maxbytes"),
 )
 _SETTINGS = Path("/proc/sys")
+_DEVICES = "hisi_*"
+OWN_DEVICES = "This machine has accelerators of its own, and fake ones would take their place in /dev: use another one."
 
 
 def prepare(instance: instances.Instance) -> None:
@@ -26,11 +28,30 @@ def restore(instance: instances.Instance) -> None:
     """Undo `prepare` and later changes; do nothing where nothing was done."""
     if instance.address in _ip("-oneline", "address", "show", "dev", "lo"):
         _ip("address", "delete", f"{instance.address}/32", "dev", "lo")
+    return_devices(instance)
     recorded = instance.state / "settings.json"
     if recorded.exists():
         for name, value in json.loads(recorded.read_text() or "{}").items():
             if (_SETTINGS / name).read_text() != value:
                 (_SETTINGS / name).write_text(value)
+
+
+def own_devices() -> bool:
+    """Return whether the machine has accelerators, which no fake ones may replace."""
+    return any(Path("/sys/class/uacce").glob("*"))
+
+
+def take_devices(instance: instances.Instance) -> None:
+    """Record that nodes of accelerators in /dev are this cluster's from here on."""
+    _record_of_devices(instance).touch()
+
+
+def return_devices(instance: instances.Instance) -> None:
+    """Remove the nodes of accelerators from /dev, where they are this cluster's."""
+    if _record_of_devices(instance).exists():
+        for path in Path("/dev").glob(_DEVICES):
+            path.unlink(missing_ok=True)
+        _record_of_devices(instance).unlink()
 
 
 def mounts(folder: Path) -> tuple[str, ...]:
@@ -44,6 +65,10 @@ def unmount(folder: Path) -> None:
     """Unmount everything at or below this folder, so that its deletion touches nothing else."""
     for point in mounts(folder):
         subprocess.run(("umount", "--lazy", point), check=True, capture_output=True, timeout=30)
+
+
+def _record_of_devices(instance: instances.Instance) -> Path:
+    return instance.state / "devices"
 
 
 def _ip(*arguments: str) -> str:

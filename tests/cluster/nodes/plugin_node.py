@@ -12,9 +12,8 @@ import yaml
 
 from device_plugin.host import paths
 from tests import project
-from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
-from tests.cluster.local import waiting
+from tests.cluster.local import instances, machine, waiting
 from tests.cluster.nodes import node as nodes
 from tests.device_plugin import hosts, kernel, machines
 
@@ -43,28 +42,30 @@ spec:
 class DeviceFolder:
     """The /dev of the node, which has the device nodes of a fake host, with the links that udev's rules give."""
 
-    def __init__(self, plane: control_planes.ControlPlane, sysfs: Path, dev: Path) -> None:
+    def __init__(self, instance: instances.Instance, sysfs: Path, dev: Path) -> None:
         """Takes /dev for itself: there is one for all clusters of the machine.
 
         Raises:
+            AssertionError: The machine has devices of its own, whose nodes would go.
             TimedOut: Another cluster's tests keep it.
         """
-        self._sysfs, self._dev = sysfs, dev
-        self._lock = (plane.instance.state.parent / "dev.lock").open("w")
+        assert not machine.own_devices(), machine.OWN_DEVICES
+        self._sysfs, self._dev, self._instance = sysfs, dev, instance
+        self._lock = (instance.state.parent / "dev.lock").open("w")
         waiting.until(f"/dev, which the holder of {self._lock.name} has", self._taken, timeout_s=_LOCK_S)
+        machine.take_devices(self._instance)
         self._spokesman = next(iter(sorted(Path("/sys/bus/pci/devices").iterdir()))) / "uevent"
 
     def close(self) -> None:
         """Take the nodes out of /dev."""
-        for path in Path("/dev").glob("hisi_*"):
-            path.unlink()
+        machine.return_devices(self._instance)
         self._lock.close()
 
     def tell(self) -> None:
         """Have the kernel tell of something.
 
-        Events are real: a PCI device of this machine is asked to
-        announce itself (uevent), which every listener receives as it would for a KAE device.
+        The event is real: a PCI device of this machine is asked to announce itself (uevent), which every listener
+        receives as it would for a KAE device.
         """
         self._spokesman.write_text("change")
 
@@ -109,7 +110,7 @@ class Devices:
 
     def __init__(self, root: Path, node: nodes.Node) -> None:
         self._ready = False
-        self._folder = DeviceFolder(node.plane, root / "sys", root / "dev")
+        self._folder = DeviceFolder(node.plane.instance, root / "sys", root / "dev")
         self.host: hosts.Host = machines.bare_metal(root, mknod=True, tell=self._tell)
         self._ready = True
         self._folder.show()
