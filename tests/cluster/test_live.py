@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -19,6 +18,7 @@ import yaml
 from compiler.kube import client
 from compiler.kube import reader as reader_module
 from tests import builders, project
+from tests.cluster.control import access
 from tests.cluster.control import control_plane as control_planes
 from tests.cluster.local import waiting
 
@@ -31,7 +31,6 @@ MANY, SIZE = 45, 20
 PLUGIN, WORKER = "kae-device-plugin-lab", "nfd-worker"
 _PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 _APPS = f"/apis/apps/v1/namespaces/{NAMESPACE}"
-_READER = "kae-status"
 
 
 def ask(plane: control_planes.ControlPlane, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
@@ -206,35 +205,10 @@ def restart(plane: control_planes.ControlPlane) -> None:
 # Failures
 
 
-def kubeconfig(plane: control_planes.ControlPlane, folder: Path, **user: str) -> Path:
-    """Return a kubeconfig for the cluster with this user."""
-    server = {
-        "server": f"https://{plane.instance.address}",
-        "certificate-authority": str(plane.instance.state / "pki/ca.crt"),
-    }
-    document = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": "test", "cluster": server}],
-        "users": [{"name": "test", "user": user}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "current-context": "test",
-    }
-    path = folder / "kubeconfig"
-    path.write_text(json.dumps(document))
-    return path
-
-
-def token_of(plane: control_planes.ControlPlane, account: str) -> str:
-    """Return a token of a service account of the namespace `default`."""
-    path = f"/api/v1/namespaces/default/serviceaccounts/{account}/token"
-    token = ask(plane, "POST", path, {"spec": {}})["status"]["token"]
-    assert isinstance(token, str)
-    return token
-
-
 def test_who_may_not_list_nodes_is_told_so(control_plane: control_planes.ControlPlane, tmp_path: Path) -> None:
-    cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default")))
+    cluster = reader_module.Cluster(
+        access.kubeconfig(control_plane, tmp_path, token=access.token_of(control_plane, "default"))
+    )
 
     with pytest.raises(client.Denied) as caught:
         list(cluster.pages())
@@ -252,11 +226,11 @@ def test_a_token_that_is_not_known_is_denied_until_the_file_holds_another(
 ) -> None:
     token = tmp_path / "token"
     token.write_text("nobody's")
-    cluster = reader_module.Cluster(kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
+    cluster = reader_module.Cluster(access.kubeconfig(control_plane, tmp_path, tokenFile=str(token)))
     with pytest.raises(client.Denied, match=r"does not accept the credentials \(401\): Unauthorized"):
         next(cluster.pages())
 
-    token.write_text(token_of(control_plane, "default"))
+    token.write_text(access.token_of(control_plane, "default"))
 
     with pytest.raises(client.Denied, match="did not list nodes, as the credentials do not allow it"):
         next(cluster.pages())
@@ -286,18 +260,10 @@ def test_a_server_with_a_certificate_of_another_authority_is_not_trusted(
 @pytest.fixture(scope="module")
 def reader(control_plane: control_planes.ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A kubeconfig with the rights that docs/status.md names, and no others."""
-    (rights,) = re.findall(r"^```yaml\n(apiVersion: rbac.*?)^```$", (ROOT / "docs/status.md").read_text(), re.M | re.S)
-    objects = list(yaml.safe_load_all(rights))
-    subject = {"kind": "ServiceAccount", "name": _READER, "namespace": "default"}
-    for item in objects:
-        if "subjects" in item:
-            item["subjects"] = [subject]
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": _READER, "namespace": "default"}}
-    documents = yaml.safe_dump_all([account, *objects])
     control_plane.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(LAB / "namespace"))
-    control_plane.kubectl("apply", "-f", "-", text=documents)
-    yield kubeconfig(control_plane, tmp_path_factory.mktemp("reader"), token=token_of(control_plane, _READER))
-    control_plane.kubectl("delete", "-f", "-", "--ignore-not-found", text=documents)
+    folder = tmp_path_factory.mktemp("reader")
+    with access.granted(control_plane, folder, "kae-status", access.documented()) as kubeconfig:
+        yield kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -452,7 +418,7 @@ def test_an_object_that_was_deleted_and_one_that_is_left_over_are_named(
 def test_without_the_rights_nothing_is_said_of_the_cluster(
     control_plane: control_planes.ControlPlane, tmp_path: Path
 ) -> None:
-    path = kubeconfig(control_plane, tmp_path, token=token_of(control_plane, "default"))
+    path = access.kubeconfig(control_plane, tmp_path, token=access.token_of(control_plane, "default"))
 
     answer = project.kae(ROOT, "status", "--cluster", "lab", "--kubeconfig", str(path))
 
