@@ -17,12 +17,16 @@ _WIDTH = 120
 _HEAD = """\
 # A tour: from a commit to a device, and back
 
-What follows has happened: `make docs` writes this page from the record of a run of `make test-loop`, with Argo CD, on
-a machine with two processors. Git host, jobs, engine, control plane, kubelet, container runtime and images were real.
-The hardware was fake, so the driver's modules were too; and NFD, which labels the node, was played by a test's own
-implementation of its rules. With Flux (`KAE_LOOP_ENGINE=flux`) the steps and the commands are the same.
+A fleet of one node, from its first commit to a pod with a device, then to another driver and back. `make docs` writes
+this page from the record of a run of `make test-loop`, with Argo CD, on a machine with two processors. With Flux
+(`KAE_LOOP_ENGINE=flux`) the steps and the commands are the same.
 
-`make demo` brings you to the end of the eighth step, on your own machine, and leaves the rest to you.
+Control plane, kubelet, container runtime, engine and images were real. The hardware was fake, so the driver's modules
+were too. The git host was git's own server, the scripts of the jobs ran in fresh clones without a CI server, and the
+engine was told of each commit as by a webhook. NFD, which labels the node, was played by a test's implementation of its
+rules. The policy's pauses between changes, and the watcher's between commits, were set to seconds.
+
+`make demo` brings you to the end of the eighth step on your own machine, and leaves the rest to you.
 
 """
 

@@ -14,6 +14,7 @@ from compiler import cli, diagnostics
 from compiler.migrate import operator_options
 from docs import reference
 from tests import project
+from tests.installer import machines
 from tests.table1 import test_table1
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -200,6 +201,13 @@ def test_every_field_of_an_answer_is_named(command: str) -> None:
 
     assert row
     assert {field for field in fields if f"`{field}`" not in row[1]} == set()
+
+
+def test_the_tour_names_nothing_of_the_machine_that_it_was_recorded_on() -> None:
+    text = text_of(ROOT / "docs/tour.md")
+
+    assert set(re.findall(r"\bkernel (\d[^\s,]*)", text)) == {machines.KERNEL}
+    assert re.findall(r"\b198\.1[89]\.\S*|(?<![\w.~])/(?:tmp|root|home|dev/shm|var/lib/kae-cluster)\b\S*", text) == []
 
 
 def test_each_row_of_table_1_says_where_the_option_goes() -> None:

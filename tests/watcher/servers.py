@@ -5,6 +5,7 @@ A test sets by attributes how a server fails, also while it serves. All listen o
 
 import base64
 import contextlib
+import functools
 import http.server
 import os
 import shutil
@@ -147,7 +148,7 @@ class Web:
                 """A client that goes away, or whose certificate is refused, is no news."""
 
         self._server = Server((address, 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self._thread.start()
         self.url = f"http{'s' if context else ''}://{address}:{self._server.server_address[1]}"
 
@@ -233,6 +234,24 @@ def web(root: Path, context: ssl.SSLContext | None = None, address: str = "127.0
         server.close()
 
 
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests are silent."""
+
+
+@contextlib.contextmanager
+def files(folder: Path, address: str = "127.0.0.1") -> Iterator[str]:
+    """Serves the files of a folder until the context ends; gives the URL."""
+    with http.server.ThreadingHTTPServer((address, 0), functools.partial(_Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://{address}:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Authority:
     """A certificate authority with a server's and a client's certificate."""
@@ -252,8 +271,8 @@ class Authority:
         return (self.folder / name).read_bytes()
 
 
-def authority(folder: Path) -> Authority:
-    """Makes one in a folder of its own."""
+def authority(folder: Path, address: str = "127.0.0.1") -> Authority:
+    """Makes one in a folder of its own; its server's certificate is for this address."""
     folder.mkdir()
     key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2")
     openssl = ("openssl", "req", "-x509", *key)
@@ -261,7 +280,7 @@ def authority(folder: Path) -> Authority:
     commands = [[*openssl, "-subj", "/CN=authority", *usage, "-keyout", "ca.key", "-out", "ca.crt"]]
     signed = ("-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "basicConstraints=critical,CA:FALSE")
     for name in ("server", "client"):
-        names = ("-addext", "subjectAltName=IP:127.0.0.1")
+        names = ("-addext", f"subjectAltName=IP:{address}")
         commands.append(
             [*openssl, "-subj", f"/CN={name}", *signed, *names, "-keyout", f"{name}.key", "-out", f"{name}.crt"]
         )

@@ -3,9 +3,7 @@
 import contextlib
 import functools
 import hashlib
-import http.server
 import json
-import threading
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,7 +15,8 @@ from tests.cluster.control import control_plane as control_planes
 from tests.cluster.control import manifests
 from tests.cluster.control import objects as kinds
 from tests.cluster.engines import gitops
-from tests.cluster.local import instances, processes, programs, waiting
+from tests.cluster.local import processes, programs, waiting
+from tests.watcher import servers
 
 NAMESPACE = "flux-system"
 
@@ -30,10 +29,10 @@ _TIME = "2020-01-01T00:00:00Z"
 class Flux:
     """A running kustomize-controller, and a server from which it fetches commits."""
 
-    def __init__(self, objects: kinds.Objects, folder: Path, address: str) -> None:
+    def __init__(self, objects: kinds.Objects, folder: Path, url: str) -> None:
         self._objects = objects
         self._folder = folder
-        self._address = address
+        self._url = url
 
     def follow(self, bootstrap: Sequence[manifests.Manifest], repository: gitops.Source) -> "Application":
         """Make it follow what the compiled bootstrap says."""
@@ -60,7 +59,7 @@ class Flux:
             "path": name,
             "revision": revision,
             "size": len(packed),
-            "url": f"http://{self._address}/{name}",
+            "url": f"{self._url}/{name}",
         }
         status = {
             "artifact": artifact,
@@ -139,24 +138,6 @@ def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Itera
         *(f"--metrics-addr={instance.address}:{_METRICS}", f"--health-addr={instance.address}:{_HEALTH}"),
         "--log-encoding=console",
     )
-    with processes.Program(instance, "kustomize-controller", command), _serving(folder, instance) as address:
-        yield Flux(objects, folder, address)
-
-
-class _Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-
-@contextlib.contextmanager
-def _serving(folder: Path, instance: instances.Instance) -> Iterator[str]:
-    """Serve the files of a folder; give host and port."""
-    handler = functools.partial(_Quiet, directory=str(folder))
-    with http.server.ThreadingHTTPServer((instance.address, 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"{instance.address}:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    controller = processes.Program(instance, "kustomize-controller", command)
+    with controller, servers.files(folder, instance.address) as url:
+        yield Flux(objects, folder, url)

@@ -51,7 +51,7 @@ class Hardware:
         for item in _admission(self.machine.root):
             objects.apply(item, json.dumps(item), "hardware")
         sysfs = self.machine.root / "sys"
-        folder = plugin_node.DeviceFolder(self.node.plane, sysfs, self.machine.root / "dev")
+        folder = plugin_node.DeviceFolder(self.node.plane.instance, sysfs, self.machine.root / "dev")
 
         def show() -> None:
             # The kernel may be between two steps, as it is for udev.

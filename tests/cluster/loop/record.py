@@ -1,15 +1,18 @@
 """The record of a run: its steps, what was run, what there was to see, and how long each took."""
 
 import json
+import platform
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.loop import steps
 from tests.cluster.loop.story import Story
 
+_ROOT = Path(__file__).resolve().parents[3]
 KEPT = Path(__file__).with_name("record.json")
 """The run that docs/tour.md tells of."""
 
@@ -29,8 +32,8 @@ def of(story: Story, order: Sequence[steps.Step] = steps.STEPS) -> list[dict[str
             {
                 "step": step.title,
                 "words": step.words,
-                "commands": story.fleet.noted[before:],
-                "shows": shows,
+                "commands": [_shown(story, command) for command in story.fleet.noted[before:]],
+                "shows": _shown(story, shows),
                 "at": round(at_s, 1),
                 "seconds": round(took_s, 1),
             }
@@ -40,14 +43,42 @@ def of(story: Story, order: Sequence[steps.Step] = steps.STEPS) -> list[dict[str
     return told
 
 
+def _shown(story: Story, text: str) -> str:
+    """Return a text with the names that readers know in the place of those of this machine."""
+    for real, shown in _names(story).items():
+        text = text.replace(real, shown)
+    return text
+
+
+def _names(story: Story) -> Mapping[str, str]:
+    """Return what is shown in the place of addresses and paths, the longest first."""
+    fleet, plane = story.fleet, story.plane
+    return {
+        fleet.host.open.url: "https://git.example.com",
+        fleet.host.closed.url: "https://git.example.com",
+        f"https://{plane.instance.address}": "https://api.example.com",
+        str(plane.kubeconfig): "~/.kube/config",
+        str(fleet.folder): "fleet",
+    }
+
+
 def unmeasured(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what every run has alike: the steps, and their commands."""
     return [{key: value for key, value in entry.items() if key not in _MEASURED} for entry in told]
 
 
-def keep(told: Sequence[dict[str, Any]]) -> None:
-    """Make a run the one that docs/tour.md tells of; `make docs` writes it."""
-    KEPT.write_text(f"{json.dumps(told, indent=1)}\n", encoding="utf-8")
+def keep(told: Sequence[dict[str, Any]], story: Story) -> None:
+    """Make a run the one that docs/tour.md tells of; `make docs` writes it.
+
+    Raises:
+        AssertionError: The record names something of this machine.
+    """
+    instance = story.plane.instance
+    paths = (_ROOT, tempfile.gettempdir(), story.fleet.folder.parent, instance.state, Path.home())
+    text = json.dumps(told, indent=1)
+    for word in (platform.node(), platform.release(), instance.address, *map(str, paths)):
+        assert word not in text, f"The record would name this machine: {word}"
+    KEPT.write_text(f"{text}\n", encoding="utf-8")
 
 
 def kept() -> list[dict[str, Any]]:

@@ -1,11 +1,15 @@
 """The git host of a fleet, whoever works with its repositories, and the jobs that run for them."""
 
+import base64
+import contextlib
+import functools
 import os
-import re
+import secrets
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +24,49 @@ class Failed(Exception):  # noqa: N818 - It is named for what happened.
     """A command has failed; the text is what it said."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """The git host: a server for everybody, and one for those with a password."""
+
+    open: servers.Web
+    closed: servers.Web
+    authority: Path
+    """The certificate of the authority whose certificate the closed server has."""
+    user: str = "kae-watcher"
+    password: str = field(default_factory=functools.partial(secrets.token_urlsafe, 24))
+
+    @property
+    def basic(self) -> str:
+        """The user and the password, as the header Authorization has them (RFC 7617)."""
+        return base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
+
+
+@contextlib.contextmanager
+def hosted(folder: Path, address: str) -> Iterator[Host]:
+    """A git host over folder/open and folder/closed."""
+    for name in ("open", "closed"):
+        (folder / name).mkdir(parents=True)
+    authority = servers.authority(folder / "authority", address)
+    closed = servers.web(folder / "closed", authority.context(clients=False), address)
+    with servers.web(folder / "open", address=address) as web, closed as guarded:
+        host = Host(open=web, closed=guarded, authority=authority.folder / "ca.crt")
+        guarded.rules.demand_basic(host.user, host.password)
+        yield host
+
+
 class Fleet:
     """The fleet's repository on the git host, the inventory's beside it, and a person's clone."""
 
-    def __init__(self, folder: Path, web: servers.Web) -> None:
-        """Make the repositories in the folder that the server serves, `folder / "git"`."""
-        self.bare = remotes.Remote(folder / "git/fleet.git", empty=True)
-        self.inventory = remotes.Remote(folder / "git/inventory.git", empty=True)
-        self.url, self.inventory_url = f"{web.url}/fleet.git", f"{web.url}/inventory.git"
+    def __init__(self, folder: Path, host: Host) -> None:
+        """Make the repositories in the folders that the host serves, below `folder / "git"`."""
+        self.bare = remotes.Remote(folder / "git/open/fleet.git", empty=True)
+        self.inventory = remotes.Remote(folder / "git/closed/inventory.git", empty=True)
+        self.host = host
+        self.url, self.inventory_url = f"{host.open.url}/fleet.git", f"{host.closed.url}/inventory.git"
         self.folder = folder / "fleet"
         """Where the person works."""
         self.noted: list[str] = []
-        """The commands of people and jobs, as a reader would type them."""
-        self._hidden = {web.url: "https://git.example.com", str(self.folder): "fleet"}
+        """The commands of people and jobs."""
         self._jobs = folder / "jobs"
         self._jobs.mkdir()
 
@@ -76,9 +110,7 @@ class Fleet:
 
     def note(self, command: str) -> None:
         """Note a command that is run elsewhere."""
-        for real, shown in self._hidden.items():
-            command = command.replace(real, shown)
-        self.noted.append(re.sub(r"(--kubeconfig) \S+", r"\1 KUBECONFIG", command))
+        self.noted.append(command)
 
     def begin(self, *options: str) -> None:
         """Make the project by `kae init`, and push it."""
@@ -139,13 +171,34 @@ class Fleet:
         Raises:
             Failed: The job did.
         """
-        return self._job("ci/compile.sh", "main", KAE_INVENTORY_REMOTE=self.inventory_url)
+        # The job's credential is a header of git's (http.<url>.* of git-config(1)), as docs/watcher.md says.
+        return self._job(
+            "ci/compile.sh",
+            "main",
+            KAE_INVENTORY_REMOTE=self.inventory_url,
+            GIT_SSL_CAINFO=str(self.host.authority),
+            GIT_CONFIG_COUNT="1",
+            GIT_CONFIG_KEY_0=f"http.{self.inventory_url}.extraHeader",
+            GIT_CONFIG_VALUE_0=f"Authorization: Basic {self.host.basic}",
+        )
+
+    def report(self, page: Path) -> None:
+        """Make the page of the newest main.
+
+        Raises:
+            Failed: With the reason.
+        """
+        self.ask("kae", "report", "--html", str(page), where=self._clone("main"))
 
     def _job(self, script: str, branch: str, **variables: str) -> str:
-        where = self._jobs / str(len(list(self._jobs.iterdir())))
-        self.ask("git", "clone", "--quiet", "--branch", branch, self.url, str(where), where=self._jobs)
+        where = self._clone(branch)
         self.note(f"{script}  # job of {branch}")
         return self.ask(script, where=where, **variables)
+
+    def _clone(self, branch: str) -> Path:
+        where = self._jobs / str(len(list(self._jobs.iterdir())))
+        self.ask("git", "clone", "--quiet", "--branch", branch, self.url, str(where), where=self._jobs)
+        return where
 
     def _commit(self, subject: str) -> None:
         self.run("git", "add", "--all")

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.cluster.loop import hardware
-from tests.cluster.loop.story import CLUSTER, HPRE, Story
+from tests.cluster.loop.story import CLUSTER, HPRE, SECRET, WORKLOAD, Story
+from tests.cluster.nodes.driver_node import NAMESPACE
 
 _SUBJECT = f"Try driver {hardware.NEW}"
 
@@ -29,10 +30,15 @@ def _policy(story: Story) -> str:
     story.fleet.branch("policy")
     story.write_policy()
     story.fleet.request("Serve HPRE devices")
-    return str(story.fleet.bare("log", "--format=%s", "--reverse", "main"))
+    return (story.fleet.folder / "policies/policy.yaml").read_text(encoding="utf-8")
 
 
 def _applied(story: Story) -> str:
+    for command in (
+        f"namespace {NAMESPACE}",
+        f"secret generic {SECRET} -n {NAMESPACE} --from-file=username --from-file=password --from-file=ca.crt",
+    ):
+        story.fleet.note(f"kubectl create {command}")
     story.fleet.note(f"kubectl apply --server-side -f output/{CLUSTER}/bootstrap")
     story.follow()
     return ""
@@ -41,7 +47,9 @@ def _applied(story: Story) -> str:
 def _at_work(story: Story) -> str:
     story.wait_for_programs()
     assert story.hardware.versions() == {hardware.OLD}
-    return f"{HPRE}: {story.hardware.node.allocatable(HPRE)}"
+    column = HPRE.replace(".", r"\.")
+    columns = f"custom-columns=NODE:.metadata.name,HPRE:.status.allocatable.{column}"
+    return story.kubectl("get", "node", story.hardware.node.name, "-o", columns)
 
 
 def _inventory(story: Story) -> str:
@@ -60,6 +68,12 @@ def _job(story: Story) -> str:
 def _workload(story: Story) -> str:
     story.fleet.note("kubectl apply -f workload.yaml")
     story.use()
+    return _used(story)
+
+
+def _used(story: Story) -> str:
+    """Wait until the workload's pod has a device; return what it says."""
+    story.fleet.note(f"kubectl logs deployment/{WORKLOAD}")
     return story.wait_for_user()
 
 
@@ -72,7 +86,7 @@ def _canary(story: Story) -> str:
 
 
 def _held_back(story: Story) -> str:
-    said = story.wait_for_refusal()
+    said = story.wait_for_eviction("not now")
     assert story.hardware.versions() == {hardware.OLD}
     assert story.users.pod(story.user) is not None
     return said
@@ -81,9 +95,15 @@ def _held_back(story: Story) -> str:
 def _changed(story: Story) -> str:
     story.fleet.note("kubectl apply -f budget.yaml")
     story.set_budget(maxUnavailable=1)
-    story.wait_for_driver(hardware.NEW)
-    said = story.installer("status")
-    assert f"Driver    {hardware.NEW} from prebuilt" in said, said
+    return _proved(story, hardware.NEW)
+
+
+def _proved(story: Story, version: str) -> str:
+    """Wait for a driver; return what the installer says of the host once it has verified it."""
+    story.wait_for_driver(version)
+    said = story.installer_status()
+    for words in (f"Driver    {version} from prebuilt", f"The driver {version} is loaded and verified."):
+        assert words in said, said
     return said
 
 
@@ -98,43 +118,43 @@ def _revert(story: Story) -> str:
 
 
 def _changed_back(story: Story) -> str:
-    story.wait_for_driver(hardware.OLD)
-    return story.installer("status")
+    return _proved(story, hardware.OLD)
 
 
 STEPS: Sequence[Step] = (
     Step(
         title="A project is made and pushed",
-        words="`kae init` makes a repository that compiles, with its jobs. The git host takes it.",
+        words="`kae init` makes a repository that compiles, with the scripts of its jobs.",
         act=_project,
     ),
     Step(
         title="A policy is requested, checked, merged and compiled",
-        words="The policy names a driver with a wave `canary`, a device plugin and a watcher. The jobs of the request"
-        " check that output/ is what the documents compile to, and say what it does to the nodes; the job of main"
-        " compiles with the newest inventory, which is empty so far.",
+        words="The policy names a driver, a wave `canary` with the one node, and a device plugin; the cluster gets a"
+        " watcher. The jobs of the request check that output/ is what the documents compile to, and say what the change"
+        " does to the nodes. The job of main compiles with the newest inventory, which is empty so far.",
         act=_policy,
     ),
     Step(
         title="The engine follows the repository",
-        words="The bootstrap is applied once, by a person. From here on nobody applies anything.",
+        words="A person makes the Secret with the watcher's credentials and applies the bootstrap, once. From here on"
+        " the engine applies what is in git.",
         act=_applied,
     ),
     Step(
         title="The node has its driver, and offers its devices",
         words="NFD labels the node, DaemonSets put the driver installer and the device plugin there, the installer"
-        " loads and proves the driver, and the kubelet tells of the devices.",
+        " loads and verifies the driver, and the kubelet reports the devices.",
         act=_at_work,
     ),
     Step(
         title="The watcher commits the inventory, which is compiled and applied",
-        words="The commit is the watcher's, in a repository that the engine does not apply. The job of main takes its"
-        " file over.",
+        words="The watcher commits to a repository that the engine does not read. The job of main takes the inventory"
+        " from there, and compiles with it.",
         act=_inventory,
     ),
     Step(
         title="A Job opens a device",
-        words="`kae smoke` prints it. The fake device has no queues, which the pod says.",
+        words="`kae smoke` prints a Job for each resource. A fake device has no queues, which the pod says.",
         act=_job,
     ),
     Step(
@@ -145,41 +165,41 @@ STEPS: Sequence[Step] = (
     Step(title="The cluster is as planned", words="`kae status` ends with 0.", act=Story.status),
     Step(
         title="A canary gets another driver by a commit, which is checked, merged, compiled and applied",
-        words="One line of the policy. The review says whom it disturbs.",
+        words="One line of the policy changes. The review names the nodes and the pods that this disturbs.",
         act=_canary,
     ),
     Step(
         title="The workload's budget holds the change back",
-        words="The installer wants the device's user to be evicted, and the API server refuses; the old driver stays"
-        " loaded, and the pod goes on. The installer says on whom it waits.",
+        words="The installer asks the API server to evict the pod that uses a device, and is refused. The old driver"
+        " stays loaded, and the pod goes on. The log of the installer has the reason:",
         act=_held_back,
     ),
     Step(
         title="The budget allows it: the pod is evicted, the driver is changed and proved",
-        words="The workload's owner lets one pod be unavailable.",
+        words="The workload's owner allows one pod to be unavailable.",
         act=_changed,
     ),
     Step(
         title="The workload has a device of the new driver",
-        words="The pod's successor had to wait until devices were offered again.",
-        act=Story.wait_for_user,
+        words="The new pod of the Deployment waited until devices were offered again.",
+        act=_used,
     ),
-    Step(title="Another Job opens a device", words="As before.", act=_job),
+    Step(title="Another Job opens a device", words="It opens a device of the new driver.", act=_job),
     Step(title="The cluster is as planned, with the new driver", words="`kae status` ends with 0.", act=Story.status),
     Step(
         title="The commit is reverted, which is checked, merged, compiled and applied",
-        words="The way back is the way there.",
+        words="The jobs and the engine treat the revert as any other commit.",
         act=_revert,
     ),
     Step(
         title="The pod is evicted, the driver is changed back and proved",
-        words="The budget allows it by now.",
+        words="The budget allows one pod to be unavailable since the eleventh step.",
         act=_changed_back,
     ),
     Step(
         title="The workload has a device as before",
         words="It is the third pod of the Deployment.",
-        act=Story.wait_for_user,
+        act=_used,
     ),
     Step(title="The cluster is as planned, as before", words="`kae status` ends with 0.", act=Story.status),
 )

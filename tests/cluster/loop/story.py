@@ -2,6 +2,7 @@
 
 import functools
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ DEBIAN = "localhost/debian:1"
 """The image of the workload."""
 
 _WAIT_S = 120
-_SECRET = "kae-inventory-git"  # noqa: S105 - The name of one.
+SECRET = "kae-inventory-git"  # noqa: S105 - The name of one.
 _BRANCH, _INVENTORY = f"inventory/{CLUSTER}", f"inventory/{CLUSTER}.json"
 _INSTALLER = f"kae-driver-{POLICY}--{WAVE}"
 _DAEMON_SETS = (_INSTALLER, f"kae-device-plugin-{POLICY}")
@@ -65,7 +66,7 @@ class Story:
         """Write who gets what into the documents of `kae init`."""
         pace = {"interval": "5s", "quietSeconds": 1, "removalQuietSeconds": 2, "minCommitSeconds": 1}
         repository = {"url": self.fleet.inventory_url, "branch": _BRANCH}
-        watcher = {"image": "localhost/kae-watcher:1", "repository": repository, "secretName": _SECRET}
+        watcher = {"image": "localhost/kae-watcher:1", "repository": repository, "secretName": SECRET}
         engine = "flux" if isinstance(self.engine, flux.Flux) else "argocd"
         self.fleet.edit(
             "policies/cluster.yaml",
@@ -84,7 +85,9 @@ class Story:
         """Make the engine follow the repository, as the bootstrap says, and wait until all is applied."""
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": driver_node.NAMESPACE}}
         self.objects.apply(namespace, yaml.safe_dump(namespace), "person")
-        self.own.kubectl("create", "secret", "generic", _SECRET)
+        files = {"username": self.fleet.host.user, "password": self.fleet.host.password}
+        files["ca.crt"] = self.fleet.host.authority.read_text()
+        self.own.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": files})
         found = manifests.of(self.fleet.folder / "output" / CLUSTER)
         self.application = self.engine.follow([item for item in found if item.is_bootstrap], self.fleet)
         self.sync()
@@ -132,7 +135,7 @@ class Story:
             return bool(status.get("succeeded"))
 
         self.until(f"job {name}", is_complete)
-        return self.own.kubectl("logs", f"job/{name}").strip()
+        return self.kubectl("logs", f"--namespace={self.own.name}", f"job/{name}")
 
     def use(self) -> None:
         """Make a workload that uses a device, with a budget that lets nobody evict its only pod."""
@@ -163,19 +166,20 @@ class Story:
         self.user = str(self.until("its device", alive))
         return _logs(self.users, self.user).strip()
 
-    def wait_for_refusal(self) -> str:
-        """Wait until the installer's log says that the budget holds its change back; return the reason."""
+    def wait_for_eviction(self, answer: str) -> str:
+        """Wait until the API server has given the installer this answer about the last user; return its reason."""
+        wanted = {"pod": f"{self.users.name}/{self.user}", "answer": answer}
 
-        def said() -> str | None:
-            told = "\n".join(_logs(self.own, pod) for pod in self._installers())
-            reasons = (str(json.loads(line).get("reason", "")) for line in told.splitlines() if BUDGET in line)
-            return next((reason for reason in reasons if BUDGET in reason), None)
+        def said() -> Sequence[str]:
+            lines = [line for pod in self._installers() for line in _logs(self.own, pod).splitlines()]
+            return [entry["reason"] for entry in map(json.loads, lines) if wanted.items() <= entry.items()]
 
-        return str(self.until("the installer's words about the budget", said))
+        return str(self.until(f"the answer '{answer}' to an eviction", said)[0])
 
     def wait_for_driver(self, version: str) -> None:
-        """Wait until the last user has gone, and the node has this driver, which its installer has proved."""
-        self.until("the eviction", lambda: self.users.pod(self.user) is None)
+        """Wait until the last user was evicted, and the node has this driver, which its installer has proved."""
+        self.wait_for_eviction("accepted")
+        self.until("the user's end", lambda: self.users.pod(self.user) is None)
         self.until(f"driver {version}", lambda: self.hardware.versions() == {version})
         self.wait_for_programs()
 
@@ -188,10 +192,15 @@ class Story:
         access = ("--kubeconfig", str(self.plane.kubeconfig))
         return self.fleet.run("kae", "status", "--cluster", CLUSTER, *access).strip()
 
-    def installer(self, command: str) -> str:
-        """Return what the installer on the node answers."""
-        (pod,) = self._installers()
-        return self.own.run(pod, "python", "-m", "installer", command).strip()
+    def installer_status(self) -> str:
+        """Return what the installer on the node says of its host."""
+        words = ("python", "-m", "installer", "status")
+        return self.kubectl("exec", f"--namespace={self.own.name}", f"daemonset/{_INSTALLER}", "--", *words)
+
+    def kubectl(self, *arguments: str) -> str:
+        """Note a command of kubectl, and return what it prints."""
+        self.fleet.note(shlex.join(("kubectl", *arguments)))
+        return self.plane.kubectl(*arguments).strip()
 
     def until(self, what: str, probe: Callable[[], Any]) -> Any:
         """Wait for something; say what the engine and the pods are at where it does not come.

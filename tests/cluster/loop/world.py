@@ -14,7 +14,6 @@ from tests.cluster.loop.story import DEBIAN, Story
 from tests.cluster.nodes import images as image_store
 from tests.cluster.nodes import node as nodes
 from tests.images import archives
-from tests.watcher import servers
 
 _Running = Callable[
     [control_planes.ControlPlane, kinds.Objects], contextlib.AbstractContextManager[argocd.ArgoCd | flux.Flux]
@@ -29,7 +28,6 @@ def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[
     Raises:
         TimedOut: A program does not start.
     """
-    (folder / "git").mkdir()
     with contextlib.ExitStack() as stack:
         plane = stack.enter_context(control_planes.running(instance))
         objects = kinds.Objects(plane.api)
@@ -38,11 +36,11 @@ def opened(instance: instances.Instance, engine: str, folder: Path) -> Iterator[
         node = stack.enter_context(nodes.running(plane))
         fake = hardware.Hardware(node, _images(node), folder / "images")
         roles = stack.enter_context(fake.working(objects))
-        web = stack.enter_context(servers.web(folder / "git", address=instance.address))
+        host = stack.enter_context(repositories.hosted(folder / "git", instance.address))
         yield Story(
             plane=plane,
             objects=objects,
-            fleet=repositories.Fleet(folder, web),
+            fleet=repositories.Fleet(folder, host),
             hardware=fake,
             programs=(*roles, node.kubelet),
             engine=stack.enter_context(ENGINES[engine](plane, objects)),
