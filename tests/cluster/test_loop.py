@@ -90,7 +90,7 @@ def bundle(story: Story, folder: Path, without: tuple[str, str] = ("", "")) -> B
     (role,) = (item for item in objects if item["kind"] == "Role")
     for rule in access.rules_of_bundle():
         verbs = [verb for verb in rule["verbs"] if without not in [(name, verb) for name in rule["resources"]]]
-        role["rules"].append({**rule, "verbs": verbs})
+        role["rules"] += [{**rule, "verbs": verbs}] if verbs else []
     with access.granted(story.plane, folder, "supporter", objects) as kubeconfig:
         call = ("support-bundle", "--cluster", CLUSTER, "--kubeconfig", str(kubeconfig), "-o", str(target))
         answer = project.kae(story.fleet.folder, *call)
