@@ -25,9 +25,13 @@ done
 programs=(kae-device-plugin kae-driver-installer kae-watcher)
 images=("${programs[@]}" kae-compiler)
 read -ra architectures <<<"${ARCHITECTURES:-amd64 arm64}"
-version=$(sh ci/version.sh)
+version=$(env -u KAE_VERSION sh ci/version.sh)
 if [[ ! $version =~ ^[0-9]+\.[0-9]+\.[0-9]+((a|b|rc)[0-9]+)?$ ]]; then
     echo "'$version' is no release: tag the commit v0.0.0 with its numbers, and change nothing." >&2
+    exit 1
+fi
+if [[ ${GITHUB_REF_NAME:-v$version} != "v$version" ]]; then
+    echo "the tag is '$GITHUB_REF_NAME', and the version $version: give a commit the tag of one release." >&2
     exit 1
 fi
 export KAE_VERSION=$version  # The steps below fill a table, which git would call a change.

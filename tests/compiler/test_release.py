@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from compiler import release
+from tests import revisions
 from tests.images import inputs
 
 REGISTRY = "registry.example.com/kae"
@@ -102,3 +103,30 @@ def test_a_table_that_would_not_be_whole_is_not_written(words: list[str], said: 
     assert done.returncode == 1
     assert said in done.stderr
     assert (checkout / "compiler/release.py").read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("change", "environment", "said"),
+    [
+        ("", {}, ""),
+        ("", {"GITHUB_REF_NAME": "v9.8.7"}, ""),
+        ("another line", {"KAE_VERSION": "9.8.7"}, "'9.8.7+dirty' is no release"),
+        ("", {"GITHUB_REF_NAME": "v9.8.7rc1"}, "the tag is 'v9.8.7rc1', and the version 9.8.7"),
+    ],
+)
+def test_a_release_is_made_of_the_tag_that_started_it_alone(
+    change: str, environment: dict[str, str], said: str, checkout: Path
+) -> None:
+    revisions.commit(checkout)
+    revisions.git(checkout, "tag", "v9.8.7")
+    if change:
+        (checkout / "compiler/release.py").write_text(change)
+    own = {"PATH": os.environ["PATH"], "REGISTRY": REGISTRY} | environment
+
+    done = subprocess.run(
+        ("ci/release.sh",), cwd=checkout, env=own, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.returncode, bool(done.stderr)) == ((1, True) if said else (0, False))
+    assert said in done.stderr
+    assert not change or (checkout / "compiler/release.py").read_text() == change
