@@ -26,10 +26,34 @@ def write_oci(path: Path, name: str | None, given: Mapping[str, str], *, images:
     _write(path, dict([config, manifest]) | {"index.json": {"schemaVersion": 2, "manifests": [entry] * images}})
 
 
-def write_docker(path: Path, names: list[str], given: Mapping[str, str]) -> None:
-    """Write Docker's archive."""
+def write_index(path: Path, name: str, *given: Mapping[str, str]) -> None:
+    """Write the archive of an image of several platforms, each with its labels, as `docker buildx build --output` does.
+
+    Each has an attestation beside it: https://docs.docker.com/build/metadata/attestations/attestation-storage/.
+    """
+    files: dict[str, Any] = {}
+    entries = []
+    for number, texts in enumerate(given):
+        config, config_entry = _blob({"architecture": f"arm{number}", "config": {"Labels": texts}})
+        manifest, entry = _blob({"schemaVersion": 2, "config": config_entry, "layers": []})
+        empty, empty_entry = _blob({"architecture": "unknown", "config": {}})
+        attestation, attestation_entry = _blob({"schemaVersion": 2, "config": empty_entry, "layers": [{"of": number}]})
+        files |= dict([config, manifest, empty, attestation])
+        entries.append(entry | {"platform": {"architecture": f"arm{number}", "os": "linux"}})
+        entries.append(attestation_entry | {"platform": {"architecture": "unknown", "os": "unknown"}})
+    index, index_entry = _blob({"schemaVersion": 2, "manifests": entries})
+    index_entry["annotations"] = {
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+    }
+    _write(path, files | dict([index]) | {"index.json": {"schemaVersion": 2, "manifests": [index_entry]}})
+
+
+def write_docker(path: Path, names: list[str] | None, given: Mapping[str, str]) -> None:
+    """Write Docker's archive; an image without a name has no list of them."""
     config = {"architecture": "arm64", "config": {"Labels": given}}
-    _write(path, {"0.json": config, "manifest.json": [{"Config": "0.json", "RepoTags": names, "Layers": []}]})
+    tags = {} if names is None else {"RepoTags": names}
+    _write(path, {"0.json": config, "manifest.json": [{"Config": "0.json", "Layers": []} | tags]})
 
 
 def _blob(data: Any) -> tuple[tuple[str, Any], dict[str, Any]]:

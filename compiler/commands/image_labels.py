@@ -2,7 +2,7 @@
 
 import json
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,15 +54,30 @@ def of_inspection(text: bytes) -> Mapping[str, str]:
 
 def _of_docker(archive: tarfile.TarFile) -> Labelled:
     (image,) = _json(archive, "manifest.json")
-    names = tuple(map(str, image["RepoTags"] or ()))
+    names = tuple(map(str, image.get("RepoTags") or ()))
     return Labelled(names=names, labels=_labels(_json(archive, image["Config"])))
 
 
 def _of_layout(archive: tarfile.TarFile) -> Labelled:
     (entry,) = _json(archive, "index.json")["manifests"]
-    name = (entry.get("annotations") or {}).get("org.opencontainers.image.ref.name")
+    said = entry.get("annotations") or {}
+    # Where containerd or BuildKit write the first, the second is the tag alone.
+    name = said.get("io.containerd.image.name") or said.get("org.opencontainers.image.ref.name")
+    first, *others = [_labels(_blob(archive, manifest["config"])) for manifest in _manifests(archive, entry)]
+    if any(labels != first for labels in others):
+        raise ValueError("the images of several platforms hold different drivers")
+    return Labelled(names=(str(name),) if name else (), labels=first)
+
+
+def _manifests(archive: tarfile.TarFile, entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the manifest of an image, or of each platform of an index; BuildKit's attestations are for none."""
     manifest = _blob(archive, entry)
-    return Labelled(names=(str(name),) if name else (), labels=_labels(_blob(archive, manifest["config"])))
+    if "config" in manifest:
+        yield manifest
+        return
+    for part in manifest["manifests"]:
+        if (part.get("platform") or {}).get("architecture") != "unknown":
+            yield _blob(archive, part)
 
 
 def _blob(archive: tarfile.TarFile, descriptor: Mapping[str, Any]) -> Any:

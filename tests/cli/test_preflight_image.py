@@ -52,6 +52,18 @@ def test_an_archive_of_docker_is_read_too(folder: Path) -> None:
     assert project.kae(folder, "preflight", "--image", "driver.tar").code == 0
 
 
+def test_an_image_of_several_platforms_is_read_where_all_hold_the_same(folder: Path) -> None:
+    imagefiles.write_index(folder / "same.tar", IMAGE, LABELS, LABELS)
+    imagefiles.write_index(folder / "other.tar", IMAGE, LABELS, LABELS | {f"{imagefiles.DRIVER}kernels": "6.6"})
+
+    same, other = (project.kae(folder, "preflight", "--image", name) for name in ("same.tar", "other.tar"))
+
+    assert (same.code, same.err) == (0, "")
+    assert same.out.splitlines()[0] == IMAGE
+    assert other.code == 1
+    assert "other.tar is no archive of one image." in other.err
+
+
 @pytest.mark.parametrize(
     "said",
     [
@@ -142,13 +154,17 @@ def test_an_archive_without_a_name_or_with_several_images_is_refused(folder: Pat
     imagefiles.write_oci(folder / "unnamed.tar", None, LABELS)
     imagefiles.write_oci(folder / "several.tar", IMAGE, LABELS, images=2)
     imagefiles.write_docker(folder / "names.tar", [IMAGE, "other:1"], LABELS)
+    imagefiles.write_docker(folder / "untagged.tar", None, LABELS)
     (folder / "text.tar").write_text("text\n")
 
-    said = {name: project.kae(folder, "preflight", "--image", f"{name}.tar") for name in ("unnamed", "several")}
-    said |= {name: project.kae(folder, "preflight", "--image", f"{name}.tar") for name in ("names", "text")}
+    said = {
+        name: project.kae(folder, "preflight", "--image", f"{name}.tar")
+        for name in ("unnamed", "untagged", "several", "names", "text")
+    }
 
     assert {answer.code for answer in said.values()} == {1}
     assert "the image in unnamed.tar has no name." in said["unnamed"].err
+    assert "the image in untagged.tar has no name." in said["untagged"].err
     assert f"the image in names.tar has the names {IMAGE} and other:1." in said["names"].err
     assert "several.tar is no archive of one image." in said["several"].err
     assert "text.tar is no archive of one image." in said["text"].err
