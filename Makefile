@@ -10,15 +10,8 @@ COUNT ?=
 SEED ?= 0
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
-VERSION = $(shell sh ci/version.sh)
-# As the version: sources that lie in another repository have not its commit.
-REVISION = $(shell test -z "$$(git rev-parse --show-cdup 2>&1)" && git rev-parse HEAD || echo unknown)
-# A tag of an image has no '+'.
-TAG ?= $(subst +,-,$(VERSION))
-BASE_IMAGE ?=
 PLATFORM ?=
 IMAGE_FLAGS ?=
-WHEEL ?=
 KAE ?=
 DRIVER_VERSION ?=
 KERNELS ?=
@@ -185,35 +178,21 @@ check: $(READY) ## Check that output/, schemas/ and the generated docs are what 
 .PHONY: wheel
 wheel: $(READY) ## Build the wheel into dist/, where it is the only one
 	@rm -f dist/kae_compiler-*.whl
-	KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation
+	$(BIN)/python -m build --wheel --no-isolation
+
+.PHONY: images compiler-image
+images: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)
+images: ## Build the images of the programs (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=: ci/images.sh)
+	@bash ci/images.sh kae-device-plugin kae-driver-installer kae-watcher
+
+compiler-image: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)
+compiler-image: ## Build the image of kae for jobs (WHEEL=, and the same variables)
+	@bash ci/images.sh kae-compiler
 
 # In a recipe, the lines that find what builds images.
 builder = builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
 		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
-	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac; \
-	version='--build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION)'
-
-# With podman, buildah or docker, whichever is there first. The first two give every file the time 0, so that the same
-# sources give the same layers. The name of an image is the title in its Dockerfile.
-.PHONY: images
-images: ## Build the images (VERSION= TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=)
-	@$(builder); \
-	for file in */Dockerfile; do \
-		name=$$(sed -n 's/.*org.opencontainers.image.title="\(.*\)".*/\1/p' "$$file"); \
-		"$$builder" build --file "$$file" --tag "$(IMAGE_REGISTRY)/$$name:$(TAG)" $$epoch $$version \
-			$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
-			$(IMAGE_FLAGS) . || exit 1; \
-	done
-
-.PHONY: compiler-image
-compiler-image: $(READY) ## Build the image of kae for jobs, with its wheel (WHEEL= or a new one; the same variables)
-	@rm -rf .venv/image && mkdir .venv/image
-	$(if $(WHEEL),cp '$(WHEEL)' .venv/image,KAE_VERSION='$(VERSION)' $(BIN)/python -m build --wheel --no-isolation --outdir .venv/image)
-	@cp templates/init/ci/requirements.txt LICENSE ci/third_party.py .venv/image
-	@$(builder); \
-	"$$builder" build --file ci/compiler.Dockerfile --tag "$(IMAGE_REGISTRY)/kae-compiler:$(TAG)" $$epoch $$version \
-		$(if $(BASE_IMAGE),--build-arg 'BASE_IMAGE=$(BASE_IMAGE)') $(if $(PLATFORM),--platform '$(PLATFORM)') \
-		$(IMAGE_FLAGS) .venv/image
+	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac
 
 .PHONY: driver-image
 driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= PACKAGES=FOLDER BUILD_IMAGE=)
@@ -248,6 +227,7 @@ lock: $(READY) ## Pin the dependencies anew (UPGRADE=--upgrade takes the newest)
 	$(PIN) --group device-plugin --constraint requirements.lock --output-file device_plugin/requirements.lock
 	$(PIN) --group driver-installer --constraint requirements.lock --output-file installer/requirements.lock
 	$(PIN) --group watcher --constraint requirements.lock --output-file watcher/requirements.lock
+	$(PIN) --group wheel --constraint requirements.lock --output-file ci/requirements.lock
 	$(PIN) pyproject.toml --no-header --constraint requirements.lock --output-file templates/init/ci/requirements.txt
 
 .PHONY: clean

@@ -1,14 +1,27 @@
-# The image of kae for jobs, with git and the scripts of a pull request. Build it with `make compiler-image`: its context
-# holds the wheel and the requirements.txt of the jobs, and nothing else.
+# The image of kae for jobs, with git and the scripts of a pull request. ci/images.sh builds it, and makes its context: the
+# requirements.txt of the jobs, and a wheel, or else the sources of one.
 
 # As in watcher/Dockerfile. Another base needs Python 3.11 or newer with its venv module.
 ARG BASE_IMAGE=docker.io/library/python@sha256:9662417aace5ae7b8e2609cce472b72a8958e134ba372808abe9cc1a0c0125e6
+
+FROM ${BASE_IMAGE} AS wheel
+ARG PIP_INDEX_URL
+ARG PIP_NO_INDEX
+ARG PIP_FIND_LINKS
+ARG VERSION=0+unknown
+COPY . /source
+WORKDIR /source
+RUN ls kae_compiler-*.whl || { python3 -m venv /tools \
+    && /tools/bin/python -m pip --disable-pip-version-check --no-cache-dir install \
+        --require-hashes --only-binary :all: -r ci/requirements.lock \
+    && KAE_VERSION=${VERSION} /tools/bin/python -m build --wheel --no-isolation --outdir . ; }
 
 FROM ${BASE_IMAGE} AS build
 ARG PIP_INDEX_URL
 ARG PIP_NO_INDEX
 ARG PIP_FIND_LINKS
-COPY LICENSE third_party.py requirements.txt kae_compiler-*.whl /build/
+COPY LICENSE third_party.py requirements.txt /build/
+COPY --from=wheel /source/kae_compiler-*.whl /build/
 # pip stands outside of the environment that it fills. Bytecode is made now, as a job may not write there, and by force:
 # the second pip imports `attr` of the environment where it is (pip/_vendor/rich/pretty.py), whose bytecode has a time.
 RUN python3 -m venv /pip \
@@ -20,6 +33,7 @@ RUN python3 -m venv /pip \
     && mkdir /opt/kae \
     && ln -s "$(/opt/venv/bin/python -c 'import compiler; print(compiler.__path__[0])')/templates/init/ci" /opt/kae/ci \
     && chmod +x /opt/kae/ci/*.sh \
+    && cp /build/kae_compiler-*.whl /opt/kae/ \
     && /opt/venv/bin/kae --version \
     && install -D -m 644 /build/LICENSE /licences/LICENSE \
     && /opt/venv/bin/python -B /build/third_party.py >/licences/THIRD_PARTY.txt

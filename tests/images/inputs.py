@@ -90,7 +90,7 @@ def _python() -> str:
 
 def _tops() -> Iterator[str]:
     """Yield the paths that the root's .dockerignore admits, and those that run the builds."""
-    yield from ("Makefile", ".dockerignore")
+    yield from ("Makefile", "ci/images.sh", "ci/version.sh", ".dockerignore")
     for line in (ROOT / ".dockerignore").read_text().splitlines():
         if line.startswith("!"):
             yield line.removeprefix("!")

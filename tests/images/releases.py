@@ -7,6 +7,7 @@ import json
 import os
 import platform
 import shlex
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -151,7 +152,7 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
         "REGISTRY": f"{address}/{OWNER}",
         "ARCHITECTURES": ARCHITECTURE,
         "BASE_IMAGE": stores.BASE,
-        "IMAGE_FLAGS": shlex.join(flags()),
+        "IMAGE_FLAGS": shlex.join(("--no-cache", *stores.offline())),
         "COSIGN_PASSWORD": "",
         "COSIGN_IDENTITY": IDENTITY,
         "CONTAINERS_REGISTRIES_CONF": str(home / "registries.conf"),
@@ -172,6 +173,12 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
         revisions.git(place.clone, "tag", f"v{VERSION}")
         borrow_environment(place.clone)
         yield release
+
+
+def free_address() -> str:
+    """Return an address of this machine at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        return f"127.0.0.1:{free.getsockname()[1]}"
 
 
 @contextlib.contextmanager
@@ -225,19 +232,6 @@ def borrow_environment(clone: Path) -> None:
     for name in ("bin", "lib", "pyvenv.cfg"):
         (clone / ".venv" / name).symlink_to(inputs.ROOT / ".venv" / name)
     (clone / ".venv/ready").touch()
-
-
-def flags() -> list[str]:
-    """Return the flags by which builds have no network, no earlier layer, and wheels from folders."""
-    locks = [inputs.ROOT / folder / "requirements.lock" for folder in inputs.folders().values()]
-    folders = [inputs.wheels(lock) for lock in (*locks, inputs.ROOT / "templates/init/ci/requirements.txt")]
-    volumes = [f"--volume={folder}:/wheels/{number}:ro" for number, folder in enumerate(folders)]
-    places = " ".join(f"/wheels/{number}" for number in range(len(folders)))
-    return [
-        *("--no-cache", "--network=none"),
-        *volumes,
-        *("--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={places}"),
-    ]
 
 
 def manifest(release: Release, digest: str) -> dict[str, Any]:

@@ -50,29 +50,21 @@ class Store:
 
         That builds every image.
         """
-        wheels = {folder: inputs.wheels(sources / folder / "requirements.lock") for folder in inputs.folders().values()}
-        flags = ["--no-cache", "--network=none"]
-        flags += [f"--volume={source}:/wheels/{folder}:ro" for folder, source in wheels.items()]
-        # Of several places, pip reads them with blanks in between.
-        places = " ".join(f"/wheels/{folder}" for folder in wheels)
-        flags += ["--build-arg=PIP_NO_INDEX=1", f"--build-arg=PIP_FIND_LINKS={places}"]
-        self._work(
+        flags = ("--no-cache", *offline())
+        self.run_here(
             *("make", "--no-print-directory", f"--directory={sources}", "images"),
             *(f"TAG={tag}", f"BASE_IMAGE={BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
             *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
             f"IMAGE_FLAGS={shlex.join(flags)}",
         )
 
-    def build_compiler(self, sources: Path, tag: str) -> None:
-        """Runs `make compiler-image` in a folder of sources, likewise."""
-        wheels = inputs.wheels(sources / "templates/init/ci/requirements.txt")
-        flags = ["--no-cache", "--network=none", f"--volume={wheels}:/wheels:ro"]
-        flags += ["--build-arg=PIP_NO_INDEX=1", "--build-arg=PIP_FIND_LINKS=/wheels"]
-        self._work(
-            *("make", "--no-print-directory", f"--directory={sources}", "compiler-image"),
-            *(f"TAG={tag}", f"BASE_IMAGE={BASE}", f"IMAGE_REGISTRY={REGISTRY}"),
-            *(f"VERSION={VERSION}", f"REVISION={REVISION}"),
-            f"IMAGE_FLAGS={shlex.join(flags)}",
+    def build_compiler(self, tag: str) -> None:
+        """Runs ci/images.sh for the image of kae, likewise."""
+        self.run_here(
+            str(inputs.ROOT / "ci/images.sh"),
+            "kae-compiler",
+            **{"TAG": tag, "IMAGE_REGISTRY": REGISTRY, "VERSION": VERSION, "REVISION": REVISION},
+            **{"BASE_IMAGE": BASE, "IMAGE_FLAGS": shlex.join(("--no-cache", *offline()))},
         )
 
     def build_driver(
@@ -85,7 +77,7 @@ class Store:
         """
         flags = ["--no-cache", "--network=none", "--quiet"]
         flags += [f"--volume={path}:{_seen(path)}:ro" for path in headers]
-        return self._work(
+        return self.run_here(
             *("make", "--no-print-directory", f"--directory={inputs.ROOT}", "driver-image"),
             *(f"KAE={kae}", f"DRIVER_VERSION={version}", f"KERNELS={' '.join(kernels)}"),
             *(f"INSTALLER_IMAGE={named('kae-driver-installer')}", f"IMAGE_REGISTRY={REGISTRY}"),
@@ -95,7 +87,7 @@ class Store:
 
     def take(self, root: Path, name: str) -> None:
         """Takes the tar of a root in as an image."""
-        self._work("podman", "import", "--quiet", str(root), name)
+        self.run_here("podman", "import", "--quiet", str(root), name)
 
     def take_base(self) -> None:
         """Takes the base in."""
@@ -103,15 +95,15 @@ class Store:
 
     def inspected(self, name: str) -> str:
         """Return podman's description of an image, as JSON: a list of one object."""
-        return self._work("podman", "image", "inspect", name)
+        return self.run_here("podman", "image", "inspect", name)
 
     def save(self, name: str, archive: Path) -> None:
         """Writes an image as Docker's archive, whose layers are not compressed: containerd takes it in sooner."""
-        self._work("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
+        self.run_here("podman", "save", "--quiet", "--format=docker-archive", f"--output={archive}", name)
 
     def save_oci(self, name: str, archive: Path) -> None:
         """Writes an image as an archive of the Open Container Initiative."""
-        self._work("podman", "save", "--quiet", "--format=oci-archive", f"--output={archive}", name)
+        self.run_here("podman", "save", "--quiet", "--format=oci-archive", f"--output={archive}", name)
 
     def run(
         self, name: str, *command: str, folder: Path | None = None, options: Sequence[str] = ()
@@ -124,14 +116,26 @@ class Store:
         words = ("podman", "run", "--rm", "--network=none", *_CONFINED, *_LIMITS, *mounted, *options)
         return self._run((*words, f"--entrypoint={command[0]}", name, *command[1:]))
 
-    def _work(self, *command: str) -> str:
-        done = self._run(command)
+    def run_here(self, *command: str, **variables: str) -> str:
+        """Runs a command on this store with further variables, and returns what it said."""
+        done = self._run(command, **variables)
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
-    def _run(self, command: Sequence[str]) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.conf)}
+    def _run(self, command: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
+        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.conf)} | variables
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+
+
+def offline() -> tuple[str, ...]:
+    """Return the flags by which a build has no network, and wheels from folders."""
+    programs = (f"{folder}/requirements.lock" for folder in (*inputs.folders().values(), "ci"))
+    locks = [inputs.ROOT / name for name in (*programs, "templates/init/ci/requirements.txt")]
+    wheels = {f"/wheels/{number}": inputs.wheels(lock) for number, lock in enumerate(locks)}
+    # Of several places, pip reads them with blanks in between.
+    places = f"--build-arg=PIP_FIND_LINKS={' '.join(wheels)}"
+    volumes = (f"--volume={folder}:{place}:ro" for place, folder in wheels.items())
+    return ("--network=none", *volumes, "--build-arg=PIP_NO_INDEX=1", places)
 
 
 def _seen(headers: Path) -> Path:

@@ -20,7 +20,7 @@ IN_A_JOB = ("--tmpfs=/tmp:rw,mode=1777",)
 def compiler() -> Iterator[stores.Store]:
     """A store with the image."""
     with stores.opened() as store:
-        store.build_compiler(inputs.ROOT, "1")
+        store.build_compiler("1")
         yield store
 
 

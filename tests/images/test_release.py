@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import zipfile
 from collections.abc import Callable, Iterator
@@ -42,16 +41,11 @@ class Made:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
     """Two releases, each with a clone, a home, a store and a registry of its own."""
-    reason = next(obstacles(), "")
-    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
-        pytest.fail(reason, pytrace=False)
-    if reason:
-        pytest.skip(reason)
+    require()
     top = tmp_path_factory.mktemp("release")
     (top / "signer").mkdir()
     releases.make_signer(top / "signer")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = releases.free_address()
     commit = revisions.git(inputs.ROOT, "rev-parse", "HEAD").strip()
     one = releases.Place(folder=top / "one", commit=commit, variables=FIRST, umask=0o022)
     other = releases.Place(folder=top / "another/place/than/one", commit=commit, variables=SECOND, umask=0o077)
@@ -65,6 +59,15 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Made]:
 def release(made: Made) -> Release:
     """A release that is made, to be left as it is."""
     return made.release
+
+
+def require() -> None:
+    """Fail or skip where a release cannot be made."""
+    reason = next(obstacles(), "")
+    if reason and (os.environ.get("CI") or os.environ.get("KAE_REQUIRE_CLUSTER") == "1"):
+        pytest.fail(reason, pytrace=False)
+    if reason:
+        pytest.skip(reason)
 
 
 def obstacles() -> Iterator[str]:
