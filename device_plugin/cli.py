@@ -14,8 +14,6 @@ from runtime import errors, logs, shapes, termination, version
 
 LOG = logging.getLogger(__name__)
 
-_NAME = "kae-device-plugin"
-
 _MOUNTED_DEV = Path("/host/dev")
 """The path at which the DaemonSet mounts the host's /dev; a container has its own at /dev."""
 
@@ -27,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "list":
         return _list(options, where)
     logs.start("device-plugin")
-    version.log(_NAME, config.Config)
+    version.log(config.Config)
     try:
         settings = shapes.load(options.config, config.Config)
         asyncio.run(_serve(options, where, settings))
@@ -74,7 +72,7 @@ def _list(options: argparse.Namespace, where: paths.Paths) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m device_plugin", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(_NAME, config.Config))
+    parser.add_argument("--version", action="version", version=version.words(config.Config))
     _add_places(parser, defaults=True)
     parser.set_defaults(command="serve")
     commands = parser.add_subparsers(metavar="")

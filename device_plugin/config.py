@@ -1,6 +1,6 @@
 """The config of the device plugin: the shape of its config file, as schemas/device-plugin-config.json states it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -33,6 +33,9 @@ class Inject(shapes.Shape, frozen=True, kw_only=True):
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
     """The kinds that the node advertises, and how it shares and allocates them."""
+
+    PROGRAM: ClassVar[str] = "kae-device-plugin"
+    """The name of the program and of its image."""
 
     version: Literal[1] = 1
     """The config's own format."""

@@ -8,7 +8,7 @@ import msgspec
 from device_plugin import config, report
 from device_plugin.host import health, paths, reader
 from device_plugin.kubelet import advertised
-from runtime import files
+from runtime import files, version
 
 _NOTHING = "-"
 
@@ -40,6 +40,7 @@ def as_json(made: report.Report) -> str:
     """Return the report as JSON, for programs."""
     data = {
         "version": 1,
+        "program": version.of_program(),
         "resources": [
             dict(zip(("name", "devices", "shares", "capacity", "allocatable"), values, strict=True))
             for values in made.offered
@@ -64,8 +65,7 @@ def as_table(made: report.Report) -> str:
     parts.append(
         tabulate(made.offered, headers=("RESOURCE", "DEVICES", "SHARES", "CAPACITY", "ALLOCATABLE"), tablefmt="plain")
     )
-    if made.notes:
-        parts.append("\n".join(made.notes))
+    parts.append("\n".join((*made.notes, version.words(config.Config))))
     return "\n\n".join(parts)
 
 

@@ -18,8 +18,6 @@ from runtime import errors, logs, process, shapes, signals, termination, version
 
 LOG = logging.getLogger(__name__)
 
-_NAME = "kae-driver-installer"
-
 _KUBECONFIG = "KUBECONFIG, else the pod's service account"
 
 
@@ -31,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     serves = options.command == "serve"
     if serves:
         logs.start("installer")
-        version.log(_NAME, config.Config)
+        version.log(config.Config)
     try:
         settings = shapes.load(options.config, config.Config)
         return (_serve if serves else _answer)(options, host, settings)
@@ -129,7 +127,7 @@ def _check_name() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m installer", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(_NAME, config.Config))
+    parser.add_argument("--version", action="version", version=version.words(config.Config))
     _add_paths(parser, defaults=True)
     # For tests with a fleet on one machine, where the default would be too slow.
     parser.add_argument("--turn-seconds", type=float, default=loop.TURN_S, help=argparse.SUPPRESS)

@@ -1,6 +1,6 @@
 """The shape of the installer's config file, which schemas/driver-config.json states."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -105,6 +105,9 @@ class Kernels(shapes.Shape, frozen=True, kw_only=True):
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
     """The desired state of the host, and how the installer reaches it."""
+
+    PROGRAM: ClassVar[str] = "kae-driver-installer"
+    """The name of the program and of its image."""
 
     version: Literal[1] = 1
     """The config's own format."""

@@ -11,11 +11,16 @@ LOG = logging.getLogger(__name__)
 _VARIABLE = "KAE_VERSION"
 
 
-def words(program: str, config: type[Any]) -> str:
-    """Return the program's name, its version, and the version of the configs that it reads."""
-    return f"{program} {os.environ.get(_VARIABLE) or 'of no release'} (config version {shapes.known_version(config)})"
+def of_program() -> str | None:
+    """Return the version; None outside of an image."""
+    return os.environ.get(_VARIABLE) or None
 
 
-def log(program: str, config: type[Any]) -> None:
+def words(config: type[Any]) -> str:
+    """Return the name of the program of these configs, its version, and that of the configs."""
+    return f"{config.PROGRAM} {of_program() or 'of no release'} (config version {shapes.known_version(config)})"
+
+
+def log(config: type[Any]) -> None:
     """Write the first line of a program's log."""
-    LOG.info("%s begins.", words(program, config))
+    LOG.info("%s begins.", words(config))

@@ -16,8 +16,6 @@ from watcher.git import credentials, repository
 
 LOG = logging.getLogger(__name__)
 
-_NAME = "kae-watcher"
-
 
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit code.
@@ -27,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     logs.start("watcher")
-    version.log(_NAME, config.Config)
+    version.log(config.Config)
     stop = threading.Event()
     signals.set_on_signals(stop)
     try:
@@ -76,7 +74,7 @@ def _store(options: argparse.Namespace, settings: config.Config, stop: threading
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m watcher", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--version", action="version", version=version.words(_NAME, config.Config))
+    parser.add_argument("--version", action="version", version=version.words(config.Config))
     for name, default, metavar, meaning in (
         ("--config", Path("/etc/kae/config.json"), "FILE", "the config that the compiler rendered"),
         ("--secrets", Path("/run/secrets/git"), "DIR", "the repository's credentials"),

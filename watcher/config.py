@@ -1,6 +1,6 @@
 """The config of the watcher: the shape of its config file, as schemas/watcher-config.json states it."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -44,6 +44,9 @@ class Author(shapes.Shape, frozen=True, kw_only=True):
 
 class Config(shapes.Shape, frozen=True, kw_only=True):
     """The nodes' reading, the repository, and the rules of a commit."""
+
+    PROGRAM: ClassVar[str] = "kae-watcher"
+    """The name of the program and of its image."""
 
     version: Literal[1] = 1
     """The config's own format."""

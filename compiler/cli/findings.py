@@ -30,6 +30,11 @@ def with_severities(arguments: argparse.Namespace, found: Iterable[diagnostics.D
     return project_file.of(arguments).with_severities(diagnostics.merged(found))
 
 
+def without_warnings(arguments: argparse.Namespace, found: Iterable[diagnostics.Diagnostic]) -> diagnostics.Findings:
+    """Return each finding once, sorted, with its severity in the project, but for warnings."""
+    return tuple(item for item in with_severities(arguments, found) if item.severity != "warning")
+
+
 def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
     """Print the mistakes of a project file, and return the exit code."""
     project_file.remember(arguments, {})

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, pipeline
+from compiler import cli
 from compiler.cli import findings
 from compiler.commands import preflight_image
 from compiler.planning import plan, preflight, supported
@@ -17,14 +17,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
     if arguments.image is not None:
         return preflight_image.run(arguments)
-    fleet, on_documents = load.read(project_file.of(arguments))
-    load.require_clusters(arguments.cluster, fleet.clusters)
-    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view, _ in planned]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
-    every = findings.with_severities(arguments, [*on_documents, *on_clusters])
+    _, views, every = load.planned(project_file.of(arguments), arguments.cluster)
+    answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view in views]
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
-    found = tuple(finding for finding in every if finding.severity != "warning")
+    found = findings.without_warnings(arguments, every)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from compiler import cli, errors, pipeline, wording
+from compiler import cli, errors, wording
 from compiler.checks import driver_images
 from compiler.cli import findings, piped
 from compiler.commands import image_labels
@@ -20,17 +20,13 @@ Uses = Sequence[tuple[str, driver_image.Use]]
 def run(arguments: argparse.Namespace) -> int:
     """Print where an image would be used; return 1 where it lacks something there, or no policy takes it."""
     image, content = _image(arguments)
-    fleet, on_documents = load.read(project_file.of(arguments))
-    load.require_clusters(arguments.cluster, fleet.clusters)
-    planned = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(arguments.cluster)]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in planned})
-    every = findings.with_severities(arguments, [*on_documents, *on_clusters])
+    _, views, every = load.planned(project_file.of(arguments), arguments.cluster)
     # Warnings are about the nodes of today, and the question is about the image.
-    found = tuple(finding for finding in every if finding.severity == "error")
-    if found:
+    found = findings.without_warnings(arguments, every)
+    if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    used = [(view.cluster.name, use) for view, _ in planned for use in driver_image.uses(view, image)]
+    used = [(view.cluster.name, use) for view in views for use in driver_image.uses(view, image)]
     if not used:
         raise errors.RefusedError(
             f"no policy installs a driver from '{wording.escaped(image)}'.",

@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from compiler import cli, errors, pipeline, wording
+from compiler import cli, errors, wording
 from compiler.cli import findings
 from compiler.formats import canonical
 from compiler.planning import plan
@@ -14,13 +14,10 @@ from compiler.views import smoke
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a Job for each resource of the cluster's plan; say on standard error what none of them tries."""
-    fleet, on_documents = load.read(project_file.of(arguments))
-    cluster = load.one_cluster(fleet, arguments.cluster)
-    named = [name for node in arguments.node for _, name in load.nodes_named(fleet, node, [cluster.name])]
-    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
-    every = findings.with_severities(arguments, [*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
+    fleet, view, every = load.planned_one(project_file.of(arguments), arguments.cluster)
+    named = [name for node in arguments.node for _, name in load.nodes_named(fleet, node, [view.cluster.name])]
     # Warnings are about the fleet; `kae compile` shows them.
-    found = tuple(finding for finding in every if finding.severity != "warning")
+    found = findings.without_warnings(arguments, every)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

@@ -78,6 +78,11 @@ class Source(Model):
     inTree: InTreeSource | None = None
     """Use the kernel's own modules."""
 
+    @property
+    def name(self) -> str:
+        """The field that is set."""
+        return next(name for name in type(self).model_fields if getattr(self, name) is not None)
+
 
 Vfs = Annotated[int, Field(ge=0, le=63)]
 

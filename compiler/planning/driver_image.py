@@ -39,7 +39,7 @@ class Use:
     @property
     def source(self) -> str:
         """The name of the field of `driver.source` that is set."""
-        return next(iter(self.pool.driver.source.model_dump(exclude_none=True)))
+        return self.pool.driver.source.name
 
     @property
     def is_from_image(self) -> bool:

@@ -77,7 +77,7 @@ def _served(
             Offer(
                 pool=pool.name,
                 image=pool.image,
-                source=next(iter(pool.driver.source.model_dump(exclude_none=True))),
+                source=pool.driver.source.name,
                 state=pool.driver.state,
             )
             for pool in candidates

@@ -36,6 +36,16 @@ def planned(
     return fleet, [view for view, _ in made], diagnostics.merged([*on_documents, *on_clusters])
 
 
+def planned_one(
+    settings: Settings, clusters: Sequence[str]
+) -> tuple[definitions.Fleet, plan.Plan, diagnostics.Findings]:
+    """Return the fleet, the plan of the one selected cluster, and all findings. Raises WorldError without just one."""
+    fleet, on_documents = read(settings)
+    view, on_cluster = pipeline.plan_cluster(fleet, one_cluster(fleet, clusters))
+    on_clusters = pipeline.settle(fleet, {view.cluster.name: on_cluster})
+    return fleet, view, diagnostics.merged([*on_documents, *on_clusters])
+
+
 def names_of(fleet: definitions.Fleet) -> frozenset[str]:
     """Return the names of the clusters of a fleet."""
     return frozenset(cluster.name for cluster in fleet.clusters)
@@ -94,7 +104,7 @@ def one_cluster(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.
     if len(chosen) > 1:
         clusters = wording.listed(cluster.name for cluster in chosen)
         raise errors.WorldError(
-            f"a kubeconfig leads to one cluster, and here are {clusters}.", hint="Choose by --cluster."
+            f"the command is for one cluster, and the documents name {clusters}.", hint="Choose by --cluster."
         )
     return chosen[0]
 

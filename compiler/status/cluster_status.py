@@ -122,7 +122,7 @@ class ClusterStatus:
         """Return the programs of another release than this compiler."""
         pods = [(daemon_set.wanted.name, image) for daemon_set in self.rollouts for image in daemon_set.images]
         deployed = [(workload.ref.name, workload.live.image) for workload in self.deployments if workload.live]
-        return skew.found((*pods, *deployed), compiler.__version__)
+        return skew.of_images((*pods, *deployed), compiler.__version__)
 
     @property
     def as_planned(self) -> bool:

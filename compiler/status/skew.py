@@ -1,16 +1,16 @@
-"""Programs of another release than this compiler, as the tags of their images tell.
+"""Programs of another release than this compiler, as the tags or the digests of their images tell.
 
-The API server knows no more of a program. A digest tells no version, and the tag of a driver's image is the driver's.
+The API server knows no more of a program. The tag and the digest of a driver's image are the driver's.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from compiler import release
 from compiler.planning import images
 
-_PROGRAMS = frozenset({"kae-device-plugin", "kae-watcher"})
-"""The images whose tag is a release of this project (`make images`)."""
+_PROGRAMS = release.DIGESTS.keys() - {"kae-driver-installer"}
 
 _RELEASE = re.compile(r"v?([0-9]+\.[0-9]+\.[0-9]+)(?![0-9.])")
 
@@ -22,16 +22,22 @@ class Skew:
     name: str
     image: str
     release: str
+    """Empty where its image has a digest, and is another one than this release's."""
 
 
-def found(running: Iterable[tuple[str, str]], compiler: str) -> tuple[Skew, ...]:
-    """Return the workloads, each a name and an image, whose release is not that of this version of the compiler."""
+def of_images(
+    running: Iterable[tuple[str, str]], compiler: str, digests: Mapping[str, str] = release.DIGESTS
+) -> tuple[Skew, ...]:
+    """Return the workloads, each a name and an image, that are not of the release of this version of the compiler."""
     own = _release(compiler)
     skews = set()
     for name, image in running:
-        release = _release(images.tag(image) or "")
-        if own and release and release != own and images.unqualified(images.name(image)) in _PROGRAMS:
-            skews.add(Skew(name=name, image=image, release=release))
+        program = images.unqualified(images.name(image))
+        if program not in _PROGRAMS:
+            continue
+        digest, release_there = image.partition("@")[2], _release(images.tag(image) or "")
+        if (digest and digests[program] and digest != digests[program]) or (own and release_there not in ("", own)):
+            skews.add(Skew(name=name, image=image, release=release_there))
     return tuple(sorted(skews))
 
 

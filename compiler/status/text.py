@@ -6,6 +6,7 @@ from typing import Any
 
 import compiler
 from compiler import tables, wording
+from compiler.planning import images
 from compiler.status import cluster_status, drift, live_objects, rollout, skew
 
 _NODES = 8
@@ -170,8 +171,9 @@ def _value(value: Any) -> str:
 
 
 def _skews(skews: Sequence[skew.Skew]) -> Iterator[str]:
-    for found in skews:
-        yield f"{found.name} runs {found.release} of kae, and this is {compiler.__version__}"
+    for skewed in skews:
+        running = f"{skewed.release} of kae" if skewed.release else images.short(skewed.image)
+        yield f"{skewed.name} runs {running}, and this is {compiler.__version__}"
 
 
 def _inventory(status: cluster_status.ClusterStatus) -> Iterator[str]:

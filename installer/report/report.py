@@ -12,6 +12,7 @@ from installer import config, paths
 from installer.decide import change_steps, decision
 from installer.host import host_state, kmod, pci
 from installer.report import advice
+from runtime import version
 
 _WIDTH = 110
 """The width of texts; tables are as wide as their content."""
@@ -61,6 +62,7 @@ def as_json(made: Report) -> str:
             "version": settings.driver_version,
             "installPolicy": settings.install_policy,
         },
+        "program": version.of_program(),
         "system": current.system,
         "kernel": current.kernel,
         "secureBoot": current.secure_boot,
@@ -123,6 +125,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     driver = f"driver {settings.driver_version} from {settings.source.name}"
     wanted = driver if settings.state == "Present" else "no driver"
     yield "Policy", (f"{settings.policy}, pool {settings.pool}: {wanted}, INSTALL_POLICY {settings.install_policy}",)
+    yield "Program", (version.words(config.Config),)
     yield "Driver", (advice.driver(current),)
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:

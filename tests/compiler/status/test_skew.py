@@ -26,14 +26,31 @@ PLUGIN = "registry.example.com:5000/team/kae-device-plugin"
     ],
 )
 def test_a_release_is_read_from_a_tag_of_a_program(image: str, compiler: str, release: str | None) -> None:
-    skews = skew.found([("kae-device-plugin-tls", image)], compiler)
+    skews = skew.of_images([("kae-device-plugin-tls", image)], compiler)
 
     assert [(found.name, found.image, found.release) for found in skews] == (
         [("kae-device-plugin-tls", image, release)] if release else []
     )
 
 
+@pytest.mark.parametrize(
+    ("image", "is_skewed"),
+    [
+        (f"{PLUGIN}@sha256:{'1' * 64}", False),
+        (f"{PLUGIN}@sha256:{'2' * 64}", True),
+        (f"mirror.example.com/kae-device-plugin:0.2.0@sha256:{'2' * 64}", True),
+        (f"registry.example.com/team/kae-driver-installer@sha256:{'2' * 64}", False),
+    ],
+)
+def test_a_digest_is_compared_with_that_of_the_release(image: str, is_skewed: bool) -> None:
+    digests = {"kae-device-plugin": f"sha256:{'1' * 64}", "kae-driver-installer": f"sha256:{'1' * 64}"}
+
+    skews = skew.of_images([("kae-device-plugin-tls", image)], "0.2.0", digests)
+
+    assert [(found.image, found.release) for found in skews] == ([(image, "")] if is_skewed else [])
+
+
 def test_pods_of_one_image_are_told_once() -> None:
-    skews = skew.found([("a", f"{PLUGIN}:0.1.0")] * 3 + [("a", f"{PLUGIN}:0.1.1")], "0.2.0")
+    skews = skew.of_images([("a", f"{PLUGIN}:0.1.0")] * 3 + [("a", f"{PLUGIN}:0.1.1")], "0.2.0")
 
     assert [found.release for found in skews] == ["0.1.0", "0.1.1"]
