@@ -37,6 +37,11 @@ DRIVER = "kae-driver"
 DEVICE_PLUGIN = "kae-device-plugin"
 """The names of the programs: the app label of their pods, and the stems of the names of DaemonSets and Leases."""
 
+WATCHER = "kae-watcher"
+SMOKE = "kae-smoke"
+NFD = ("nfd-master", "nfd-worker", "nfd-gc")
+"""The app labels of the other pods that the output and `kae smoke` make."""
+
 APP_LABEL = "app.kubernetes.io/name"
 POLICY_LABEL = "device.openfuyao.com/policy"
 POOL_LABEL = "device.openfuyao.com/pool"

@@ -57,7 +57,7 @@ def _repositories(spec: drivers.Driver) -> Iterator[int]:
 
 def _nfd(spec: clusters.KAEClusterSpec) -> Iterator[ir.Manifest]:
     is_new = (supported.nfd_minor(spec.nfd.image.tag) or 0) >= _NFD_HTTP
-    for name in ("nfd-master", "nfd-worker", "nfd-gc"):
+    for name in names.NFD:
         served = [8080] if is_new else [8081] if name == "nfd-gc" else [8081, 8082]
         yield _manifest(spec, name, served, spec.networkPolicies.apiServerPorts)
 
@@ -66,7 +66,7 @@ def _watcher(spec: clusters.KAEClusterSpec, url: str) -> ir.Manifest:
     is_scraped = spec.monitoring.enabled and cluster_programs.serves_metrics(spec)
     served = [cluster_programs.WATCHER_METRICS_PORT] if is_scraped else []
     outside = [*spec.networkPolicies.apiServerPorts, *_port(url), *_proxies(spec.watcher.env)]
-    return _manifest(spec, "kae-watcher", served, outside, dns=True)
+    return _manifest(spec, names.WATCHER, served, outside, dns=True)
 
 
 def _metrics(metrics: Iterable[base.Metrics]) -> Iterator[int]:

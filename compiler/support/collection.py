@@ -14,7 +14,7 @@ from compiler import errors, names, wording
 from compiler.kube import client, pods, reader
 from compiler.support import masking
 
-APPS = (names.DRIVER, names.DEVICE_PLUGIN, "kae-watcher", "kae-smoke", "nfd-worker", "nfd-master", "nfd-gc")
+APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
 """The app labels of the pods that the output and `kae smoke` make."""
 
 MOST_NODES = 20

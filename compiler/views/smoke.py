@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, wording
+from compiler import devices, names, wording
 from compiler.model import driver as drivers
 from compiler.planning import plan, pools
 from compiler.rendering import ir, pod_values
@@ -91,7 +91,7 @@ def _job(view: plan.Plan, division: pools.Division, resource: str, node: str) ->
     is_root = _is_roots(given)
     chosen_by_platform = is_root or spec.platform == "openshift"
     return Job(
-        name=f"kae-smoke-{policy.name}-{resource.rpartition('.')[2]}{end}",
+        name=f"{names.SMOKE}-{policy.name}-{resource.rpartition('.')[2]}{end}",
         namespace=spec.namespace,
         image=division.device_plugin_image,
         pull_policy=plugin.pullPolicy,

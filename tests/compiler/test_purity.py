@@ -22,7 +22,7 @@ EDGES = (
     "output/scan",
     "output/write",
     "project",
-    "support",
+    "support/archive",
 )
 """The modules and packages of the compiler that may meet the world."""
 
