@@ -16,6 +16,8 @@ Answers = tuple[preflight.Answer, ...]
 def run(arguments: argparse.Namespace) -> int:
     """Print what each policy would do for the kernel; return 1 where none would serve it."""
     if arguments.image is not None:
+        if arguments.os is not None:
+            cli.parser().error("--os is about --kernel.", "Leave it out: the labels of an image name no system.")
         return preflight_image.run(arguments)
     _, views, every = load.planned(project_file.of(arguments), arguments.cluster)
     answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view in views]

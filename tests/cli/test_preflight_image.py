@@ -236,3 +236,12 @@ def test_a_hostile_archive_is_refused_in_a_sentence(folder: Path, content: bytes
 
     assert answer.code == 1
     assert "driver.tar is no archive of one image." in answer.err
+
+
+def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
+    imagefiles.write_oci(folder / "driver.tar", IMAGE, LABELS)
+
+    answer = project.kae(folder, "preflight", "--image", "driver.tar", "--os", "openEuler 22.03 (LTS-SP4)")
+
+    assert (answer.code, answer.out) == (2, "")
+    assert "--os is about --kernel." in answer.err
