@@ -11,7 +11,7 @@ ARG PIP_FIND_LINKS
 ARG VERSION=0+unknown
 COPY . /source
 WORKDIR /source
-RUN ls kae_compiler-*.whl || { python3 -m venv /tools \
+RUN [ -e "$(echo kae_compiler-*.whl)" ] || { python3 -m venv /tools \
     && /tools/bin/python -m pip --disable-pip-version-check --no-cache-dir install \
         --require-hashes --only-binary :all: -r ci/requirements.lock \
     && KAE_VERSION=${VERSION} /tools/bin/python -m build --wheel --no-isolation --outdir . ; }

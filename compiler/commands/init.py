@@ -81,7 +81,7 @@ def texts(cluster: str, registry: str = _REGISTRY, pinned: wheel.Wheel | None = 
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
-        if path.is_file():
+        if path.is_file() and "__pycache__" not in path.parts:  # pip compiles the jobs' scripts.
             text = path.read_text(encoding="utf-8")
             for mark, value in values.items():
                 text = text.replace(mark, value)

@@ -98,6 +98,25 @@ def test_the_wheel_holds_its_licence(wheel: Path, repository_root: Path) -> None
     assert licence == (repository_root / "LICENSE").read_bytes()
 
 
+def test_a_repository_is_made_by_the_wheel_that_pip_has_installed_and_compiled(wheel: Path, tmp_path: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--disable-pip-version-check"]
+    installed, made = tmp_path / "installed", tmp_path / "fleet"
+    subprocess.run([*pip, "--target", str(installed), str(wheel)], capture_output=True, timeout=60, check=True)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "compiler", "init", str(made), "--cluster", "east"],
+        env=os.environ | {"PYTHONPATH": str(installed), "PYTHONSAFEPATH": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert list(installed.rglob("init/ci/__pycache__/*.pyc"))  # pip compiles what ends in .py.
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not list(made.rglob("__pycache__"))
+
+
 def test_two_builds_of_a_checkout_give_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(checkout, tmp_path / "another")
     for path in copy.rglob("*"):

@@ -20,7 +20,7 @@ TOOLS = ("bash", "cat", "cp", "dirname", "find", "git", "grep", "mkdir", "podman
 def block() -> str:
     """Return the commands, but for `podman login`: the test's registry knows no users."""
     text = (inputs.ROOT / "README.md").read_text(encoding="utf-8")
-    found = re.search(r"## With podman or docker alone\n.*?-->\n\n((?:    .*\n)+)", text, re.DOTALL)
+    found = re.search(r"## With podman or docker alone\n.*?-->\n\n((?:    [^\n]*\n)+)", text, re.DOTALL)
     assert found is not None
     return "".join(line for line in found[1].splitlines(keepends=True) if "podman login" not in line)
 
