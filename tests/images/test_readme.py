@@ -17,6 +17,7 @@ from tests.images import inputs, releases, stores, test_release
 TOOLS = ("bash", "cat", "cp", "dirname", "find", "git", "grep", "mkdir", "podman", "rm", "sed", "sh")
 """The commands of the machine: every system with git has the others than podman."""
 
+
 def block() -> str:
     """Return the commands, but for `podman login`: the test's registry knows no users."""
     text = (inputs.ROOT / "README.md").read_text(encoding="utf-8")
