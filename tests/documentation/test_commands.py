@@ -156,7 +156,8 @@ def test_few_blocks_are_not_run_and_each_says_why() -> None:
     for name, block in marked:
         sys.stdout.write(f"{name}: {block.reason}: {block.text.strip().splitlines()[0]}\n")
 
-    assert len(marked) <= 5
+    elsewhere = [block for _, block in marked if (ROOT / block.reason.removesuffix(" runs it")).is_file()]
+    assert len(marked) - len(elsewhere) <= 5
     assert sum(1 for page in PAGES for block in blocks(page)) > 10 * len(marked)
 
 
