@@ -14,8 +14,8 @@ from compiler import errors, wording
 from compiler.cli import commands
 from compiler.project import project_file, root
 
-FINE, WRONG, USAGE, WORLD, DIFFERS = 0, 1, 2, 3, 4
-"""Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs."""
+FINE, WRONG, USAGE, WORLD, DIFFERS, INTERRUPTED = 0, 1, 2, 3, 4, 130
+"""Exit codes: fine, documents wrong, usage, I/O error, output or the cluster differs, Ctrl-C as shells count it."""
 
 _READER_GONE = 141
 """The exit code that shells give a program that SIGPIPE ends: 128 and the signal's number."""
@@ -77,6 +77,6 @@ def _enter(directory: str) -> None:
 
 
 def _interrupted() -> NoReturn:
-    """End with the exit code that shells expect after Ctrl-C; the index of an interrupted output says so itself."""
+    """End with the exit code of Ctrl-C; the index of an interrupted output says so itself."""
     sys.stderr.write("\n")
-    raise SystemExit(130)
+    raise SystemExit(INTERRUPTED)

@@ -36,14 +36,22 @@ _ADVICE = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the bundle; return 3 where the cluster cannot be reached, though what is local is in it."""
+    """Write the bundle; return 3 where the cluster cannot be reached, though what is local is in it.
+
+    An interrupted collection writes what it has.
+    """
     target = Path(arguments.target)
     fleet, on_documents = load.read(project_file.of(arguments))
     cluster = load.one_cluster(fleet, arguments.cluster)
     made = collection.Bundle()
     with archive.opened(target) as file:
         view = _local(arguments, fleet, cluster, on_documents, made)
-        code = _remote(arguments, fleet, cluster, view, made)
+        try:
+            code = _remote(arguments, fleet, cluster, view, made)
+        except KeyboardInterrupt:
+            # A cluster in trouble may keep one waiting for long, and what it said already is of use.
+            made.lack("the rest: it was interrupted")
+            code = cli.INTERRUPTED
         made.add("errors.txt", "".join(f"{line}\n" for line in made.missing) or "Nothing is missing.\n")
         archive.write(file, made.texts, int(time.time()))
     for sentence in made.missing:

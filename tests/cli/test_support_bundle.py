@@ -407,13 +407,29 @@ def test_of_many_nodes_those_in_trouble_come_first_and_the_rest_is_named(
     assert "node nowhere: no pod of KAE is on it." in named["errors.txt"]
 
 
-def test_an_interrupted_collection_leaves_no_half_bundle(
+def test_an_interrupted_collection_keeps_what_it_has(
     compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(collection.Collection, "collect", interrupt)
+    monkeypatch.setattr(collection.Collection, "_logs", interrupt)
+
+    answer, found = bundle(compiled, server)
+
+    assert answer.code == 130
+    assert "missing: the rest: it was interrupted.\n" in answer.err
+    assert "as planned" in found["status.txt"]
+    assert not [path for path in found if path.startswith("logs/")]
+
+
+def test_an_archive_that_cannot_be_finished_is_removed(
+    compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(archive, "write", interrupt)
     target = server.kubeconfig.with_name("bundle.tar.gz")
 
     call = ("support-bundle", "--cluster", "east", "--kubeconfig", str(server.kubeconfig), "-o", str(target))
