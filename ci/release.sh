@@ -86,9 +86,10 @@ step_compiler() {
     push kae-compiler
 }
 
-# A time and a random number would make each list another one.
+# Packages, and not each of their files. A time and a random number would make each list another one.
 step_lists() {
     local name architecture
+    export SYFT_FILE_METADATA_SELECTION=none
     for name in "${images[@]}"; do
         for architecture in "${architectures[@]}"; do
             syft scan --quiet --source-name "$name" --source-version "$version" --output cyclonedx-json@1.6 \
