@@ -53,7 +53,7 @@ test-browser: $(READY) ## Run the tests of the report's page in chromium (apt-ge
 	$(BIN)/python -m pytest -rs tests/browser
 
 .PHONY: cluster-tools
-cluster-tools: $(READY) ## Build the Kubernetes programs of test-cluster (once, about twenty minutes cold)
+cluster-tools: $(READY) ## Build the Go programs of test-cluster (once, about twenty-five minutes cold)
 	$(BIN)/python -m tests.cluster.tools
 
 GITOPS := $(addprefix tests/cluster/test_gitops,.py _additions.py _cleanup.py _foreign.py)
