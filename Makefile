@@ -195,14 +195,16 @@ builder = builder=$$(for name in podman buildah docker; do command -v $$name && 
 	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac
 
 .PHONY: driver-image
-driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= PACKAGES=FOLDER BUILD_IMAGE=)
+driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= LIBRARIES= PACKAGES=FOLDER BUILD_IMAGE=)
 	$(foreach name,KAE DRIVER_VERSION INSTALLER_IMAGE,$(if $($(name)),,$(error $(name) is missing: docs/driver-image.md describes it)))
 	@$(builder); \
+	"$$builder" build --help 2>&1 | grep -qe --build-context \
+		|| { echo "$$builder is too old: docs/driver-image.md says which versions build it." >&2; exit 1; }; \
 	"$$builder" build --build-context "kae=$(KAE)" \
 		--build-context "packages=$(or $(PACKAGES),installer/driver-image)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
 		$$epoch --build-arg 'INSTALLER_IMAGE=$(INSTALLER_IMAGE)' --build-arg 'BUILD_IMAGE=$(BUILD_IMAGE)' \
 		--build-arg 'DRIVER_VERSION=$(DRIVER_VERSION)' --build-arg 'KERNELS=$(KERNELS)' \
-		--build-arg 'PACKAGES=$(if $(PACKAGES),yes)' $(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
+		--build-arg 'LIBRARIES=$(LIBRARIES)' --build-arg 'PACKAGES=$(if $(PACKAGES),yes)' $(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
 		installer/driver-image
 
 .PHONY: bench

@@ -1,7 +1,6 @@
 """The recipe of docs/driver-image.md: an image of the installer with a driver, its source and its licence."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from tests import project
 from tests.cluster.nodes import images
 from tests.failures import projects
 from tests.host import roots, rpms
-from tests.images import stores
+from tests.images import kaesource, librarytrees, stores
 from tests.installer import sourcetrees
 
 KERNELS = ("5.10.0-216.0.0.115.oe2203sp4.aarch64", "6.6.0-28.0.0.34.oe2403.aarch64")
@@ -82,23 +81,27 @@ def test_the_labels_say_what_is_in_the_image(store: stores.Store, kae: Path) -> 
     }
 
 
-def test_preflight_reads_the_archive_of_the_image(store: stores.Store, kae: Path, tmp_path: Path) -> None:
-    store.save_oci(build(store, kae), tmp_path / "driver.tar")
+def test_preflight_reads_an_archive_of_the_image(store: stores.Store, kae: Path, tmp_path: Path) -> None:
+    image = build(store, kae)
+    store.save_oci(image, tmp_path / "oci.tar")
+    store.save(image, tmp_path / "docker.tar")
     source = "2.0.2\n    repository: localhost\n    source: {prebuilt: {}}\n"
     policy = projects.POLICY.replace("2.2.0\n", source)
     project.write(tmp_path, {"policies/east.yaml": projects.CLUSTER, "policies/tls.yaml": policy})
 
-    def preflight(kernel: str) -> project.Answer:
-        node = projects.node("kp-1")
-        node["status"]["nodeInfo"]["kernelVersion"] = kernel
-        project.write(tmp_path, {"inventory/east.json": projects.inventory(node)})
-        return project.kae(tmp_path, "preflight", "--image", "driver.tar")
+    def preflight(archive: str, *kernels: str) -> project.Answer:
+        nodes = [projects.node(f"kp-{number}") for number in range(len(kernels))]
+        for node, kernel in zip(nodes, kernels, strict=True):
+            node["status"]["nodeInfo"]["kernelVersion"] = kernel
+        project.write(tmp_path, {"inventory/east.json": projects.inventory(*nodes)})
+        return project.kae(tmp_path, "preflight", "--image", archive)
 
-    served, unserved = preflight(KERNELS[0]), preflight("5.10.0-999.aarch64")
+    for archive in ("oci.tar", "docker.tar"):
+        served, unserved = preflight(archive, *KERNELS), preflight(archive, *KERNELS, "5.10.0-999.aarch64")
 
-    assert (served.code, served.err) == (0, "")
-    assert "cluster east, policy tls, pool tls: 1 node by prebuilt" in served.out
-    assert (unserved.code, "error[image-driver-kernel]" in unserved.err) == (1, True)
+        assert (served.code, served.err) == (0, "")
+        assert "cluster east, policy tls, pool tls: 2 nodes by prebuilt" in served.out
+        assert (unserved.code, unserved.err.count("error[image-driver-kernel]")) == (1, 1)
 
 
 def test_an_image_for_the_source_build_needs_no_headers(store: stores.Store, kae: Path) -> None:
@@ -113,6 +116,19 @@ def test_two_builds_give_one_image(store: stores.Store, kae: Path) -> None:
     first = json.loads(store.inspected(build(store, kae)))[0]["Id"]
 
     assert json.loads(store.inspected(build(store, kae)))[0]["Id"] == first
+
+
+def test_modes_and_leftovers_of_a_checkout_change_nothing(store: stores.Store, kae: Path, tmp_path: Path) -> None:
+    clean = json.loads(store.inspected(build(store, kae)))[0]["Id"]
+    shutil.copytree(kae / "checkout", tmp_path / "checkout")
+    for name in ("hisi_old.ko", "hisi_zip.o", ".hisi_zip.o.cmd", "hisi_zip.mod.c", "Module.symvers"):
+        (tmp_path / "checkout/KAEKernelDriver" / name).write_text("of another kernel\n")
+    for path in (tmp_path / "checkout").rglob("*"):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+
+    store.build_driver(tmp_path / "checkout", "2.0.2", KERNELS, [kae / kernel for kernel in KERNELS])
+
+    assert json.loads(store.inspected(stores.named("kae-driver-installer", "2.0.2")))[0]["Id"] == clean
 
 
 def test_each_line_of_kernels_has_its_own_tree(store: stores.Store, kae: Path, tmp_path: Path) -> None:
@@ -132,7 +148,9 @@ def test_each_line_of_kernels_has_its_own_tree(store: stores.Store, kae: Path, t
     ("kernels", "said"),
     [
         (("5.10.0-999.aarch64",), "There are no headers for kernel 5.10.0-999.aarch64"),
-        (("newest",), "There are no headers for kernel newest"),
+        (("newest",), "'newest' is no kernel as 'uname -r' prints it"),
+        ((f"{KERNELS[0]}/../../kae",), "is no kernel as 'uname -r' prints it"),
+        (("*",), "is no kernel as 'uname -r' prints it"),
     ],
 )
 def test_a_kernel_without_headers_ends_the_build(
@@ -177,18 +195,87 @@ def test_a_folder_without_packages_ends_the_build(store: stores.Store, kae: Path
         store.build_driver(kae / "checkout", "2.0.5", (), (), f"PACKAGES={tmp_path}")
 
 
-def test_the_real_source_gives_modules_for_each_kernel_with_headers(store: stores.Store, tmp_path: Path) -> None:
-    source = os.environ.get("KAE_DRIVER_SOURCE")
-    if not source:
-        pytest.skip("KAE_DRIVER_SOURCE is not set: it names the folder KAEKernelDriver of a checkout of KAE.")
-    headers = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
-    if len(headers) < 2:
-        pytest.skip("Headers of two kernels are not here: apt-get install two of linux-headers-*-cloud-amd64.")
-    kernels = tuple(path.name.removeprefix("linux-headers-") for path in headers)
-    shutil.copytree(source, tmp_path / "KAEKernelDriver")
-    mounted = [*Path("/usr/src").glob("linux-headers-*"), *Path("/usr/lib").glob("linux-kbuild-*")]
-    store.build_driver(tmp_path, "2.0.6", kernels, mounted)
-    image = stores.named("kae-driver-installer", "2.0.6")
+@pytest.fixture
+def libraries(kae: Path, tmp_path: Path) -> Path:
+    """A checkout with uadk, and with an engine for OpenSSL 3."""
+    shutil.copytree(kae / "checkout", tmp_path / "checkout")
+    librarytrees.write_uadk(tmp_path / "checkout/uadk")
+    librarytrees.write_engine(tmp_path / "checkout/KAEOpensslEngine", ">= 3.0")
+    return tmp_path / "checkout"
 
-    expected = {f"/opt/lib/modules/{kernel}/{name}.ko" for kernel in kernels for name in NAMES}
+
+@pytest.fixture(scope="module")
+def autotools(store: stores.Store) -> str:
+    """A BUILD_IMAGE that has what libraries are compiled with; make's argument."""
+    name = stores.named("autotools")
+    store.take(images.debian_root(librarytrees.PACKAGES), name)
+    return f"BUILD_IMAGE={name}"
+
+
+def test_the_libraries_of_the_checkout_are_compiled(store: stores.Store, libraries: Path, autotools: str) -> None:
+    store.build_driver(libraries, "2.0.8", (), (), autotools)
+    image = stores.named("kae-driver-installer", "2.0.8")
+
+    compiled = {"libwd.so.2.4.0", "libhisi_zip.so.2.4.0", "engines-3.0/kae.so.2.0.2"}
+    assert found(store, image, "/opt/kae") == {f"/opt/kae/lib/{name}" for name in compiled}
+    links = store.run(image, "find", "/opt/kae", "-type", "l").stdout.split()
+    assert {"/opt/kae/lib/libwd.so", "/opt/kae/lib/libhisi_zip.so", "/opt/kae/lib/engines-3.0/kae.so"} <= set(links)
+    licences = {"GPL-2.0.txt", "uadk/LICENSE", "KAEOpensslEngine/LICENSE"}
+    assert found(store, image, "/usr/share/doc/kae") == {f"/usr/share/doc/kae/{name}" for name in licences}
+    first = json.loads(store.inspected(image))[0]["Id"]
+    store.build_driver(libraries, "2.0.8", (), (), autotools)
+    assert json.loads(store.inspected(image))[0]["Id"] == first
+
+
+def test_an_engine_for_another_openssl_ends_the_build_and_can_be_left_out(
+    store: stores.Store, libraries: Path, autotools: str
+) -> None:
+    shutil.rmtree(libraries / "KAEOpensslEngine")
+    librarytrees.write_engine(libraries / "KAEOpensslEngine", "< 3.0 libcrypto >= 1.1")
+
+    with pytest.raises(
+        AssertionError, match=r"asks for: libcrypto < 3\.0 libcrypto >= 1\.1\. Take another BUILD_IMAGE"
+    ):
+        store.build_driver(libraries, "2.0.9", (), (), autotools)
+    store.build_driver(libraries, "2.0.9", (), (), autotools, "LIBRARIES=uadk")
+
+    held = found(store, stores.named("kae-driver-installer", "2.0.9"), "/opt/kae")
+    assert "/opt/kae/lib/libwd.so.2.4.0" in held
+    assert not [name for name in held if "engines" in name]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "BUILD_IMAGE lacks autoreconf libtoolize pkg-config numa.h openssl/engine.h, which compile LIBRARIES"),
+        ("zlib", "LIBRARIES is 'zlib': give 'uadk engine', 'uadk' or 'none'"),
+    ],
+)
+def test_libraries_that_cannot_be_compiled_end_the_build(
+    store: stores.Store, libraries: Path, given: str, said: str
+) -> None:
+    with pytest.raises(AssertionError, match=said):
+        store.build_driver(libraries, "2.0.5", (), (), f"LIBRARIES={given}")
+
+
+def test_libraries_are_left_out_where_they_are_not_wanted(store: stores.Store, libraries: Path) -> None:
+    store.build_driver(libraries, "2.0.10", (), (), "LIBRARIES=none")
+
+    listed = store.run(stores.named("kae-driver-installer", "2.0.10"), "ls", "/opt")
+    assert set(listed.stdout.split()) == {"src", "venv"}
+
+
+def test_libraries_that_the_checkout_does_not_have_end_the_build(
+    store: stores.Store, kae: Path, autotools: str
+) -> None:
+    with pytest.raises(AssertionError, match="There is no folder uadk in the checkout of KAE"):
+        store.build_driver(kae / "checkout", "2.0.5", (), (), autotools, "LIBRARIES=uadk")
+
+
+def test_the_real_source_gives_modules_for_each_kernel_with_headers(store: stores.Store) -> None:
+    image = kaesource.build(store, "LIBRARIES=none")
+
+    expected = {f"/opt/lib/modules/{kernel}/{name}.ko" for kernel in kaesource.kernels() for name in NAMES}
     assert found(store, image, "/opt/lib") == expected
+    first = json.loads(store.inspected(image))[0]["Id"]
+    assert json.loads(store.inspected(kaesource.build(store, "LIBRARIES=none")))[0]["Id"] == first

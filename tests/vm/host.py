@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 import yaml
@@ -105,7 +106,10 @@ class Host:
         self.guest.write(CONFIG, json.dumps({**config(), "driverVersion": version, **changes}))
 
     def begin(self, driver: str, *, log: str = "", options: str = "") -> Installer:
-        """Start an installer, with further options, whose image has a driver; a boot ends it, or `stop`."""
+        """Start an installer, with further options; a boot ends it, or `stop`.
+
+        Its image has a driver of `artifacts.DRIVERS`, or is at a path of the guest.
+        """
         unit = f"installer-{len(self.guest.boots)}-{next(self._units)}"
         output = " ".join(
             f"--property=Standard{name}=append:{log or f'/run/{unit}.log'}" for name in ("Output", "Error")
@@ -191,4 +195,5 @@ def config() -> dict[str, Any]:
 
 
 def _command(driver: str) -> str:
-    return f"python3 -m installer --image-root /payload/images/{driver} --config {CONFIG}"
+    # A path stays as it is.
+    return f"python3 -m installer --image-root {PurePosixPath('/payload/images', driver)} --config {CONFIG}"

@@ -1,11 +1,13 @@
-"""KAE's own driver source: compiled by the source `build` against Debian's headers, loaded and unloaded.
+"""KAE's own driver, in an image of the recipe: the installer loads its modules on a real kernel, and removes them.
 
-KAE_DRIVER_SOURCE names the folder KAEKernelDriver of a checkout of KAE. Nothing here answers as its devices do, so the
-guest has none.
+KAE_DRIVER_SOURCE names the folder KAEKernelDriver of a checkout of KAE. Nothing here answers as its devices do: the
+guest's have neither memory nor interrupts, so KAE's driver refuses them, and only with uacce_mode=0, which gives no
+device an entry, the installer has nothing against that.
 """
 
-import os
+import json
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,28 +15,40 @@ import pytest
 from installer import sources
 from installer.host import chroot
 from installer.sources import build
+from tests.images import inputs, kaesource, stores
 from tests.installer import settings
-from tests.vm import artifacts, conftest
+from tests.vm import artifacts, conftest, host
 
-RECIPE = artifacts.REPOSITORY / "installer/driver-image/Makefile"
+ENGINES = ("hisi_hpre", "hisi_sec2", "hisi_zip")
+IMAGE = "/mnt/kae"
+
+
+@pytest.fixture(scope="module")
+def image(parts: artifacts.Artifacts, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the image holds, with modules for the guest's kernel and another one."""
+    kaesource.checkout()
+    missing = [command for command in stores.COMMANDS if shutil.which(command) is None]
+    if missing:
+        pytest.skip(f"Debian packages are missing: apt-get install --no-install-recommends {' '.join(missing)}")
+    with stores.opened() as store:
+        # Of the installer's image the recipe takes nothing; the guest has the program from elsewhere.
+        store.take(inputs.base(), stores.named("kae-driver-installer"))
+        name = kaesource.build(store, "LIBRARIES=none")
+        return kaesource.copied(store, name, tmp_path_factory.mktemp("image"))
 
 
 @pytest.fixture
-def compiled(parts: artifacts.Artifacts, tmp_path: Path) -> Path:
-    """The modules, as the installer compiles them for the guest's kernel."""
-    source = os.environ.get("KAE_DRIVER_SOURCE")
-    if not source:
-        pytest.skip("KAE_DRIVER_SOURCE is not set: it names the folder KAEKernelDriver of a checkout of KAE.")
-    tree = tmp_path / "image/opt/src/kae"
-    shutil.copytree(source, tree / "KAEKernelDriver")
-    shutil.copy(RECIPE, tree)
+def compiled(parts: artifacts.Artifacts, image: Path, tmp_path: Path) -> Path:
+    """The image's source, as the installer compiles it for the guest's kernel, in the place of the image's modules."""
     root = chroot.Host(_host_with_headers(tmp_path / "host", parts.release))
     wanted = settings.config(source=settings.BUILD)
     assert wanted.source.build is not None
-    context = sources.Context(host=root, image=tmp_path / "image", settings=wanted, kernel=parts.release)
+    context = sources.Context(host=root, image=image, settings=wanted, kernel=parts.release)
     for step in build.Build(context, wanted.source.build).steps("/var/lib/kae/drivers/kae"):
         step.act()
-    return root.path("/var/lib/kae/drivers/kae/modules")
+    modules = root.path("/var/lib/kae/drivers/kae/modules")
+    shutil.copytree(modules, tmp_path / "compiled/opt/lib/modules" / parts.release)
+    return tmp_path / "compiled"
 
 
 def _host_with_headers(root: Path, release: str) -> Path:
@@ -51,23 +65,69 @@ def _host_with_headers(root: Path, release: str) -> Path:
     return root
 
 
-def test_the_modules_of_kae_are_compiled_loaded_and_unloaded(
-    parts: artifacts.Artifacts, compiled: Path, boot: conftest.Boot, tmp_path: Path
+def booted(boot: conftest.Boot, image: Path, folder: Path) -> host.Host:
+    """Return a host that has an image's files at IMAGE."""
+    artifacts.disk(image, folder / "image.ext4")
+    drive = f"file={folder}/image.ext4,if=none,id=image,format=raw,readonly=on"
+    machine = boot(extra=("-drive", drive, "-device", "nvme-ns,bus=disks,nsid=3,drive=image"))
+    machine.guest.run(f"mkdir {IMAGE} && mount -o ro /dev/disk/by-label/image {IMAGE}")
+    return machine
+
+
+def install(machine: host.Host, uacce_mode: int) -> host.Said:
+    """Have an installer install the image's driver, and return the state in which it comes to rest."""
+    parameters = {name: {"uacce_mode": uacce_mode, "pf_q_num": 256} for name in ENGINES}
+    wanted = host.config() | {"driverVersion": kaesource.VERSION, "moduleParameters": parameters}
+    machine.guest.write(host.CONFIG, json.dumps(wanted))
+    installer = machine.begin(IMAGE)
+    said = installer.wait_for_rest()
+    installer.stop()
+    return said
+
+
+def loaded(machine: host.Host) -> set[str]:
+    """Return the names of the loaded modules of the driver, which have no version."""
+    lines = machine.guest.ask("grep -E '^(uacce|hisi_)' /proc/modules").output.splitlines()
+    return {line.split()[0] for line in lines}
+
+
+def faults(machine: host.Host) -> Iterator[str]:
+    """Yield the lines of the kernel's log that tell of a crash."""
+    return (line for line in machine.guest.kernel_log().splitlines() if "BUG:" in line or "Oops" in line)
+
+
+def test_the_installer_loads_the_modules_of_the_image_and_removes_them(
+    image: Path, boot: conftest.Boot, tmp_path: Path
 ) -> None:
-    assert {path.stem for path in compiled.iterdir()} == set(artifacts.MODULES)
-    artifacts.disk(compiled, tmp_path / "compiled.ext4")
-    drive = f"file={tmp_path}/compiled.ext4,if=none,id=compiled,format=raw,readonly=on"
-    second = ("-drive", drive, "-device", "nvme-ns,bus=disks,nsid=3,drive=compiled")
-    guest = boot(extra=second, append="module_blacklist=kunpeng_pci").guest
-    place = f"/lib/modules/{parts.release}/updates/kae"
-    guest.run(f"mkdir -p {place} /mnt/compiled && mount -o ro /dev/disk/by-label/compiled /mnt/compiled")
-    guest.run(f"cp /mnt/compiled/*.ko {place} && depmod")
+    machine = booted(boot, image, tmp_path)
 
-    guest.run("for name in hisi_hpre hisi_sec2 hisi_zip; do modprobe $name uacce_mode=2 pf_q_num=256; done")
-    loaded = guest.run("grep -E '^(uacce|hisi_)' /proc/modules")
-    guest.run(f"rmmod {' '.join(reversed(artifacts.MODULES))}")
+    said = install(machine, uacce_mode=0)
 
-    assert {line.split()[0] for line in loaded.splitlines()} == set(artifacts.MODULES)
-    assert guest.ask("grep -E '^(uacce|hisi_)' /proc/modules").output == ""
-    log = guest.kernel_log()
-    assert not [line for line in log.splitlines() if "BUG:" in line or "Oops" in line], log[-20000:]
+    assert said.state == "Ready", said
+    assert loaded(machine) == set(artifacts.MODULES)
+    files = machine.files()
+    assert {f"{name}.ko" for name in artifacts.MODULES} <= {Path(path).name for path in files}
+    removed = machine.command("remove", IMAGE)
+    assert removed.code == 0, removed.output
+    assert (loaded(machine), machine.files(), [*faults(machine)]) == (set(), [], [])
+
+
+def test_devices_that_the_driver_refuses_fail_the_installation_which_leaves_nothing(
+    image: Path, boot: conftest.Boot, tmp_path: Path
+) -> None:
+    machine = booted(boot, image, tmp_path)
+
+    said = install(machine, uacce_mode=2)
+
+    assert said.state == "Failed", said
+    assert "The host is back in its previous state." in said.message
+    assert (loaded(machine), machine.files(), [*faults(machine)]) == (set(), [], [])
+
+
+def test_the_source_in_the_image_gives_modules_that_load(compiled: Path, boot: conftest.Boot, tmp_path: Path) -> None:
+    machine = booted(boot, compiled, tmp_path)
+
+    said = install(machine, uacce_mode=0)
+
+    assert said.state == "Ready", said
+    assert (loaded(machine), [*faults(machine)]) == (set(artifacts.MODULES), [])

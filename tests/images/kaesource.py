@@ -1,0 +1,44 @@
+"""KAE's own source: KAE_DRIVER_SOURCE names the folder KAEKernelDriver of a checkout; without it tests are skipped."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.images import stores
+
+FOLDER = "KAEKernelDriver"
+VERSION = "2.0.6"
+"""What the image says; the source itself has none."""
+
+
+def checkout() -> Path:
+    """Return the checkout, or skip the test."""
+    source = os.environ.get("KAE_DRIVER_SOURCE")
+    if not source:
+        pytest.skip(f"KAE_DRIVER_SOURCE is not set: it names the folder {FOLDER} of a checkout of KAE.")
+    return Path(source).resolve().parent
+
+
+def kernels() -> tuple[str, ...]:
+    """Return the kernels whose headers are here; without those of two, skip the test."""
+    found = sorted(Path("/usr/src").glob("linux-headers-*-cloud-amd64"))
+    if len(found) < 2:
+        pytest.skip("Headers of two kernels are not here: apt-get install two of linux-headers-*-cloud-amd64.")
+    return tuple(path.name.removeprefix("linux-headers-") for path in found)
+
+
+def build(store: stores.Store, *further: str, version: str = VERSION) -> str:
+    """Build an image with modules for each of the kernels, and return its name; further arguments are make's."""
+    mounted = [*Path("/usr/src").glob("linux-headers-*"), *Path("/usr/lib").glob("linux-kbuild-*")]
+    store.build_driver(checkout(), version, kernels(), mounted, *further)
+    return stores.named("kae-driver-installer", version)
+
+
+def copied(store: stores.Store, image: str, folder: Path) -> Path:
+    """Copy what the recipe puts below /opt of an image to a folder, and return the folder."""
+    held = [f"/opt/{name}" for name in store.run(image, "ls", "/opt").stdout.split() if name != "venv"]
+    (folder / "opt").mkdir()
+    done = store.run(image, "cp", "-R", *held, str(folder / "opt"), folder=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
