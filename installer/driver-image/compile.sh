@@ -69,13 +69,19 @@ esac
 
 # compile FOLDER OPTION...: compiles a folder of the checkout that autotools configure, and installs it in this stage.
 compile() {
-    folder=$1 && shift
+    folder=$1
+    shift
     [ -d "$source/$folder" ] || fail "There is no folder $folder in the checkout of KAE, which LIBRARIES asks for."
-    cp -R "$source/$folder" "/kae/$folder" && cd "/kae/$folder"
+    cp -R "$source/$folder" "/kae/$folder"
+    cd "/kae/$folder"
     autoreconf --force --install
-    ./configure --prefix=/opt/kae --disable-static "$@"
-    make --jobs="$(nproc)" $made && make $made install
-    mkdir -p "$licences/$folder" && cp LICENSE "$licences/$folder/"
+    # uadk makes errors of warnings, of which newer compilers have more.
+    ./configure --prefix=/opt/kae --disable-static CFLAGS='-O2 -Wno-error' "$@"
+    # Each alone: before '&&' the shell ignores failures.
+    make --jobs="$(nproc)" $made
+    make $made install
+    mkdir -p "$licences/$folder"
+    cp LICENSE "$licences/$folder/"
 }
 
 if [ -n "$LIBRARIES" ]; then
@@ -85,7 +91,7 @@ if [ -n "$LIBRARIES" ]; then
         'autoconf automake binutils gcc libc6-dev libnuma-dev libssl-dev libtool make pkg-config'
     [ -z "$(missing $needed)" ] || fail "BUILD_IMAGE lacks$(missing $needed), which compile LIBRARIES ('none' needs none)."
     # As the installer puts them on the host, and the device plugin into containers.
-    export CPATH=/opt/kae/include LIBRARY_PATH=/opt/kae/lib PKG_CONFIG_PATH=/opt/kae/lib/pkgconfig
+    export CPATH=/opt/kae/include PKG_CONFIG_PATH=/opt/kae/lib/pkgconfig
     # Its tests and tools are in other folders.
     made=SUBDIRS=. compile uadk
     case $LIBRARIES in *engine)
@@ -122,7 +128,8 @@ for kernel in $KERNELS; do
     [ -d "$tree" ] || tree=$trees
     [ -f "$tree/Makefile" ] || fail "KAE's source has no tree for kernels $number."
     # Of each kernel its own copy, so that no object of another one is in it.
-    rm -rf /kae/work && cp -R "$tree" /kae/work
+    rm -rf /kae/work
+    cp -R "$tree" /kae/work
     make -C /kae/work --jobs="$(nproc)" KERNEL_PATH="$path"
     folder=$image/opt/lib/modules/$kernel
     mkdir -p "$folder"

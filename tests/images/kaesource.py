@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.images import stores
+from tests.cluster.nodes import images as debian
+from tests.images import librarytrees, stores
 
 FOLDER = "KAEKernelDriver"
 VERSION = "2.0.6"
@@ -28,11 +29,22 @@ def kernels() -> tuple[str, ...]:
     return tuple(path.name.removeprefix("linux-headers-") for path in found)
 
 
-def build(store: stores.Store, *further: str, version: str = VERSION) -> str:
-    """Build an image with modules for each of the kernels, and return its name; further arguments are make's."""
+def build(store: stores.Store) -> str:
+    """Build an image with uadk, where the checkout has it, and with modules for each kernel; return its name.
+
+    The engine is for arm64 and OpenSSL 1.1 alone.
+    """
+    place = stores.named("build")
+    store.take(debian.debian_root(librarytrees.PACKAGES), place)
+    libraries = "uadk" if has_libraries() else "none"
     mounted = [*Path("/usr/src").glob("linux-headers-*"), *Path("/usr/lib").glob("linux-kbuild-*")]
-    store.build_driver(checkout(), version, kernels(), mounted, *further)
-    return stores.named("kae-driver-installer", version)
+    store.build_driver(checkout(), VERSION, kernels(), mounted, f"BUILD_IMAGE={place}", f"LIBRARIES={libraries}")
+    return stores.named("kae-driver-installer", VERSION)
+
+
+def has_libraries() -> bool:
+    """Return whether the checkout is a whole one."""
+    return (checkout() / "uadk").is_dir()
 
 
 def copied(store: stores.Store, image: str, folder: Path) -> Path:

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 PACKAGES = (
-    *("autoconf", "automake", "binutils", "gcc", "libc6-dev", "libnuma-dev", "libssl-dev", "libtool", "make"),
-    "pkg-config",
+    *("autoconf", "automake", "binutils", "gcc", "libc6-dev", "libelf1", "libnuma-dev", "libssl-dev", "libtool"),
+    *("make", "pkg-config"),
 )
-"""What compiles them."""
+"""What compiles them, and kernel modules."""
 
 _CONFIGURE = """\
 AC_INIT([{name}], [1.0])

@@ -272,10 +272,14 @@ def test_libraries_that_the_checkout_does_not_have_end_the_build(
         store.build_driver(kae / "checkout", "2.0.5", (), (), autotools, "LIBRARIES=uadk")
 
 
-def test_the_real_source_gives_modules_for_each_kernel_with_headers(store: stores.Store) -> None:
-    image = kaesource.build(store, "LIBRARIES=none")
+def test_the_real_source_gives_modules_for_each_kernel_and_libraries(store: stores.Store) -> None:
+    image = kaesource.build(store)
 
     expected = {f"/opt/lib/modules/{kernel}/{name}.ko" for kernel in kaesource.kernels() for name in NAMES}
     assert found(store, image, "/opt/lib") == expected
+    libraries = store.run(image, "ls", "/opt/kae/lib").stdout.split()
+    assert {"libwd.so", "libwd_comp.so", "libwd_crypto.so", "libhisi_hpre.so"} <= set(libraries) or not (
+        kaesource.has_libraries()
+    )
     first = json.loads(store.inspected(image))[0]["Id"]
-    assert json.loads(store.inspected(kaesource.build(store, "LIBRARIES=none")))[0]["Id"] == first
+    assert json.loads(store.inspected(kaesource.build(store)))[0]["Id"] == first
