@@ -199,7 +199,7 @@ driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTAL
 	$(foreach name,KAE DRIVER_VERSION INSTALLER_IMAGE,$(if $($(name)),,$(error $(name) is missing: docs/driver-image.md describes it)))
 	@$(builder); \
 	"$$builder" build --help 2>&1 | grep -qe --build-context \
-		|| { echo "$$builder is too old: docs/driver-image.md says which versions build it." >&2; exit 1; }; \
+		|| { echo "$$builder knows no --build-context: docs/driver-image.md says which versions do." >&2; exit 1; }; \
 	"$$builder" build --build-context "kae=$(KAE)" \
 		--build-context "packages=$(or $(PACKAGES),installer/driver-image)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
 		$$epoch --build-arg 'INSTALLER_IMAGE=$(INSTALLER_IMAGE)' --build-arg 'BUILD_IMAGE=$(BUILD_IMAGE)' \

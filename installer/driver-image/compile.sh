@@ -77,8 +77,7 @@ compile() {
     autoreconf --force --install
     # uadk makes errors of warnings, of which newer compilers have more.
     ./configure --prefix=/opt/kae --disable-static CFLAGS='-O2 -Wno-error' "$@"
-    # Each alone: before '&&' the shell ignores failures.
-    make --jobs="$(nproc)" $made
+    make --jobs="$(nproc)" $made || fail "The folder $folder does not compile in BUILD_IMAGE: LIBRARIES can leave it out."
     make $made install
     mkdir -p "$licences/$folder"
     cp LICENSE "$licences/$folder/"

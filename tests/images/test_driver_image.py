@@ -1,7 +1,9 @@
 """The recipe of docs/driver-image.md: an image of the installer with a driver, its source and its licence."""
 
 import json
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests import project
 from tests.cluster.nodes import images
 from tests.failures import projects
 from tests.host import roots, rpms
-from tests.images import kaesource, librarytrees, stores
+from tests.images import inputs, kaesource, librarytrees, stores
 from tests.installer import sourcetrees
 
 KERNELS = ("5.10.0-216.0.0.115.oe2203sp4.aarch64", "6.6.0-28.0.0.34.oe2403.aarch64")
@@ -193,6 +195,20 @@ def test_a_folder_of_packages_becomes_a_repository(store: stores.Store, kae: Pat
 def test_a_folder_without_packages_ends_the_build(store: stores.Store, kae: Path, tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="There is no rpm in the folder PACKAGES"):
         store.build_driver(kae / "checkout", "2.0.5", (), (), f"PACKAGES={tmp_path}")
+
+
+def test_a_builder_without_further_contexts_is_refused(tmp_path: Path) -> None:
+    # As podman before 4.2 prints it.
+    (tmp_path / "podman").write_text("#!/bin/sh\necho '--build-arg argument=value'\n")
+    (tmp_path / "podman").chmod(0o755)
+    given = ("KAE=.", "DRIVER_VERSION=2.0.2", "INSTALLER_IMAGE=localhost/kae-driver-installer:1")
+    command = ("make", "--no-print-directory", f"--directory={inputs.ROOT}", "driver-image", *given)
+
+    environment = os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode != 0
+    assert "knows no --build-context: docs/driver-image.md says which versions do." in done.stderr
 
 
 @pytest.fixture
