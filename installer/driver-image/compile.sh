@@ -77,6 +77,8 @@ compile() {
     autoreconf --force --install
     # uadk makes errors of warnings, of which newer compilers have more.
     ./configure --prefix=/opt/kae --disable-static CFLAGS='-O2 -Wno-error' "$@"
+    # Of what somebody compiled in the checkout.
+    make $made clean
     make --jobs="$(nproc)" $made || fail "The folder $folder does not compile in BUILD_IMAGE: LIBRARIES can leave it out."
     make $made install
     mkdir -p "$licences/$folder"

@@ -239,6 +239,7 @@ def test_the_libraries_of_the_checkout_are_compiled(store: stores.Store, librari
     licences = {"GPL-2.0.txt", "uadk/LICENSE", "KAEOpensslEngine/LICENSE"}
     assert found(store, image, "/usr/share/doc/kae") == {f"/usr/share/doc/kae/{name}" for name in licences}
     first = json.loads(store.inspected(image))[0]["Id"]
+    (libraries / "uadk/wd.lo").write_text("of another compiler\n")
     store.build_driver(libraries, "2.0.8", (), (), autotools)
     assert json.loads(store.inspected(image))[0]["Id"] == first
 
