@@ -31,6 +31,8 @@ pkgconfig_DATA = libwd.pc
 SUBDIRS = . sample
 """
 _UADK_PC = """\
+prefix=@prefix@
+exec_prefix=@exec_prefix@
 libdir=@libdir@
 Name: libwd
 Description: none

@@ -278,8 +278,8 @@ def test_libraries_that_cannot_be_compiled_end_the_build(
 def test_libraries_are_left_out_where_they_are_not_wanted(store: stores.Store, libraries: Path) -> None:
     store.build_driver(libraries, "2.0.10", (), (), "LIBRARIES=none")
 
-    listed = store.run(stores.named("kae-driver-installer", "2.0.10"), "ls", "/opt")
-    assert set(listed.stdout.split()) == {"src", "venv"}
+    listed = store.run(stores.named("kae-driver-installer", "2.0.10"), "ls", "/opt").stdout.split()
+    assert ("src" in listed, "kae" in listed) == (True, False)
 
 
 def test_libraries_that_the_checkout_does_not_have_end_the_build(
