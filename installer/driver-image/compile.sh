@@ -15,9 +15,9 @@ for kernel in $KERNELS; do
         || fail "'$kernel' is no kernel as 'uname -r' prints it."
 done
 
-# missing NAME...: those of the commands and C headers that are not here.
+# missing NAMES: those of the commands and C headers that are not here.
 missing() {
-    for name in "$@"; do
+    for name in $1; do
         case $name in
         *.h) echo "#include <$name>" | gcc -E -x c - > /dev/null 2>&1 ;;
         *) command -v "$name" > /dev/null ;;
@@ -28,9 +28,10 @@ missing() {
 # bring RPMS DEBS: has the distribution install packages. Where it cannot, the check that follows says what is missing.
 bring() {
     if command -v dnf > /dev/null; then
-        dnf install --assumeyes $1 || :
+        echo "$1" | xargs dnf install --assumeyes || :
     elif command -v apt-get > /dev/null; then
-        apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $2 || :
+        apt-get update || :
+        echo "$2" | DEBIAN_FRONTEND=noninteractive xargs apt-get install --yes --no-install-recommends || :
     fi >&2
 }
 
@@ -67,7 +68,8 @@ none) LIBRARIES='' ;;
 *) fail "LIBRARIES is '$LIBRARIES': give 'uadk engine', 'uadk' or 'none'." ;;
 esac
 
-# compile FOLDER OPTION...: compiles a folder of the checkout that autotools configure, and installs it in this stage.
+# compile FOLDER OPTION...: compiles a folder of the checkout that autotools configure, and installs it in this stage;
+# $made is what make is told.
 compile() {
     folder=$1
     shift
@@ -78,28 +80,30 @@ compile() {
     # uadk makes errors of warnings, of which newer compilers have more.
     ./configure --prefix=/opt/kae --disable-static CFLAGS='-O2 -Wno-error' "$@"
     # Of what somebody compiled in the checkout.
-    make $made clean
-    make --jobs="$(nproc)" $made || fail "The folder $folder does not compile in BUILD_IMAGE: LIBRARIES can leave it out."
-    make $made install
+    make ${made:+"$made"} clean
+    make --jobs="$(nproc)" ${made:+"$made"} || fail "The folder $folder does not compile in BUILD_IMAGE: LIBRARIES can leave it out."
+    make ${made:+"$made"} install
     mkdir -p "$licences/$folder"
     cp LICENSE "$licences/$folder/"
 }
 
 if [ -n "$LIBRARIES" ]; then
     needed='autoreconf gcc libtoolize make pkg-config strip numa.h openssl/engine.h'
-    [ -z "$(missing $needed)" ] || bring \
+    [ -z "$(missing "$needed")" ] || bring \
         'autoconf automake binutils gcc libtool make numactl-devel openssl-devel pkgconf-pkg-config' \
         'autoconf automake binutils gcc libc6-dev libnuma-dev libssl-dev libtool make pkg-config'
-    [ -z "$(missing $needed)" ] || fail "BUILD_IMAGE lacks$(missing $needed), which compile LIBRARIES ('none' needs none)."
+    [ -z "$(missing "$needed")" ] || fail "BUILD_IMAGE lacks$(missing "$needed"), which compile LIBRARIES ('none' needs none)."
     # As the installer puts them on the host, and the device plugin into containers.
     export CPATH=/opt/kae/include PKG_CONFIG_PATH=/opt/kae/lib/pkgconfig
     # Its tests and tools are in other folders.
-    made=SUBDIRS=. compile uadk
+    made=SUBDIRS=.
+    compile uadk
+    made=''
     case $LIBRARIES in *engine)
         number=$(pkg-config --modversion libcrypto)
-        case $number in 1.1.*) engines=engines-1.1 ;; *) engines=engines-3.0 ;; esac
+        case $number in 1.1.*) engines='engines-1.1' ;; *) engines='engines-3.0' ;; esac
         # With the part for uacce_mode=2.
-        made='' compile KAEOpensslEngine --libdir="/opt/kae/lib/$engines" --enable-kae
+        compile KAEOpensslEngine --libdir="/opt/kae/lib/$engines" --enable-kae
         wanted=$(grep -o 'libcrypto [<>=][^,]*' configure.ac) || wanted=another
         [ -f "/opt/kae/lib/$engines/kae.so" ] || fail "The engine was not compiled, as BUILD_IMAGE has OpenSSL $number," \
             "and KAE's configure.ac asks for: $wanted. Take another BUILD_IMAGE, or LIBRARIES=uadk." ;;
@@ -118,12 +122,12 @@ headers() {
 }
 
 for kernel in $KERNELS; do
-    if [ -z "$(headers "$kernel")" ] || [ -n "$(missing find gcc make strip)" ]; then
+    if [ -z "$(headers "$kernel")" ] || [ -n "$(missing 'find gcc make strip')" ]; then
         bring "binutils findutils gcc make kernel-devel-$kernel" "binutils gcc make linux-headers-$kernel"
     fi
     path=$(headers "$kernel")
     [ -n "$path" ] || fail "There are no headers for kernel $kernel: install them in BUILD_IMAGE, or mount /usr/src."
-    [ -z "$(missing gcc make strip)" ] || fail "BUILD_IMAGE lacks$(missing gcc make strip), which compile modules."
+    [ -z "$(missing 'gcc make strip')" ] || fail "BUILD_IMAGE lacks$(missing 'gcc make strip'), which compile modules."
     number=$(expr "$kernel" : '\([0-9]*\.[0-9]*\)')
     tree=$trees/$number
     [ -d "$tree" ] || tree=$trees
