@@ -26,12 +26,13 @@ missing() {
 }
 
 # bring RPMS DEBS: has the distribution install packages. Where it cannot, the check that follows says what is missing.
+# shellcheck disable=SC2086
 bring() {
     if command -v dnf > /dev/null; then
-        echo "$1" | xargs dnf install --assumeyes || :
+        dnf install --assumeyes $1 || :
     elif command -v apt-get > /dev/null; then
         apt-get update || :
-        echo "$2" | DEBIAN_FRONTEND=noninteractive xargs apt-get install --yes --no-install-recommends || :
+        DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends $2 || :
     fi >&2
 }
 
