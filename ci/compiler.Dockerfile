@@ -33,7 +33,7 @@ RUN python3 -m venv /pip \
     && mkdir /opt/kae \
     && ln -s "$(/opt/venv/bin/python -c 'import compiler; print(compiler.__path__[0])')/templates/init/ci" /opt/kae/ci \
     && chmod +x /opt/kae/ci/*.sh \
-    && cp /build/kae_compiler-*.whl /opt/kae/ \
+    && install -m 644 /build/kae_compiler-*.whl /opt/kae/ \
     && /opt/venv/bin/kae --version \
     && install -D -m 644 /build/LICENSE /licences/LICENSE \
     && /opt/venv/bin/python -B /build/third_party.py >/licences/THIRD_PARTY.txt
