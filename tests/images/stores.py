@@ -1,10 +1,12 @@
 """A store of images that is thrown away: what is built and run in it, the machine's own podman never sees."""
 
+import contextlib
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -127,6 +129,15 @@ class Store:
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
+def _remove(folder: Path) -> None:
+    """Remove a store. What cleans up after a container may still be at work when `podman run` has ended."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
+        return
+    time.sleep(2)
+    shutil.rmtree(folder)
+
+
 def offline() -> tuple[str, ...]:
     """Return the flags by which a build has no network, and wheels from folders."""
     programs = (f"{folder}/requirements.lock" for folder in (*inputs.folders().values(), "ci"))
@@ -165,4 +176,4 @@ def empty() -> Iterator[Store]:
         )
         yield store
     finally:
-        shutil.rmtree(folder)
+        _remove(folder)
