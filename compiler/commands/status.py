@@ -110,6 +110,7 @@ class _Look:
             gone=tuple(sorted(known - states.keys())),
             rollouts=self._rollouts(daemon_sets, states),
             deployments=tuple(self._deployments()),
+            templates=tuple(self._templates()),
             leases=tuple(self._leases()),
             drifts=(*self._drifts(), *self._extras()),
         ), on_nodes
@@ -147,6 +148,11 @@ class _Look:
         for ref, raw in self._found.items():
             if ref.kind == "Deployment":
                 yield cluster_status.Workload(ref=ref, live=live_objects.deployment(raw) if raw is not None else None)
+
+    def _templates(self) -> Iterator[tuple[str, str]]:
+        for ref, raw in self._found.items():
+            if raw is not None and ref.kind in ("Deployment", "CronJob"):
+                yield ref.name, live_objects.template_image(raw)
 
     def _leases(self) -> Iterator[cluster_status.Held]:
         for raw in self._cluster.objects("coordination.k8s.io/v1", "Lease", self._wanted.cluster.spec.namespace):

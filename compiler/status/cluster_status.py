@@ -114,6 +114,8 @@ class ClusterStatus:
     """Nodes of the inventory that the cluster does not have any more."""
     rollouts: tuple[rollout.Rollout, ...]
     deployments: tuple[Workload, ...]
+    templates: tuple[tuple[str, str], ...]
+    """The live Deployments and CronJobs by name, each with the image of its pods."""
     leases: tuple[Held, ...]
     drifts: tuple[Drift, ...]
 
@@ -121,8 +123,7 @@ class ClusterStatus:
     def skews(self) -> tuple[skew.Skew, ...]:
         """Return the programs of another release than this compiler."""
         pods = [(daemon_set.wanted.name, image) for daemon_set in self.rollouts for image in daemon_set.images]
-        deployed = [(workload.ref.name, workload.live.image) for workload in self.deployments if workload.live]
-        return skew.of_images((*pods, *deployed), compiler.__version__)
+        return skew.of_images((*pods, *self.templates), compiler.__version__)
 
     @property
     def as_planned(self) -> bool:

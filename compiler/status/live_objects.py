@@ -57,8 +57,6 @@ class Deployment:
     available: int
     reason: str
     """The reason why some are not available, in the cluster's words; may be empty."""
-    image: str = ""
-    """Of its first container."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,13 +111,17 @@ def deployment(raw: Mapping[str, Any]) -> Deployment:
         (_words(condition) for condition in failing if condition and condition["status"] == wrong[condition["type"]]),
         "",
     )
-    spec = raw.get("spec") or {}
     return Deployment(
-        replicas=spec.get("replicas", 1),
+        replicas=(raw.get("spec") or {}).get("replicas", 1),
         available=status.get("availableReplicas") or 0,
         reason=reason,
-        image=_image((spec.get("template") or {}).get("spec") or {}),
     )
+
+
+def template_image(raw: Mapping[str, Any]) -> str:
+    """Return the image of the first container of a Deployment's or a CronJob's pods."""
+    spec = raw["spec"]["jobTemplate"]["spec"] if raw["kind"] == "CronJob" else raw["spec"]
+    return _image(spec["template"]["spec"])
 
 
 def _image(spec: Mapping[str, Any]) -> str:

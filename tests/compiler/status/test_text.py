@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from compiler.status import cluster_status, drift, live_objects, rollout
+import compiler
+from compiler.status import cluster_status, drift, live_objects, rollout, skew
 from compiler.status import text as status_text
 
 WANTED = rollout.Wanted(namespace="n", name="kae-driver-tls", app="kae-driver", image="i", planned={})
@@ -17,9 +18,14 @@ EMPTY = cluster_status.ClusterStatus(
     gone=(),
     rollouts=(),
     deployments=(),
+    templates=(),
     leases=(),
     drifts=(),
 )
+
+
+PLUGIN = "registry.example.com/team/kae-device-plugin"
+DIGEST = f"sha256:{'2' * 64}"
 
 
 def problem(node: str, reason: str = "", kind: rollout.Kind = "missing", since: str = "") -> rollout.Problem:
@@ -136,3 +142,30 @@ def test_an_output_that_is_not_as_compiled_is_not_as_planned(output: str, words:
 
     assert lines[0].endswith("not as planned")
     assert words in lines[1]
+
+
+def test_programs_of_other_releases_are_told_of_pods_and_of_templates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "__version__", "0.2.0")
+    pods = dataclasses.replace(rolled_out(), images=(f"{PLUGIN}:0.2.0", f"{PLUGIN}:0.1.0"))
+
+    lines = shown(rollouts=(pods,), templates=(("kae-watcher", "kae-watcher:0.1.9"),))
+
+    told = lines[lines.index("other releases:") :]
+    assert "  kae-driver-tls runs 0.1.0 of kae, and this is 0.2.0" in told
+    assert "  kae-watcher runs 0.1.9 of kae, and this is 0.2.0" in told
+
+
+def test_a_program_by_another_digest_is_told_by_the_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiler, "__version__", "0.2.0")
+    other = skew.Skew(name="kae-device-plugin-tls", image=f"{PLUGIN}@{DIGEST}", release="")
+    monkeypatch.setattr(cluster_status.ClusterStatus, "skews", (other,))
+
+    assert "  kae-device-plugin-tls runs kae-device-plugin@222222222222, and this is 0.2.0" in shown()
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "CronJob"])
+def test_the_image_of_a_template_is_that_of_its_first_container(kind: str) -> None:
+    spec = {"template": {"spec": {"containers": [{"image": "first"}, {"image": "second"}]}}}
+    raw = {"kind": kind, "spec": {"jobTemplate": {"spec": spec}} if kind == "CronJob" else spec}
+
+    assert live_objects.template_image(raw) == "first"
