@@ -178,7 +178,7 @@ check: $(READY) ## Check that output/, schemas/ and the generated docs are what 
 .PHONY: wheel
 wheel: $(READY) ## Build the wheel into dist/, where it is the only one
 	@rm -f dist/kae_compiler-*.whl
-	$(BIN)/python -m build --wheel --no-isolation
+	env -u SOURCE_DATE_EPOCH $(BIN)/python -m build --wheel --no-isolation
 
 .PHONY: images compiler-image
 images: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)

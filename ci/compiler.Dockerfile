@@ -14,7 +14,7 @@ WORKDIR /source
 RUN [ -e "$(echo kae_compiler-*.whl)" ] || { python3 -m venv /tools \
     && /tools/bin/python -m pip --disable-pip-version-check --no-cache-dir install \
         --require-hashes --only-binary :all: -r ci/requirements.lock \
-    && KAE_VERSION=${VERSION} /tools/bin/python -m build --wheel --no-isolation --outdir . ; }
+    && env -u SOURCE_DATE_EPOCH KAE_VERSION=${VERSION} /tools/bin/python -m build --wheel --no-isolation --outdir . ; }
 
 FROM ${BASE_IMAGE} AS build
 ARG PIP_INDEX_URL

@@ -27,8 +27,8 @@ def support_bundle(commands: options.Commands) -> None:
         commands,
         "support-bundle",
         "collect what a report of a fault needs, without secrets: status, plan, logs, events, what the nodes say",
-        "kae support-bundle --cluster east -o east.tar.gz",
-        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o east.tar.gz",
+        "kae support-bundle --cluster east -o ../east.tar.gz",
+        "kae support-bundle --cluster east --node kp920-rack1-03 --kubeconfig ~/.kube/config -o ../east.tar.gz",
     )
     options.sources(command)
     options.access(command)

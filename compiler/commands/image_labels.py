@@ -2,7 +2,7 @@
 
 import json
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,19 +37,27 @@ def of_archive(path: Path) -> Labelled:
         ) from error
 
 
-def of_inspection(text: bytes) -> Mapping[str, str]:
+def of_inspection(text: bytes) -> Labelled:
     """Return the labels in the answer of `skopeo inspect`, `podman image inspect`, `docker image inspect` or their kin.
+
+    The names are those in the answer; skopeo's has no tag.
 
     Raises RefusedError where it is none of these.
     """
     try:
         data = json.loads(text)
         (image,) = data if isinstance(data, list) else (data,)
-        return _labels(image)
+        # In skopeo's answer RepoTags are bare tags.
+        names = (image["Name"],) if image.get("Name") else (*_list(image, "RepoTags"), *_list(image, "RepoDigests"))
+        return Labelled(names=tuple(map(str, names)), labels=_labels(image))
     except (TypeError, AttributeError, ValueError, RecursionError) as error:
         raise errors.RefusedError(
             "standard input is not what a program says of one image.", hint="Pipe the JSON of `skopeo inspect`."
         ) from error
+
+
+def _list(image: Mapping[str, Any], key: str) -> Sequence[Any]:
+    return image.get(key) or ()
 
 
 def _of_docker(archive: tarfile.TarFile) -> Labelled:

@@ -16,8 +16,18 @@ _REQUIREMENTS = "ci/requirements.txt"
 _INSTALL = "ci/install.sh"
 """The pinned wheel of the CI jobs with what it needs, and the script that installs them."""
 
-_REGISTRY = release.REGISTRY or "registry.example.com/team"
-"""The registry of this release. Between releases, a name for the one that a person has not named."""
+_REGISTRY = "registry.example.com/team"
+"""Stands for the registry that a person has not named; no image can be pulled from it."""
+
+_PLUGIN = """\
+  devicePlugin:
+    repository: "@REGISTRY@"
+    version: @VERSION@
+"""
+_RELEASED_PLUGIN = """\
+  # The device plugin is that of the release of kae that compiles, by its digest, as long as none is named here.
+  devicePlugin: {}
+"""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -44,14 +54,14 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE
 
 
-def _registry(registry: str | None) -> str:
+def _registry(registry: str | None) -> str | None:
     """Return the registry of a policy's images. Raises WorldError where no image reference can begin with it."""
     if registry is not None and not images.is_repository(registry.rstrip("/")):
         raise errors.WorldError(
             f"'{wording.escaped(registry)}' is not a registry.",
             hint="Write host and path in lower case and without a scheme, such as registry.example.com/team.",
         )
-    return _REGISTRY if registry is None else registry.rstrip("/")
+    return None if registry is None else registry.rstrip("/")
 
 
 def _renew(folder: Path, pinned: wheel.Wheel) -> int:
@@ -74,10 +84,12 @@ def _copy(folder: Path, pinned: wheel.Wheel | None) -> None:
         (folder / pinned.name).write_bytes(pinned.content)
 
 
-def texts(cluster: str, registry: str = _REGISTRY, pinned: wheel.Wheel | None = None) -> Mapping[str, str]:
+def texts(cluster: str, registry: str | None = None, pinned: wheel.Wheel | None = None) -> Mapping[str, str]:
     """Return every file of a new repository by its path, for a first cluster of this name."""
     # A tag of an image has no '+', which versions between releases have: `make images` writes it so, too.
-    values = {"@CLUSTER@": cluster, "@VERSION@": __version__.replace("+", "-"), "@REGISTRY@": registry}
+    values = {"@CLUSTER@": cluster, "@VERSION@": __version__.replace("+", "-"), "@REGISTRY@": registry or _REGISTRY}
+    if release.REGISTRY and registry is None:
+        values = {_PLUGIN: _RELEASED_PLUGIN} | values
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
@@ -141,7 +153,8 @@ def _said(folder: Path, arguments: argparse.Namespace, made: Iterable[str]) -> s
 
 def _missing(arguments: argparse.Namespace) -> Iterable[str]:
     """Yield what the repository does not know yet."""
-    if arguments.registry is None and not release.REGISTRY:
-        yield "Set the registry and the versions of your images in policies/policy.yaml."
+    if arguments.registry is None:
+        of_person = "version of your image with a driver" if release.REGISTRY else "versions of your images"
+        yield f"Set the registry and the {of_person} in policies/policy.yaml."
     if arguments.wheel is None:
         yield "The CI jobs fail until `kae init --wheel URL|PATH` has pinned the wheel of kae that they install."

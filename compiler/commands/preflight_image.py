@@ -10,7 +10,7 @@ from compiler import cli, errors, wording
 from compiler.checks import driver_images
 from compiler.cli import findings, piped
 from compiler.commands import image_labels
-from compiler.planning import driver_image
+from compiler.planning import driver_image, images
 from compiler.project import load, project_file
 
 Uses = Sequence[tuple[str, driver_image.Use]]
@@ -55,7 +55,14 @@ def _image(arguments: argparse.Namespace) -> tuple[str, driver_image.Content]:
         hint = f"Run: skopeo inspect docker://{wording.escaped(image)} | kae preflight --image {wording.escaped(image)}"
         if sys.stdin is not None and sys.stdin.isatty():
             raise errors.RefusedError(f"{wording.file_name(image)} is no file, and nothing is piped.", hint=hint)
-        labels = image_labels.of_inspection(piped.content(hint)[1])
+        inspected = image_labels.of_inspection(piped.content(hint)[1])
+        known = sorted({images.name(name) for name in inspected.names})
+        if known and images.name(image) not in known:
+            other = wording.listed(map(wording.escaped, known), most=1)
+            raise errors.RefusedError(
+                f"standard input is about {other}, and not about '{wording.escaped(image)}'.", hint=hint
+            )
+        labels = inspected.labels
     content = driver_image.content(labels)
     if content is None:
         raise errors.RefusedError(

@@ -7,9 +7,10 @@ import functools
 import http
 import platform
 import re
+import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,15 +37,17 @@ _ADVICE = (
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the bundle; return 3 where the cluster cannot be reached, though what is local is in it.
+    """Write the bundle; return 3 where the cluster does not tell its pods, though what else there is is in it.
 
     An interrupted collection writes what it has.
     """
     target = Path(arguments.target)
+    if arguments.target == "-":
+        cli.parser().error("a bundle is a file.", "Name it: -o ../bundle.tar.gz.")
     fleet, on_documents = load.read(project_file.of(arguments))
     cluster = load.one_cluster(fleet, arguments.cluster)
     made = collection.Bundle()
-    with archive.opened(target) as file:
+    with _ended_as_by_ctrl_c(), archive.opened(target) as file:
         view = _local(arguments, fleet, cluster, on_documents, made)
         try:
             code = _remote(arguments, fleet, cluster, view, made)
@@ -58,6 +61,17 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"missing: {wording.escaped(sentence)}\n")
     sys.stdout.write(f"{wording.file_name(arguments.target)}: {wording.counted(len(made.texts), 'file')}\n{_ADVICE}\n")
     return code
+
+
+@contextlib.contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """Raise KeyboardInterrupt also where a session is lost (SIGHUP) or the process is told to end (SIGTERM)."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGHUP, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _local(
@@ -111,15 +125,17 @@ def _remote(
         asked = live.cluster(arguments, _TIMEOUTS)
         made.add("versions.json", {**versions, "server": asked.version(), "url": asked.host})
     except errors.WorldError as error:
-        if not isinstance(error, client.Refused) or error.status == http.HTTPStatus.UNAUTHORIZED:
+        # Who may read nothing of the server may still read pods; a proxy or a page in its place knows nothing.
+        if not isinstance(error, client.Refused) or error.status != http.HTTPStatus.FORBIDDEN:
             made.lack(f"everything of the cluster: {error}")
             return cli.WORLD
         made.lack(f"the server's version: {error}")
     with contextlib.closing(asked):
         if view is not None:
             made.attempt("status", lambda: _status(arguments, asked, fleet, view, made))
-        collection.Collection(asked, cluster.spec.namespace, made).collect(arguments.node)
-    return cli.FINE
+        nodes = [name.rpartition("/")[2] for name in arguments.node]
+        collection.Collection(asked, cluster.spec.namespace, made).collect(nodes)
+    return cli.FINE if collection.PODS in made.texts else cli.WORLD
 
 
 def _status(

@@ -27,6 +27,8 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         # O_EXCL follows no link (open(2)).
         file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
     except FileExistsError as error:
+        if path.is_dir():
+            raise errors.WorldError(f"'{name}' is a folder.", hint="Name a file in it.") from error
         raise errors.WorldError(f"'{name}' exists already.", hint="Remove it, or name another file.") from error
     except OSError as error:
         raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error

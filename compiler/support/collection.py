@@ -17,6 +17,7 @@ from compiler.support import masking
 APPS = (names.DRIVER, names.DEVICE_PLUGIN, names.WATCHER, names.SMOKE, *names.NFD)
 """The app labels of the pods that the output and `kae smoke` make."""
 
+PODS = "objects/Pod.json"
 MOST_NODES = 20
 LOG = pods.Bounds(size=1 << 20, time_s=30)
 ANSWER = pods.Bounds(size=1 << 20, time_s=60)
@@ -102,7 +103,7 @@ class Collection:
         items = sorted(
             self._cluster.objects("v1", "Pod", self._namespace, labels=labels), key=lambda pod: pod["metadata"]["name"]
         )
-        self._bundle.add("objects/Pod.json", items)
+        self._bundle.add(PODS, items)
         return items
 
     def _events(self, pods_there: Sequence[str]) -> None:
@@ -125,7 +126,8 @@ class Collection:
         for name in (name for name in wanted if name not in by_node):
             self._bundle.lack(f"node {name}: no pod of KAE is on it")
         order = sorted(by_node, key=lambda name: (all(map(_is_ready, by_node[name])), name))
-        chosen = [name for name in order if name in wanted] if wanted else order[:MOST_NODES]
+        # A name that is wrong does not cost the logs.
+        chosen = [name for name in order if name in wanted] or order[:MOST_NODES]
         if left := [name or "no node" for name in order if name not in chosen]:
             self._bundle.lack(
                 f"logs and answers of {wording.nodes(left)} were not asked for; name a node by --node to have its own"

@@ -245,3 +245,19 @@ def test_a_system_beside_an_image_is_a_usage_error(folder: Path) -> None:
 
     assert (answer.code, answer.out) == (2, "")
     assert "--os is about --kernel." in answer.err
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"Name": "docker.io/library/nginx", "RepoTags": ["2.2.0"], "Labels": LABELS},
+        [{"RepoTags": ["docker.io/library/nginx:2.2.0"], "Config": {"Labels": LABELS}}],
+    ],
+)
+def test_what_is_said_of_another_image_is_refused(folder: Path, said: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(monkeypatch, said)
+
+    answer = project.kae(folder, "preflight", "--image", IMAGE)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert f"standard input is about docker.io/library/nginx, and not about '{IMAGE}'." in answer.err

@@ -148,7 +148,7 @@ def test_several_clusters_are_refused(folder: Path) -> None:
     answer = project.kae(folder, "smoke")
 
     assert answer.code == 3
-    assert "here are east and west" in answer.err
+    assert "the documents name east and west." in answer.err
 
 
 def test_wrong_documents_print_no_job(folder: Path) -> None:

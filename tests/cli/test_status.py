@@ -402,7 +402,7 @@ def test_several_clusters_have_to_be_told_apart(compiled: Path, server: apiserve
     answer = project.kae(compiled, "status", "--kubeconfig", str(server.kubeconfig))
 
     assert (answer.code, answer.out) == (3, "")
-    assert "here are east and west." in answer.err
+    assert "the documents name east and west." in answer.err
 
 
 def test_a_cluster_that_no_document_names_ends_with_3(compiled: Path, server: apiserver.ApiServer) -> None:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import signal
 import stat
 import tarfile
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from compiler.kube import pods
+from compiler.kube import client, pods, reader
 from compiler.support import archive, collection
 from tests import builders, project
 from tests.cli import fleet, livecluster
@@ -407,11 +408,12 @@ def test_of_many_nodes_those_in_trouble_come_first_and_the_rest_is_named(
     assert "node nowhere: no pod of KAE is on it." in named["errors.txt"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_collection_keeps_what_it_has(
-    compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
+    number: signal.Signals, compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
+        signal.raise_signal(number)
 
     monkeypatch.setattr(collection.Collection, "_logs", interrupt)
 
@@ -421,6 +423,54 @@ def test_an_interrupted_collection_keeps_what_it_has(
     assert "missing: the rest: it was interrupted.\n" in answer.err
     assert "as planned" in found["status.txt"]
     assert not [path for path in found if path.startswith("logs/")]
+
+
+def test_a_node_of_a_wrong_name_costs_no_logs(compiled: Path, server: containers.ApiServer) -> None:
+    answer, found = bundle(compiled, server, "--node", "nowhere")
+
+    assert "missing: node nowhere: no pod of KAE is on it." in answer.err
+    assert f"logs/{DRIVER}-{NODE}/installer.log" in found
+
+
+def test_a_node_may_be_named_with_its_cluster(compiled: Path, server: containers.ApiServer) -> None:
+    answer, found = bundle(compiled, server, "--node", f"east/{NODE}")
+
+    assert "no pod of KAE is on it" not in answer.err
+    assert f"logs/{DRIVER}-{NODE}/installer.log" in found
+
+
+def test_a_server_that_is_no_api_server_is_told_by_the_exit_code(
+    compiled: Path, server: containers.ApiServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise client.Refused("no such path", status=404)
+
+    monkeypatch.setattr(reader.Cluster, "version", refuse)
+
+    answer, found = bundle(compiled, server)
+
+    assert answer.code == 3
+    assert "missing: everything of the cluster: no such path." in answer.err
+    assert not [path for path in found if path.startswith("objects/")]
+
+
+def test_where_pods_cannot_be_listed_the_exit_code_says_so(compiled: Path, server: containers.ApiServer) -> None:
+    server.state.forbidden.add("list pods")
+
+    answer, _ = bundle(compiled, server)
+
+    assert answer.code == 3
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "words"),
+    [("-", 2, "a bundle is a file."), (".", 3, "'.' is a folder.\nhint: Name a file in it.")],
+)
+def test_what_is_no_file_is_refused(target: str, code: int, words: str, compiled: Path) -> None:
+    answer = project.kae(compiled, "support-bundle", "--cluster", "east", "-o", target)
+
+    assert answer.code == code
+    assert words in answer.err
 
 
 def test_an_archive_that_cannot_be_finished_is_removed(

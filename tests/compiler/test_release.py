@@ -80,11 +80,20 @@ def test_documents_that_name_no_image_get_those_of_the_release(released: Path, t
     ]
 
 
-def test_a_new_repository_takes_the_registry_of_the_release(released: Path, tmp_path: Path) -> None:
+def test_a_new_repository_takes_the_programs_of_the_release_by_digest(released: Path, tmp_path: Path) -> None:
     said = kae(released, tmp_path, "init", "fleet")
 
-    assert f'repository: "{REGISTRY}"' in (tmp_path / "fleet/policies/policy.yaml").read_text()
-    assert "Set the registry" not in said
+    kae(released, tmp_path / "fleet", "compile")
+    (images,) = (tmp_path / "fleet/output").glob("*/images.txt")
+    assert f"{REGISTRY}/kae-device-plugin@{DIGESTS['kae-device-plugin']}\n" in images.read_text()
+    assert "Set the registry and the version of your image with a driver in policies/policy.yaml." in said
+
+
+def test_a_registry_that_is_named_holds_all_images_of_a_new_repository(released: Path, tmp_path: Path) -> None:
+    kae(released, tmp_path, "init", "fleet", "--registry", "registry.example.com/mine")
+
+    policy = (tmp_path / "fleet/policies/policy.yaml").read_text()
+    assert policy.count('repository: "registry.example.com/mine"') == 2
 
 
 @pytest.mark.parametrize(
