@@ -10,6 +10,10 @@
 # layers.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [[ ${1:-} == --help ]]; then
+    sed -n '2,/^set /{s/^# \{0,1\}//;/^set /!p;}' ci/images.sh
+    exit
+fi
 : "${IMAGE_REGISTRY:?Set it to the registry and the path of the images, such as registry.example.com/team.}"
 
 fail() { echo "$*" >&2; exit 1; }
@@ -64,7 +68,7 @@ compiler_context() {
 }
 
 for name in "${names[@]}"; do
-    image=$IMAGE_REGISTRY/$name:$tag
+    image=${IMAGE_REGISTRY%/}/$name:$tag
     if [[ $name == kae-compiler ]]; then
         compiler_context
         "$builder" build --file ci/compiler.Dockerfile --tag "$image" "${flags[@]}" "$context"

@@ -98,3 +98,16 @@ def test_a_driver_that_never_answers_fails_in_time(
     assert tried(folder, "--seconds=0.2") == 1
     answered.set()
     assert "does not answer within 0.2 seconds" in capsys.readouterr().out
+
+
+def test_one_device_of_two_that_gives_no_queue_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (folder / "dev/hisi_hpre-47360").symlink_to("/dev/null")
+    started = iter((0, errno.EIO))
+
+    def ioctl(_: int, request: int, __: object) -> None:
+        if request == 0x5700 and (number := next(started)):
+            raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+
+    assert tried(folder) == 1
