@@ -125,7 +125,9 @@ class Store:
         return done.stdout
 
     def _run(self, command: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"CONTAINERS_STORAGE_CONF": str(self.conf)} | variables
+        # A podman that is killed leaves its temporary files behind.
+        own = {"CONTAINERS_STORAGE_CONF": str(self.conf), "TMPDIR": str(self.folder)}
+        environment = os.environ | own | variables
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
