@@ -172,7 +172,9 @@ class Story:
 
         def said() -> Sequence[str]:
             lines = [line for pod in self._installers() for line in _logs(self.own, pod).splitlines()]
-            return [entry["reason"] for entry in map(json.loads, lines) if wanted.items() <= entry.items()]
+            # In the place of the log of a container that has just ended the kubelet says that there is no such file.
+            entries = [json.loads(line) for line in lines if line.startswith("{")]
+            return [entry["reason"] for entry in entries if wanted.items() <= entry.items()]
 
         return str(self.until(f"the answer '{answer}' to an eviction", said)[0])
 
