@@ -25,7 +25,7 @@ tag=${TAG:-${version//+/-}}
 context=dist/compiler-image  # The one image that is not built from the root: .dockerignore admits the programs alone.
 
 # The name of a program's image is the title in its Dockerfile.
-program() { grep -lsF "org.opencontainers.image.title=\"$1\"" */Dockerfile; }
+program() { grep -lsF "org.opencontainers.image.title=\"$1\"" ./*/Dockerfile; }
 
 names=() push=
 for argument in "$@"; do

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runtime import smoke
+from runtime import smoke, uacce
 
 
 @pytest.fixture
@@ -102,12 +102,9 @@ def test_a_driver_that_never_answers_fails_in_time(
 
 def test_one_device_of_two_that_gives_no_queue_fails(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "dev/hisi_hpre-47360").symlink_to("/dev/null")
-    started = iter((0, errno.EIO))
-
-    def ioctl(_: int, request: int, __: object) -> None:
-        if request == 0x5700 and (number := next(started)):
-            raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(fcntl, "ioctl", ioctl)
+    failing = str(folder / "dev/hisi_hpre-47360")
+    monkeypatch.setattr(
+        uacce, "steps", lambda node: [("open", 0), ("context", 0), ("start", errno.EIO if node == failing else 0)]
+    )
 
     assert tried(folder) == 1
