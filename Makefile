@@ -10,14 +10,6 @@ COUNT ?=
 SEED ?= 0
 UPGRADE ?=
 IMAGE_REGISTRY ?= cr.openfuyao.cn/openfuyao
-PLATFORM ?=
-IMAGE_FLAGS ?=
-KAE ?=
-DRIVER_VERSION ?=
-KERNELS ?=
-PACKAGES ?=
-INSTALLER_IMAGE ?=
-BUILD_IMAGE ?= $(INSTALLER_IMAGE)
 
 .PHONY: help
 help: ## Print this list
@@ -180,32 +172,16 @@ wheel: $(READY) ## Build the wheel into dist/, where it is the only one
 	@rm -f dist/kae_compiler-*.whl
 	env -u SOURCE_DATE_EPOCH $(BIN)/python -m build --wheel --no-isolation
 
-.PHONY: images compiler-image
-images: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)
+.PHONY: images compiler-image driver-image
+images compiler-image driver-image: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)
 images: ## Build the images of the programs (TAG= BASE_IMAGE= PLATFORM= IMAGE_REGISTRY= IMAGE_FLAGS=: ci/images.sh)
 	@bash ci/images.sh kae-device-plugin kae-driver-installer kae-watcher
 
-compiler-image: export IMAGE_REGISTRY := $(IMAGE_REGISTRY)
 compiler-image: ## Build the image of kae for jobs (WHEEL=, and the same variables)
 	@bash ci/images.sh kae-compiler
 
-# In a recipe, the lines that find what builds images.
-builder = builder=$$(for name in podman buildah docker; do command -v $$name && break; done) \
-		|| { echo 'podman, buildah or docker is needed.' >&2; exit 1; }; \
-	case $$builder in */docker) epoch='--build-arg SOURCE_DATE_EPOCH=0';; *) epoch='--timestamp 0';; esac
-
-.PHONY: driver-image
 driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTALLER_IMAGE= KERNELS= LIBRARIES= PACKAGES=FOLDER BUILD_IMAGE=)
-	$(foreach name,KAE DRIVER_VERSION INSTALLER_IMAGE,$(if $($(name)),,$(error $(name) is missing: docs/driver-image.md describes it)))
-	@$(builder); \
-	"$$builder" build --help 2>&1 | grep -qe --build-context \
-		|| { echo "$$builder knows no --build-context: docs/driver-image.md says which versions do." >&2; exit 1; }; \
-	"$$builder" build --build-context "kae=$(KAE)" \
-		--build-context "packages=$(or $(PACKAGES),installer/driver-image)" --tag "$(IMAGE_REGISTRY)/kae-driver-installer:$(DRIVER_VERSION)" \
-		$$epoch --build-arg 'INSTALLER_IMAGE=$(INSTALLER_IMAGE)' --build-arg 'BUILD_IMAGE=$(BUILD_IMAGE)' \
-		--build-arg 'DRIVER_VERSION=$(DRIVER_VERSION)' --build-arg 'KERNELS=$(KERNELS)' \
-		--build-arg 'LIBRARIES=$(LIBRARIES)' --build-arg 'PACKAGES=$(if $(PACKAGES),yes)' $(if $(PLATFORM),--platform '$(PLATFORM)') $(IMAGE_FLAGS) \
-		installer/driver-image
+	@bash ci/images.sh driver
 
 .PHONY: bench
 bench: $(READY) ## Measure the compiler on large fleets, the device plugin, the watcher, and many watchers

@@ -1,7 +1,7 @@
 # The image of kae for jobs, with git and the scripts of a pull request. ci/images.sh builds it, and makes its context: the
 # requirements.txt of the jobs, and a wheel, or else the sources of one.
 
-# As in watcher/Dockerfile. Another base needs Python 3.11 or newer with its venv module.
+# python:3.13-slim-trixie, as in watcher/Dockerfile. Another base needs Python 3.11 or newer with its venv module.
 ARG BASE_IMAGE=docker.io/library/python@sha256:9662417aace5ae7b8e2609cce472b72a8958e134ba372808abe9cc1a0c0125e6
 
 FROM ${BASE_IMAGE} AS wheel

@@ -3,7 +3,8 @@
 #
 #   IMAGE_REGISTRY=registry.example.com/team ci/images.sh [--push] [NAME...]
 #
-# NAME is kae-device-plugin, kae-driver-installer, kae-watcher or kae-compiler; without one it is all of them. Variables:
+# NAME is kae-device-plugin, kae-driver-installer, kae-watcher or kae-compiler; without one it is all of them. `driver` is
+# an image of the installer with a driver in it, for which docs/driver-image.md has further variables. Variables:
 # TAG (the version of the checkout, with - for +), VERSION and REVISION (what the images say that they are made from),
 # BASE_IMAGE, PLATFORM, IMAGE_FLAGS (more flags of the builder), and WHEEL (the wheel for kae-compiler; without one it is
 # built in a stage of the image). podman and buildah give every file the time 0, so that the same sources give the same
@@ -32,7 +33,7 @@ for argument in "$@"; do
     case $argument in
         --push) push=yes ;;
         -*) fail "'$argument' is no option; --push is the only one." ;;
-        kae-compiler) names+=("$argument") ;;
+        kae-compiler | driver) names+=("$argument") ;;
         *) program "$argument" >/dev/null || fail "'$argument' is no image of this repository."
             names+=("$argument") ;;
     esac
@@ -67,9 +68,27 @@ compiler_context() {
     fi
 }
 
+build_driver() {
+    local variable
+    for variable in KAE DRIVER_VERSION INSTALLER_IMAGE; do
+        [[ -n ${!variable:-} ]] || fail "$variable is missing: docs/driver-image.md describes it."
+    done
+    image=${IMAGE_REGISTRY%/}/kae-driver-installer:$DRIVER_VERSION
+    [[ $image != "$INSTALLER_IMAGE" ]] || fail "'$image' is INSTALLER_IMAGE itself: DRIVER_VERSION is the driver's version."
+    [[ $("$builder" build --help 2>&1) == *--build-context* ]] ||
+        fail "$builder knows no --build-context: docs/driver-image.md says which versions do."
+    "$builder" build --tag "$image" "${flags[@]}" \
+        --build-context "kae=$KAE" --build-context "packages=${PACKAGES:-installer/driver-image}" \
+        --build-arg "INSTALLER_IMAGE=$INSTALLER_IMAGE" --build-arg "BUILD_IMAGE=${BUILD_IMAGE:-$INSTALLER_IMAGE}" \
+        --build-arg "DRIVER_VERSION=$DRIVER_VERSION" --build-arg "KERNELS=${KERNELS:-}" \
+        --build-arg "LIBRARIES=${LIBRARIES:-}" --build-arg "PACKAGES=${PACKAGES:+yes}" installer/driver-image
+}
+
 for name in "${names[@]}"; do
     image=${IMAGE_REGISTRY%/}/$name:$tag
-    if [[ $name == kae-compiler ]]; then
+    if [[ $name == driver ]]; then
+        build_driver
+    elif [[ $name == kae-compiler ]]; then
         compiler_context
         "$builder" build --file ci/compiler.Dockerfile --tag "$image" "${flags[@]}" "$context"
         rm -rf "$context"

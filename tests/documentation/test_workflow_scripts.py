@@ -1,7 +1,9 @@
 """The scripts of the workflows run, with stand-ins for the programs that ask GitHub or a registry."""
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -106,3 +108,33 @@ def test_new_locks_become_a_branch_and_a_pull_request_and_no_change_becomes_noth
     if changes:
         assert revisions.git(origin, "show", "dependencies:requirements.lock") == "a==2\n"
         assert revisions.git(origin, "diff", "--name-only", "main", "dependencies") == "requirements.lock\n"
+
+
+def test_the_base_images_become_those_of_their_tags(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    files = [*root.glob("*/Dockerfile"), root / "ci/compiler.Dockerfile", root / ".github/workflows/ci.yml"]
+    for path in (*files, root / "ci/bases.sh"):
+        copy = tmp_path / "checkout" / path.relative_to(root)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, copy)
+    (tmp_path / "programs").mkdir()
+    # The manifest of a tag is its name.
+    (tmp_path / "programs/skopeo").write_text('#!/bin/sh\nprintf %s "$3"\n')
+    (tmp_path / "programs/skopeo").chmod(0o755)
+
+    done = subprocess.run(
+        ("ci/bases.sh",),
+        cwd=tmp_path / "checkout",
+        env=os.environ | {"PATH": f"{tmp_path / 'programs'}{os.pathsep}{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stderr) == (0, "")
+    for path in files:
+        text = (tmp_path / "checkout" / path.relative_to(root)).read_text("utf-8")
+        tag = "bookworm" if path.parent.name in ("device_plugin", "workflows") else "trixie"
+        digest = hashlib.sha256(f"docker://docker.io/library/python:3.13-slim-{tag}".encode()).hexdigest()
+        assert re.findall("python@sha256:([0-9a-f]+)", text) == [digest]
