@@ -1,5 +1,6 @@
 """The entry point of `python -m compiler` and of the console script `kae`."""
 
+import atexit
 import gc
 import io
 import os
@@ -21,6 +22,10 @@ def main() -> NoReturn:
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115 - open to the end of the process
     sys.stderr = sys.stderr or sys.stdout
     code = cli.main()
+    if "kubernetes" in sys.modules:
+        # It copies the keys in a kubeconfig to files, which it removes at exit (_create_temp_file_with_content of its
+        # config/kube_config.py).
+        atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -17,6 +18,9 @@ NAMESPACE = "argocd"
 
 _CONFIG_MAPS = ("argocd-cm", "argocd-rbac-cm", "argocd-gpg-keys-cm", "argocd-tls-certs-cm", "argocd-ssh-known-hosts-cm")
 _RESYNC_S = 30
+_ASK_PASS = Path("/tmp/reposerver-ask-pass.sock")  # noqa: S108 - It is fixed (util/askpass/common.go).
+"""The socket of the repository server, which leaves it behind when it is killed."""
+
 _REFRESH = "argocd.argoproj.io/refresh"
 _REDIS, _REPO_SERVER, _REPO_METRICS, _METRICS = 6379, 8081, 8084, 28082
 
@@ -120,6 +124,7 @@ def running(plane: control_planes.ControlPlane, objects: kinds.Objects) -> Itera
     wrapper.write_text("#!/bin/sh\nexit 0\n")
     wrapper.chmod(0o755)
     with contextlib.ExitStack() as stack:
+        stack.callback(_ASK_PASS.unlink, missing_ok=True)
         for name, arguments in _commands(instance).items():
             command = ("env", *_environment(instance, str(wrapper.parent)), programs.path("argocd"), name, *arguments)
             stack.enter_context(processes.Program(instance, f"argocd-{name}", command))

@@ -3,6 +3,8 @@
 import base64
 import contextlib
 import json
+import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from compiler import errors
 from compiler.kube import client, credentials, reader
 from tests import builders
 from tests.kube import apiserver
+from tests.watcher import servers
 
 FIRST, SECOND = "first", "second"
 """Tokens."""
@@ -332,3 +335,30 @@ def test_the_kubeconfigs_of_the_environment_are_those_that_exist(
 
     monkeypatch.delenv("KUBECONFIG")
     assert credentials.default_files() == (Path.home() / ".kube/config",)
+
+
+def test_a_key_in_a_kubeconfig_is_in_no_file_once_the_command_has_ended(tmp_path: Path) -> None:
+    made = servers.authority(tmp_path / "authority")
+    names = {"client-certificate-data": "client.crt", "client-key-data": "client.key"}
+    user = {field: base64.b64encode(made.read(name)).decode() for field, name in names.items()}
+    config = {
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+        "users": [{"name": "u", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+        "current-context": "x",
+    }
+    (tmp_path / "kubeconfig").write_text(json.dumps(config))
+    (tmp_path / "scratch").mkdir()
+
+    ended = subprocess.run(
+        (sys.executable, "-m", "compiler", "inventory", "--cluster", "east", "--kubeconfig", "kubeconfig"),
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3]), "TMPDIR": str(tmp_path / "scratch")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert (ended.returncode, "cannot be reached" in ended.stderr) == (3, True), ended.stderr
+    assert list((tmp_path / "scratch").iterdir()) == []
