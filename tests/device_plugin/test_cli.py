@@ -143,8 +143,12 @@ def test_a_plugin_ends_when_told_while_a_read_hangs(short_path: Path) -> None:
     host = machines.bare_metal(short_path)
     (short_path / "program").mkdir()
     command = [sys.executable, "-m", "device_plugin", *options(host, short_path), "--rescan-seconds", "0.2"]
-    with host.hanging("0000:79:00.0"), subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(host.hanging("0000:79:00.0"))
+        process = stack.enter_context(subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE))
+        stack.callback(process.kill)
         assert process.stderr is not None
+        process.stderr.readline()  # its version
         assert b"does not answer" in process.stderr.readline()
         began = time.monotonic()
         process.terminate()

@@ -139,8 +139,8 @@ def test_everything_says_the_version_of_the_tag(release: Release, tmp_path: Path
         name: f"{name} {VERSION} (config version 1)\n" for name in inputs.folders()
     }
     policy = (fleet / "policies/policy.yaml").read_text()
-    assert re.findall(r"^ +version: (.*)$", policy, re.MULTILINE) == [VERSION, VERSION]
-    assert f'repository: "{release.registry}"\n' in policy
+    assert re.findall(r"^ +version: (.*)$", policy, re.MULTILINE) == [VERSION]
+    assert "  devicePlugin: {}\n" in policy
 
 
 @pytest.mark.parametrize("name", NAMES)
