@@ -51,6 +51,9 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
     "It is about patterns, of which there may be too many for the cost of a rule that would try them.": (
         *("kernel-pattern/tls.yaml", "mapping-never-wins/listed.yaml", "mapping-never-wins/tls.yaml"),
     ),
+    "It is about what is in an image, of which the API server knows the name alone.": (
+        *("image-driver-kernel/tls.yaml", "image-driver-source/tls.yaml", "image-driver-version/tls.yaml"),
+    ),
     "The reference is put together from three fields and judged as a whole.": ("image-reference/vm.yaml",),
     "It is about how the file is written; the API server reads the same object out of it.": (
         *("bad-encoding/marked.yaml", "bad-encoding/wide.yaml", "yaml-tag/tls.yaml"),
