@@ -1,6 +1,7 @@
 """The image of the device plugin runs as its DaemonSet has it run."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -18,7 +19,10 @@ def test_it_lists_what_the_sources_list(store: stores.Store, tmp_path: Path) -> 
     config.write_text(settings.text(settings.settings()))
     folders = (f"--sysfs={host.sysfs}", f"--dev={host.dev}", f"--run-dir={host.run}", f"--kubelet-dir={host.kubelet}")
     arguments = ("-m", "device_plugin", "list", f"--config={config}", *folders, "--output=json")
-    expected = subprocess.run((sys.executable, *arguments), cwd=inputs.ROOT, capture_output=True, text=True, check=True)
+    environment = os.environ | {"KAE_VERSION": stores.VERSION}  # As the image has it.
+    expected = subprocess.run(
+        (sys.executable, *arguments), cwd=inputs.ROOT, env=environment, capture_output=True, text=True, check=True
+    )
 
     done = store.run(IMAGE, "python", *arguments, folder=tmp_path)
 
