@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, pipeline, wording
+from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings, live
 from compiler.commands import plan as plan_command
 from compiler.commands import status
@@ -44,13 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     target = Path(arguments.target)
     if arguments.target == "-":
         cli.parser().error("a bundle is a file.", "Name it: -o ../bundle.tar.gz.")
-    fleet, on_documents = load.read(project_file.of(arguments))
-    cluster = load.one_cluster(fleet, arguments.cluster)
+    fleet, view, every = load.planned_one(project_file.of(arguments), arguments.cluster)
     made = collection.Bundle()
     with _ended_as_by_ctrl_c(), archive.opened(target) as file:
-        view = _local(arguments, fleet, cluster, on_documents, made)
+        is_sound = _local(arguments, view, every, made)
         try:
-            code = _remote(arguments, fleet, cluster, view, made)
+            code = _remote(arguments, fleet, view, made, is_sound=is_sound)
         except KeyboardInterrupt:
             # A cluster in trouble may keep one waiting for long, and what it said already is of use.
             made.lack("the rest: it was interrupted")
@@ -75,24 +74,18 @@ def _ended_as_by_ctrl_c() -> Iterator[None]:
 
 
 def _local(
-    arguments: argparse.Namespace,
-    fleet: definitions.Fleet,
-    cluster: definitions.Cluster,
-    on_documents: diagnostics.Findings,
-    made: collection.Bundle,
-) -> plan.Plan | None:
-    """Add the findings and the plan; return the plan, or None where the documents are wrong."""
-    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
-    every = [*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})]
+    arguments: argparse.Namespace, view: plan.Plan, every: diagnostics.Findings, made: collection.Bundle
+) -> bool:
+    """Add the findings, and the plan unless the documents are wrong; return whether they are not."""
     found = findings.with_severities(arguments, every)
     quoted = diagnostic_formats.text(map(_without_source, found), colour=False)
     made.add("findings.txt", quoted or "There are no findings.\n")
     if findings.concluded(arguments, found):
         made.lack("the plan, the status and the difference: the documents have errors, see findings.txt")
-        return None
+        return False
     made.add("plan.txt", "\n".join([*plan_text.summary([view], ""), *plan_text.details(view)]) + "\n")
     made.add("plan.json", plan_command.data(view))
-    return view
+    return True
 
 
 def _without_source(found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
@@ -115,9 +108,10 @@ def _without_source(found: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
 def _remote(
     arguments: argparse.Namespace,
     fleet: definitions.Fleet,
-    cluster: definitions.Cluster,
-    view: plan.Plan | None,
+    view: plan.Plan,
     made: collection.Bundle,
+    *,
+    is_sound: bool,
 ) -> int:
     versions: dict[str, Any] = {"kae": __version__, "python": platform.python_version(), "server": None}
     made.add("versions.json", versions)
@@ -131,10 +125,10 @@ def _remote(
             return cli.WORLD
         made.lack(f"the server's version: {error}")
     with contextlib.closing(asked):
-        if view is not None:
+        if is_sound:
             made.attempt("status", lambda: _status(arguments, asked, fleet, view, made))
         nodes = [name.rpartition("/")[2] for name in arguments.node]
-        collection.Collection(asked, cluster.spec.namespace, made).collect(nodes)
+        collection.Collection(asked, view.cluster.spec.namespace, made).collect(nodes)
     return cli.FINE if collection.PODS in made.texts else cli.WORLD
 
 
