@@ -20,14 +20,6 @@ from tests.kube import apiserver
 DRIVER, PLUGIN = "kae-driver-tls", "kae-device-plugin-tls"
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose nodes meet every fate, and its output."""
-    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
-    assert project.kae(folder, "compile").code == 0
-    return folder
-
-
 @pytest.fixture
 def server(compiled: Path, tmp_path: Path) -> Iterator[apiserver.ApiServer]:
     """Cluster east, in which all is as planned."""

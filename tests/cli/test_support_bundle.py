@@ -26,14 +26,6 @@ NODE = "kp920-01"
 ANSWERS = {f"{DRIVER}-{NODE}": ("installer", "driver ok\n"), f"{PLUGIN}-{NODE}": ("device-plugin", "DEVICE  HEALTH\n")}
 
 
-@pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project whose nodes meet every fate, and its output."""
-    folder = fleet.full(tmp_path_factory.mktemp("fleet"))
-    assert project.kae(folder, "compile").code == 0
-    return folder
-
-
 @pytest.fixture
 def server(compiled: Path, tmp_path: Path) -> Iterator[containers.ApiServer]:
     """Cluster east, in which all is as planned and every container has a log."""

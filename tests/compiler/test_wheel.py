@@ -1,6 +1,5 @@
 """The wheel is what `pip install kae-compiler` brings: the compiler with its templates and schemas, alone."""
 
-import compileall
 import configparser
 import os
 import shutil
@@ -115,7 +114,9 @@ def test_a_repository_is_made_by_the_wheel_that_pip_has_installed_and_compiled(w
 
     assert list(installed.rglob("init/ci/__pycache__/*.pyc"))  # pip compiles what ends in .py.
     assert (done.returncode, done.stderr) == (0, "")
+    assert f"version: {VERSION}\n" in (made / "policies/policy.yaml").read_text()
     assert not list(made.rglob("__pycache__"))
+    assert not list(made.rglob("*.pyc"))
 
 
 def test_two_builds_of_a_checkout_give_the_same_wheel(wheel: Path, checkout: Path, tmp_path: Path) -> None:
@@ -173,28 +174,6 @@ def test_sources_inside_of_another_repository_do_not_take_its_version(checkout: 
     revisions.git(tmp_path, "tag", "v5.0.0")
 
     assert version_of(tmp_path / "vendored/kae") == "0+unknown"
-
-
-def test_a_wheel_that_pip_has_compiled_makes_a_repository(wheel: Path, tmp_path: Path) -> None:
-    installed, fleet = tmp_path / "installed", tmp_path / "fleet"
-    with zipfile.ZipFile(wheel) as archive:
-        archive.extractall(installed)
-    # As pip does with every .py of a wheel, those among the templates too.
-    assert compileall.compile_dir(installed, quiet=1)
-
-    done = subprocess.run(
-        (sys.executable, "-P", "-m", "compiler", "init", str(fleet)),
-        env=os.environ | {"PYTHONPATH": str(installed)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert f"version: {VERSION}\n" in (fleet / "policies/policy.yaml").read_text()
-    assert [*fleet.rglob("*.pyc")] == []
 
 
 def test_the_wheel_brings_the_command_kae_and_no_other(wheel: Path) -> None:

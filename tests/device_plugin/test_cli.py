@@ -221,14 +221,3 @@ def test_a_run_folder_that_cannot_be_used_ends_the_program_with_1_and_its_name(t
     _, line = answer.stderr.splitlines()
     assert answer.returncode == 1
     assert json.loads(line)["message"] == f"'{host.run}/dev' cannot be changed: Not a directory."
-
-
-def test_it_says_its_version_and_that_of_its_configs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KAE_VERSION", "7.8.9")
-
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
-
-    assert (caught.value.code, capsys.readouterr().out) == (0, "kae-device-plugin 7.8.9 (config version 1)\n")

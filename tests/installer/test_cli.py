@@ -71,17 +71,6 @@ def run(*arguments: str, before: tuple[str, ...] = ()) -> subprocess.CompletedPr
 # Calls.
 
 
-def test_it_says_its_version_and_that_of_its_configs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KAE_VERSION", "7.8.9")
-
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
-
-    assert (caught.value.code, capsys.readouterr().out) == (0, "kae-driver-installer 7.8.9 (config version 1)\n")
-
-
 @pytest.mark.parametrize(
     "arguments",
     [

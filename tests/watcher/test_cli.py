@@ -413,14 +413,3 @@ def test_of_the_compiler_it_and_the_installer_import_what_dockerignore_lets_thro
     files = {file for path in shipped for file in (path.rglob("*.py") if path.is_dir() else [path])}
     # The version of a checkout is none of an image, which KAE_VERSION tells.
     assert {ROOT / name for name in done.stdout.split()} - {ROOT / "compiler/_version.py"} == files
-
-
-def test_it_says_its_version_and_that_of_its_configs(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KAE_VERSION", "7.8.9")
-
-    with pytest.raises(SystemExit) as caught:
-        cli.main(["--version"])
-
-    assert (caught.value.code, capsys.readouterr().out) == (0, "kae-watcher 7.8.9 (config version 1)\n")
