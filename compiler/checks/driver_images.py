@@ -49,7 +49,7 @@ def lacking_kernels(
     """An image of the source prebuilt holds the modules for the kernels of the nodes that it goes to."""
     for kernel, nodes in use.nodes.items():
         if kernel not in content.kernels:
-            who = f"{wording.counted(nodes, 'node')}" if nodes else "a mapping"
+            who = wording.counted(nodes, "node") if nodes else "a mapping"
             yield Diagnostic(
                 code="image-driver-kernel",
                 span=use.policy.source.setting_span("spec", "driver", "version"),
