@@ -166,7 +166,9 @@ def opened(place: Place, address: str, signer: Path) -> Iterator[Release]:
         release = Release(
             place=place, store=store, blobs=blobs, registry=environment["REGISTRY"], environment=environment
         )
-        done = release.run("git", "clone", "--quiet", "--no-tags", str(inputs.ROOT), str(place.clone), folder=place.folder)
+        done = release.run(
+            "git", "clone", "--quiet", "--no-tags", str(inputs.ROOT), str(place.clone), folder=place.folder
+        )
         assert done.returncode == 0, done.stderr
         done = release.run("git", "checkout", "--quiet", "--detach", place.commit)
         assert done.returncode == 0, done.stderr

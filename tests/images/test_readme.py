@@ -67,7 +67,9 @@ def tags(address: str, name: str) -> list[str]:
 def test_podman_and_git_are_enough_from_a_clone_to_a_compiled_repository(
     store: stores.Store, machine: Path, tmp_path: Path
 ) -> None:
-    subprocess.run(("git", "clone", "--quiet", "--no-tags", str(inputs.ROOT), str(tmp_path / "kae")), check=True, timeout=60)
+    subprocess.run(
+        ("git", "clone", "--quiet", "--no-tags", str(inputs.ROOT), str(tmp_path / "kae")), check=True, timeout=60
+    )
     revisions.git(tmp_path / "kae", "tag", f"v{stores.VERSION}")
     (tmp_path / "containers.conf").write_text(_LIMITS)
 
