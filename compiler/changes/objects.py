@@ -6,19 +6,18 @@ Pods are those of drivers and device plugins, on the nodes of the new inventory.
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from compiler import names
 from compiler.changes.output import deployed, placement
 from compiler.changes.output.pool_rules import PoolRules
+from compiler.fleet import assignment
 from compiler.formats import field_difference
 from compiler.inventory import snapshot
+from compiler.output import index_file
 
 _PLACING = ("device-plugin/daemonset-", "driver/daemonset-", "node-feature-rule/")
 """The beginnings of the paths of objects that decide where pods run."""
-
-_Serving = dict[tuple[str, str], deployed.DaemonSet]
-"""The DaemonSet that serves a node, by component and name of the node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -120,26 +119,15 @@ def changed(
     created = later.keys() - earlier.keys() - replaced
     deleted = earlier.keys() - later.keys()
     paths = [*(later[ref] for ref in created | replaced), *(earlier[ref] for ref in deleted)]
-    serving_now: _Serving = {}
-    serving_then: _Serving = {}
-    if any(path.startswith(_PLACING) for path in paths):
-        serving_then, serving_now = _serving(before, nodes), _serving(after, nodes)
-    touched = [
-        key
-        for key in serving_then.keys() | serving_now.keys()
-        if not _stays(before, serving_then, after, serving_now, key)
-    ]
-    restarts: dict[str, list[str]] = {}
-    for key in touched:
-        if key in serving_then and key in serving_now and _file(serving_then, key) == _file(serving_now, key):
-            restarts.setdefault(_file(serving_now, key), []).append(key[1])
+    places = any(path.startswith(_PLACING) for path in paths)
+    touched, restarts = _touched(before, after, nodes) if places else (set(), {})
     return Objects(
         cluster=cluster,
         created=tuple(sorted(created, key=_order)),
         replaced=tuple(sorted(replaced, key=_order)),
         deleted=tuple(sorted(deleted, key=_order)),
         restarts={ref(after.objects[path]): tuple(sorted(names)) for path, names in sorted(restarts.items())},
-        nodes=tuple(sorted({name for _, name in touched})),
+        nodes=tuple(sorted(touched)),
         is_new=not before.index.files,
     )
 
@@ -180,24 +168,36 @@ def _same(old: deployed.Deployed, path: str, new: deployed.Deployed, now: str) -
     return old.objects[path] is new.objects[now] or old.objects[path] == new.objects[now]
 
 
-def _serving(output: deployed.Deployed, nodes: Iterable[snapshot.Node]) -> _Serving:
-    nodes = tuple(nodes)
-    found: _Serving = {}
-    for component, policy in sorted({(item.component, item.policy) for item in output.index.workloads}):
+def _touched(
+    before: deployed.Deployed, after: deployed.Deployed, nodes: Iterable[snapshot.Node]
+) -> tuple[set[str], dict[str, list[str]]]:
+    """Return the nodes on which a pod starts, restarts or stops, and those on which it restarts, by DaemonSet."""
+    groups = placement.alike(nodes, (*before.all_daemon_sets(), *after.all_daemon_sets()))
+    touched: set[str] = set()
+    restarts: dict[str, list[str]] = {}
+    for component in get_args(index_file.Component):
+        then, now = _serving(before, component, groups), _serving(after, component, groups)
+        touched |= then.keys() ^ now.keys()
+        moves: dict[tuple[str, str], list[str]] = {}
+        for name in then.keys() & now.keys():
+            moves.setdefault((then[name], now[name]), []).append(name)
+        for (old, new), moved in moves.items():
+            if old != new:
+                touched.update(moved)
+            elif before.objects[old]["spec"]["template"] != after.objects[new]["spec"]["template"]:
+                touched.update(moved)
+                restarts[new] = moved
+    return touched, restarts
+
+
+def _serving(
+    output: deployed.Deployed, component: index_file.Component, nodes: Sequence[assignment.Alike]
+) -> dict[str, str]:
+    """Return the path of the DaemonSet of a component that serves each node, by the node's name."""
+    found: dict[str, str] = {}
+    for policy in sorted({item.policy for item in output.index.workloads if item.component == component}):
         rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
         daemon_sets = output.daemon_sets(component, policy, absent=True)
-        for name, item in placement.served(daemon_sets, PoolRules(rule) if rule else None, nodes).items():
-            found[component, name] = item
+        served = placement.served(daemon_sets, PoolRules(rule) if rule else None, nodes)
+        found.update((name, item.workload.file) for name, item in served.items())
     return found
-
-
-def _stays(old: deployed.Deployed, then: _Serving, new: deployed.Deployed, now: _Serving, key: tuple[str, str]) -> bool:
-    """Return whether a node keeps the pod of a component."""
-    if key not in then or key not in now or _file(then, key) != _file(now, key):
-        return False
-    path = _file(now, key)
-    return bool(old.objects[path]["spec"]["template"] == new.objects[path]["spec"]["template"])
-
-
-def _file(serving: _Serving, key: tuple[str, str]) -> str:
-    return serving[key].workload.file

@@ -232,13 +232,15 @@ def undriven_waves(division: pools.Division, cluster: str, decisions: Iterable[p
 
     If no node of the policy has a device, there is no driver to try.
     """
-    if not any(assignment.is_served(division.policy, node) for node in division.nodes):
+    waves = [group for group in division.groups if isinstance(group.declared, drivers.Wave)]
+    decisions = tuple(decisions) if waves else ()
+    if not any(assignment.is_served(division.policy, decision.node) for decision in decisions):
         return
-    driven = {node.name for node in division.nodes if division.is_driven(node)}
+    driven = {name for decision in decisions if division.is_driven(decision.node) for name in decision.names}
     reasons = {name: decision.driver.reason for decision in decisions for name in decision.names}
-    for group in division.groups:
+    for group in waves:
         own = [name for name in group.nodes if name in reasons]
-        if not isinstance(group.declared, drivers.Wave) or not own or not driven.isdisjoint(own):
+        if not own or not driven.isdisjoint(own):
             continue
         by_reason: dict[str, list[str]] = {}
         for name in own:

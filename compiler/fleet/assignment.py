@@ -81,10 +81,21 @@ def assign(policies: Sequence[definitions.Policy]) -> Assignment:
 def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()) -> Shares:
     """Return the nodes of each policy.
 
-    Nodes are alike if they have one profile and equal values of the labels that the policies select by and of `keys`.
+    Nodes are alike if they are equal in the labels that the policies select by and in `keys`.
     """
     selected = {requirement.key for assigned in policies for term in assigned.terms for requirement in term}
-    compared = tuple(sorted({*selected, *keys}))
+    by_policy: list[list[Alike]] = [[] for _ in policies]
+    unassigned: list[Alike] = []
+    for alike in equal(nodes, {*selected, *keys}):
+        label = alike[0].label
+        takers = (own for own, assigned in zip(by_policy, policies, strict=True) if assigned.takes(label))
+        next(takers, unassigned).append(alike)
+    return Shares(by_policy=tuple(map(tuple, by_policy)), unassigned=tuple(unassigned))
+
+
+def equal(nodes: Iterable[snapshot.Node], keys: Iterable[str]) -> list[Alike]:
+    """Return the nodes that have one profile and equal values of these labels together, in the order of the first."""
+    compared = tuple(sorted(keys))
     by_hostname = snapshot.HOSTNAME in compared
     groups: dict[tuple[object, ...], list[snapshot.Node]] = {}
     for node in nodes:
@@ -92,10 +103,4 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
         # A profile is one object for all of its nodes, so its identity compares faster than its labels.
         key = (id(node.profile), *map(own.get, compared)) if own else (id(node.profile),)
         groups.setdefault((*key, node.hostname) if by_hostname else key, []).append(node)
-    by_policy: list[list[Alike]] = [[] for _ in policies]
-    unassigned: list[Alike] = []
-    for alike in groups.values():
-        label = alike[0].label
-        takers = (own for own, assigned in zip(by_policy, policies, strict=True) if assigned.takes(label))
-        next(takers, unassigned).append(tuple(alike))
-    return Shares(by_policy=tuple(map(tuple, by_policy)), unassigned=tuple(unassigned))
+    return list(map(tuple, groups.values()))

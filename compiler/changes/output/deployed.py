@@ -66,6 +66,10 @@ class Deployed:
         every = self._daemon_sets.get((component, policy), ())
         return every if absent else tuple(item for item in every if item.workload.state != "Absent")
 
+    def all_daemon_sets(self) -> tuple[DaemonSet, ...]:
+        """Return all readable DaemonSets, also those of drivers that are Absent."""
+        return tuple(item for own in self._daemon_sets.values() for item in own)
+
     @functools.cached_property
     def cleaning(self) -> frozenset[str]:
         """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""

@@ -78,7 +78,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
             is_same = _selections(before, component, policy) == _selections(after, component, policy)
             if policy in kept and is_same and not unlabelled:
                 continue
-            served = _served(before, component, policy, planned.inventory.nodes)
+            served = sorted(_served(before, component, policy, planned.inventory.nodes))
             gone = tuple(n for n in served if n not in serving or (n in absent and serving[n] != policy))
             moved: dict[str, list[str]] = {}
             for name in served:
@@ -112,7 +112,8 @@ def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pla
             continue
         members = rules.members(policy, group)
         daemon_sets = before.daemon_sets("driver", policy)
-        served = placement.served(daemon_sets, rules, (known[name] for name in members if name in known))
+        present = (known[name] for name in members if name in known)
+        served = placement.served(daemon_sets, rules, placement.alike(present, daemon_sets))
         listed = frozenset(name for heir in heirs for name in _listed(after, heir, group))
         for name in sorted(members):
             image = images.get(name)
@@ -246,7 +247,8 @@ def _served(
     output: deployed.Deployed, component: Component, policy: str, nodes: Iterable[snapshot.Node]
 ) -> dict[str, deployed.DaemonSet]:
     rules = _pool_rules(output, policy) if component == "driver" else None
-    return placement.served(output.daemon_sets(component, policy), rules, nodes)
+    daemon_sets = output.daemon_sets(component, policy)
+    return placement.served(daemon_sets, rules, placement.alike(nodes, daemon_sets))
 
 
 def _pool_rules(output: deployed.Deployed, policy: str) -> pool_rules.PoolRules | None:

@@ -1,34 +1,48 @@
 """The nodes that recorded DaemonSets serve, judged by their own terms, tolerations and rules of pools."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from compiler import devices
 from compiler.changes.output import deployed
 from compiler.changes.output.pool_rules import PoolRules
-from compiler.fleet import selectors, taints
+from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 
 
+def alike(nodes: Iterable[snapshot.Node], daemon_sets: Iterable[deployed.DaemonSet]) -> list[assignment.Alike]:
+    """Return the nodes that none of the DaemonSets distinguishes together; the names of nodes are not compared."""
+    keys = {one.key for item in daemon_sets for term in item.terms for one in term}
+    return assignment.equal(nodes, keys)
+
+
 def served(
-    daemon_sets: Iterable[deployed.DaemonSet], rules: PoolRules | None, nodes: Iterable[snapshot.Node]
+    daemon_sets: Iterable[deployed.DaemonSet], rules: PoolRules | None, nodes: Iterable[assignment.Alike]
 ) -> dict[str, deployed.DaemonSet]:
-    """Return the DaemonSet that serves each node, by the node's name.
+    """Return the DaemonSet that serves each node, by the node's name; the nodes are given by `alike`.
 
     Without `rules` somebody else labels the pools, so every label of a pool counts as present.
     """
     daemon_sets = tuple(daemon_sets)
     found: dict[str, deployed.DaemonSet] = {}
-    for node in nodes:
-        labels: dict[str, str] | None = None
-        for item in daemon_sets:
-            terms = [term for term in item.terms if _selects(term, node)]
-            if not terms or taints.untolerated(item.tolerations, node.profile.taints):
-                continue
-            if rules is not None and labels is None:
-                labels = rules.labels(node)
-            if any(_in_pool(term, labels) for term in terms):
-                found[node.name] = item
+    for group in nodes:
+        selecting = list(_selecting(daemon_sets, group[0]))
+        if not selecting:
+            continue
+        for labels, own in [(None, group)] if rules is None else rules.labelled(group):
+            serving = [item for item, terms in selecting if any(_in_pool(term, labels) for term in terms)]
+            if serving:
+                found.update(dict.fromkeys((node.name for node in own), serving[-1]))
     return found
+
+
+def _selecting(
+    daemon_sets: Iterable[deployed.DaemonSet], node: snapshot.Node
+) -> Iterator[tuple[deployed.DaemonSet, list[selectors.Term]]]:
+    """Yield the DaemonSets that may run on a node, with the terms that select it, whatever its pool is."""
+    for item in daemon_sets:
+        terms = [term for term in item.terms if _selects(term, node)]
+        if terms and not taints.untolerated(item.tolerations, node.profile.taints):
+            yield item, terms
 
 
 def _selects(term: selectors.Term, node: snapshot.Node) -> bool:

@@ -1,6 +1,6 @@
 """The NodeFeatureRule of a policy's pools, evaluated as nfd-master does."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,12 @@ class PoolRules:
 
     def __init__(self, data: Mapping[str, Any]) -> None:
         self._rules = tuple(_rules(data))
+        by_name = [one for rule in self._rules for one in rule.conditions if one.feature == "system.name"]
+        self._matches_names = not all(one.operator in ("In", "Exists", "DoesNotExist") for one in by_name)
+        self._lists: dict[str, tuple[int, ...]] = {}
+        for number, condition in enumerate(by_name):
+            for name in condition.values:
+                self._lists[name] = (*self._lists.get(name, ()), number)
 
     def labels(self, node: snapshot.Node) -> dict[str, str]:
         """Return the labels that NFD gives a node with devices: rules are evaluated in order, as nfd-master does."""
@@ -40,6 +46,15 @@ class PoolRules:
                 variables.update(rule.variables)
                 labels.update(rule.labels)
         return labels
+
+    def labelled(self, nodes: Iterable[snapshot.Node]) -> Iterator[tuple[dict[str, str], list[snapshot.Node]]]:
+        """Yield the nodes, which have one profile, with their labels; those that the same conditions name together."""
+        named: dict[object, list[snapshot.Node]] = {}
+        for node in nodes:
+            key = node.name if self._matches_names else self._lists.get(node.name)
+            named.setdefault(key, []).append(node)
+        for own in named.values():
+            yield self.labels(own[0]), own
 
     def members(self, policy: str, group: str) -> frozenset[str]:
         """Return the names of the nodes that the rule of a group lists."""
