@@ -192,6 +192,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "name-too-long": _error("The names of DaemonSets have at most 63 characters."),
         "wave-bounds": _error("The percentages of waves rise, and have at most two decimals."),
         "pool-rules-too-large": _error("The node names of a policy's groups fit into one object."),
+        "object-too-large": _error("The values that a DaemonSet selects its nodes by fit into one object."),
         # Importing from the KAE Operator.
         "import-source": _error("The import reads one values file, or one KAEPolicy of the KAE Operator."),
         "import-dropped": _warning("Every option of the KAE Operator has an equivalent in KAE."),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from compiler import devices, wording
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
+from compiler.checks import sizes
 from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
@@ -34,6 +35,7 @@ def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
         yield from guests_without_driver(cluster, division.policy, own)
         yield from uncompared(cluster, division.policy, planned.inventory.nodes)
         yield from pool_checks.in_cluster(division, planned.inventory, own)
+        yield from sizes.daemonsets(cluster, division)
 
 
 def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:

@@ -32,6 +32,7 @@ TAKEN: Mapping[str, tuple[str, ...]] = {
         *("default-too-complex/rest.yaml", "duplicate-cluster/east.yaml", "duplicate-policy/tls.yaml"),
         *("drain-unstated/tls.yaml", "policy-overlap/zip.yaml", "two-defaults/tls.yaml"),
         *("cluster-unknown/tls.yaml", "ignored-label/east.yaml", "pool-rules-too-large/tls.yaml"),
+        "object-too-large/tls.yaml",
         *("kubernetes-version-unstated/cluster.yaml", "shared-target/edge.yaml", "shared-target/west.yaml"),
     ),
     "It goes through the keys of a map, of which there may be too many for the cost of a rule.": (

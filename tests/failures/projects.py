@@ -88,6 +88,26 @@ def _pool_rules_too_large(folder: Path) -> None:
     project.write(folder, {"policies/tls.yaml": policy, "inventory/east.json": json.dumps(inventory)})
 
 
+def _object_too_large(folder: Path) -> None:
+    cluster = CLUSTER.replace(
+        "spec:\n", "spec:\n  gitops: {engine: argocd, repository: {url: https://git.example.com/f}}\n"
+    )
+    all_kinds = POLICY.replace(
+        "spec:\n", "spec:\n  operator: {enabledHPRE: true, enabledSEC: true, enabledZIP: true}\n"
+    )
+    texts = {
+        "policies/east.yaml": cluster,
+        "policies/tls.yaml": all_kinds.replace("spec:\n", "spec:\n  default: true\n"),
+    }
+    for number in range(5):
+        # Their names are long, so that five policies suffice.
+        hosts = ", ".join(f"kp920-{number}-{host:03}-{'x' * 51}" for host in range(256))
+        selector = f"{{matchExpressions: [{{key: kubernetes.io/hostname, operator: In, values: [{hosts}]}}]}}"
+        policy = POLICY.replace("tls", f"zip{number}").replace("spec:\n", f"spec:\n  nodeSelector: {selector}\n")
+        texts[f"policies/zip{number}.yaml"] = policy
+    project.write(folder, texts)
+
+
 def _cluster_removed(folder: Path) -> None:
     project.write(folder, {"policies/east.yaml": CLUSTER, "policies/west.yaml": CLUSTER.replace("east", "west")})
     project.kae(folder, "compile", "--no-cache")
@@ -259,6 +279,7 @@ MADE: Mapping[str, Callable[[Path], None]] = MappingProxyType(
         "forbidden-character": _forbidden_character,
         "nesting-too-deep": _nesting_too_deep,
         "pool-rules-too-large": _pool_rules_too_large,
+        "object-too-large": _object_too_large,
         "cluster-removed": _cluster_removed,
         "driver-left-behind": _driver_left_behind,
         "removes-drivers": _removes,
