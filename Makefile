@@ -184,8 +184,10 @@ driver-image: ## Build an image with a driver (KAE=FOLDER DRIVER_VERSION= INSTAL
 	@bash ci/images.sh driver
 
 .PHONY: bench
-bench: $(READY) ## Measure the compiler on large fleets, the device plugin, the watcher, and many watchers
+bench: $(READY) ## Measure the compiler and git on large fleets (BEFORE=CHECKOUT), the device plugin, the watcher, and many watchers
 	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks.scale $(if $(BEFORE),--before $(BEFORE))
+	$(BIN)/python -m benchmarks.git_time
 	$(BIN)/python -m benchmarks.pools
 	$(BIN)/python -m benchmarks.plugin
 	$(BIN)/python -m benchmarks.watcher

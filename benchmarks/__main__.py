@@ -6,14 +6,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tabulate
 
-from benchmarks import fleets
+from benchmarks import fleets, processes
 
 RUNS = int(os.environ.get("RUNS", "5"))
 KAE = (sys.executable, "-m", "compiler")
@@ -22,7 +21,7 @@ CHART = Path(__file__).parent / "chart"
 
 @dataclass(frozen=True)
 class Figure:
-    """The cost of one case: seconds of wall clock and of processors, and MiB of memory."""
+    """The cost of one case: seconds of wall clock and of processors, and MiB of memory of all processes."""
 
     case: str
     wall_s: float
@@ -39,14 +38,11 @@ def measured(case: str, command: Sequence[str], folder: Path, before: Callable[[
     found = []
     for _ in range(runs + 1):
         before()
-        start = time.perf_counter()
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.perf_counter() - start
-        process.returncode = os.waitstatus_to_exitcode(status)
-        assert process.returncode == 0, command
-        found.append((wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024))
-    wall_s, cpu_s, peak = (statistics.median(column) for column in zip(*found[1:], strict=True))
+        found.append(processes.run(command, folder))
+    wall_s, cpu_s, peak = (
+        statistics.median(column)
+        for column in zip(*((cost.wall_s, cost.cpu_s, cost.peak.pss) for cost in found[1:]), strict=True)
+    )
     return Figure(case, wall_s, cpu_s, peak)
 
 
@@ -87,25 +83,29 @@ def canonical(top: Path, count: int) -> Iterator[Figure]:
     """Measure the canonical inventory of many nodes."""
     folder = fleets.project(top / f"canonical{count}")
     path = folder / "inventory" / "large.json"
-    _reduce(count, path)
+    reduce(count, path)
     size = f"{count} nodes, canonical ({path.stat().st_size >> 20} MiB)"
     yield measured(f"{size}, cold", (*KAE, "compile"), folder, cold(folder), RUNS)
 
 
 def clusters(folder: Path, count: int, size: int) -> Iterator[Figure]:
     """Measure many clusters, one of which has changed."""
-    first = _fleet(folder, count, size)
-    text = first.read_text()
+    first = fleet_of(folder, count, size)
     yield measured(f"{count} clusters of {size} nodes, cold", (*KAE, "compile"), folder, cold(folder), 1)
     yield measured("  unchanged", (*KAE, "compile"), folder, nothing, RUNS)
-    odd, even = text, text.replace('"rack0000"', '"rack9999"')
-    turn = [odd, even]
+    yield measured("  one changed", (*KAE, "compile"), folder, changing(first), RUNS)
+
+
+def changing(inventory: Path) -> Callable[[], None]:
+    """Change a label of an inventory, and the next time back."""
+    text = inventory.read_text()
+    turn = [text, text.replace('"rack0000"', '"rack9999"')]
 
     def change() -> None:
         turn.reverse()
-        first.write_text(turn[0])
+        inventory.write_text(turn[0])
 
-    yield measured("  one changed", (*KAE, "compile"), folder, change, RUNS)
+    return change
 
 
 def difference(folder: Path) -> Iterator[Figure]:
@@ -129,11 +129,11 @@ def _commit(folder: Path) -> None:
         subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user
 
 
-def _fleet(folder: Path, count: int, size: int) -> Path:
+def fleet_of(folder: Path, count: int, size: int) -> Path:
     """Write a project of many clusters with equal nodes; return the first inventory."""
     fleets.project(folder)
     first = folder / "inventory" / "cluster-000.json"
-    _reduce(size, first)
+    reduce(size, first)
     text = first.read_text()
     for number in range(1, count):
         name = f"cluster-{number:03d}"
@@ -141,7 +141,7 @@ def _fleet(folder: Path, count: int, size: int) -> Path:
     return first
 
 
-def _reduce(count: int, path: Path) -> None:
+def reduce(count: int, path: Path) -> None:
     """Write the canonical inventory of `count` nodes of the cluster that the file is named after."""
     raw = path.with_name("answer")
     fleets.answer(raw, count)
@@ -152,12 +152,22 @@ def _reduce(count: int, path: Path) -> None:
 
 def others(size: str, nodes: Path, output: Path, runs: int) -> Iterator[Figure]:
     """Measure the same grouping by helm, and kustomize on the output of kae, where the tools are installed."""
-    helm, kubectl = shutil.which("helm"), shutil.which("kubectl", path=str(Path(sys.executable).parent))
-    if helm:
-        command = (helm, "template", str(CHART), "--values", str(nodes))
+    if command := helm(nodes):
         yield measured(f"  helm template, {size} nodes", command, CHART, nothing, runs)
-    if kubectl:
-        yield measured("  kubectl kustomize of our output", (kubectl, "kustomize", str(output)), output, nothing, runs)
+    if command := kustomize(output):
+        yield measured("  kubectl kustomize of our output", command, output, nothing, runs)
+
+
+def helm(nodes: Path) -> Sequence[str]:
+    """Return the command by which helm groups the nodes of a file; nothing where it is not installed."""
+    program = shutil.which("helm")
+    return (program, "template", str(CHART), "--values", str(nodes)) if program else ()
+
+
+def kustomize(output: Path) -> Sequence[str]:
+    """Return the command by which kustomize prints the output of a cluster; nothing where it is not installed."""
+    program = shutil.which("kubectl", path=str(Path(sys.executable).parent))
+    return (program, "kustomize", str(output)) if program else ()
 
 
 def main() -> None:

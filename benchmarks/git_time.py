@@ -1,0 +1,137 @@
+"""The time of git itself for the output of many clusters: `python -m benchmarks.git_time`.
+
+CLUSTERS clusters of NODES nodes with some 40 objects each are committed and pushed to a bare repository on the same
+disk, then again after a change of one cluster, and after one of a policy of all. Two repositories do the same in turn:
+one as `git init` makes it, and one with `feature.manyFiles` (git-config(1)). The table is Markdown.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import tabulate
+
+from benchmarks import __main__ as bench
+from benchmarks import fleets, processes
+
+CLUSTERS = int(os.environ.get("CLUSTERS", "1000"))
+NODES = int(os.environ.get("NODES", "1000"))
+_HERE = Path(__file__).resolve().parents[1]
+_CLUSTER = """\
+apiVersion: device.openfuyao.com/v1alpha1
+kind: KAECluster
+metadata: {{name: {name}}}
+spec:
+  kubernetesVersion: "1.31"
+  gitops: {{engine: argocd, repository: {{url: https://git.example.com/fleet.git}}}}
+  monitoring: {{enabled: true}}
+"""
+_MIRROR = "  images: {mirrors: [{from: registry.k8s.io, to: mirror.example.com}]}\n"
+_SETTINGS = (
+    *(("user.name", "benchmark"), ("user.email", "benchmark@example.com"), ("commit.gpgSign", "false")),
+    # A clean-up that git begins by itself would be in the time of another step.
+    *(("gc.auto", "0"), ("maintenance.auto", "false")),
+)
+_MANY = "feature.manyFiles"
+
+
+def project(folder: Path) -> None:
+    """Write a project of all clusters, with the settings that `kae init` writes for git."""
+    bench.fleet_of(folder, CLUSTERS, NODES)
+    shutil.rmtree(folder / "policies")
+    shutil.copytree(
+        fleets.project(folder / "more", ("tls", "storage", "web", "edge")) / "policies", folder / "policies"
+    )
+    shutil.rmtree(folder / "more")
+    (folder / "policies" / "clusters").mkdir()
+    for inventory in (folder / "inventory").iterdir():
+        document = folder / "policies" / "clusters" / f"{inventory.stem}.yaml"
+        document.write_text(_CLUSTER.format(name=inventory.stem))
+    shutil.copy(_HERE / "templates" / "init" / ".gitattributes", folder)
+
+
+def change_a_cluster(folder: Path) -> None:
+    """Have one cluster pull its images from a mirror."""
+    with (folder / "policies" / "clusters" / "cluster-000.yaml").open("a") as document:
+        document.write(_MIRROR)
+
+
+def change_a_policy(folder: Path) -> None:
+    """Give the nodes of a policy of all clusters another driver."""
+    policy = folder / "policies" / "storage.yaml"
+    policy.write_text(policy.read_text().replace("version: 2.2.0", "version: 2.3.0"))
+
+
+class Repositories:
+    """Two repositories with the same files, each with a bare one beside it, and the table of what git takes in them."""
+
+    def __init__(self, top: Path) -> None:
+        self.rows: list[Sequence[str]] = []
+        self.folders = (top / "plain" / "work", top / "many" / "work")
+        project(self.folders[0])
+        shutil.copytree(*self.folders)
+        for folder in self.folders:
+            _git(folder, "init", "--quiet", "--initial-branch=main")
+            _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "../origin.git")
+            _git(folder, "remote", "add", "origin", "../origin.git")
+            for key, value in _SETTINGS:
+                _git(folder, "config", key, value)
+        _git(self.folders[1], "config", _MANY, "true")
+
+    def step(self, name: str, *command: str, runs: int = 1) -> None:
+        """Run a command of git in both in turn, and add the fewest seconds to the table."""
+        costs = [[processes.run(("git", *command), folder) for folder in self.folders] for _ in range(runs)]
+        self.rows.append((name, *(f"{min(cost.wall_s for cost in own):.2f} s" for own in zip(*costs, strict=True))))
+
+    def commit(self, what: str, change: Callable[[Path], object]) -> None:
+        """Change the documents, compile, and add to the table what a person and a job do next."""
+        for folder in self.folders:
+            change(folder)
+            subprocess.run((*bench.KAE, "compile", "-q"), cwd=folder, check=True)
+        self.step(f"{what}: status", "status", "--short")
+        self.step("add", "add", "--all", "--", "policies", "inventory", "output", ".gitattributes")
+        self.step("diff --cached --stat", "diff", "--cached", "--stat", runs=bench.RUNS)
+        self.step("commit", "commit", "--quiet", "-m", what)
+        self.step("push", "push", "--quiet", "origin", "HEAD:refs/heads/main")
+        self.step("status again", "status", "--short", runs=bench.RUNS)
+
+    def end(self) -> None:
+        """Add to the table what a job clones, and the repository before and after a clean-up."""
+        for name, options in (("clone", ()), ("clone --depth 1", ("--depth", "1"))):
+            self.step(name, "clone", "--quiet", "--no-local", *options, "../origin.git", f"../{name}")
+        self.sizes("as loose objects")
+        self.step("gc", "gc", "--quiet")
+        self.sizes("packed")
+
+    def sizes(self, what: str) -> None:
+        """Add the size of the repositories to the table."""
+        found = []
+        for folder in self.folders:
+            files = (path for path in (folder / ".git" / "objects").rglob("*") if path.is_file())
+            found.append(f"{sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
+        self.rows.append((f"objects of git, {what}", *found))
+
+
+def _git(folder: Path, *command: str) -> None:
+    subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user
+
+
+def main() -> None:
+    """Measure in a temporary folder."""
+    os.environ["PYTHONPATH"] = str(_HERE)
+    with tempfile.TemporaryDirectory() as name:
+        both = Repositories(Path(name))
+        both.commit("first commit", lambda _: None)
+        both.commit("one cluster changed", change_a_cluster)
+        both.commit("a policy of all changed", change_a_policy)
+        both.end()
+        count = sum(1 for _ in (both.folders[0] / "output").rglob("*.yaml"))
+    head = (f"{CLUSTERS} clusters of {NODES} nodes, {count} files of YAML", "git as it is", _MANY)
+    print(tabulate.tabulate(both.rows, headers=head, tablefmt="github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,169 @@
+"""The cost of large fleets, before and after a change: `python -m benchmarks.scale --before CHECKOUT`.
+
+Each case is run RUNS times by both compilers in turn, so that what else the machine does reaches both. CHECKOUT is a
+folder with another revision of this repository and its .venv; without it, only this one is measured. helm and kustomize
+stand beside them where they can do the work. The table is Markdown.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import tabulate
+
+from benchmarks import __main__ as bench
+from benchmarks import fleets, processes
+
+HERE = Path(__file__).resolve().parents[1]
+_EACH = "cluster-000"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A command in a project; `prepare` returns, for a project's folder, what has to happen before each run."""
+
+    name: str
+    fleet: str
+    arguments: Sequence[str]
+    prepare: Callable[[Path], Callable[[], object]] = bench.cold
+    beside: bool = False
+    """True where helm and kustomize can do the work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A compiler, or another program, with the folder that it works in."""
+
+    name: str
+    command: Sequence[str]
+    folder: Path
+    prepare: Callable[[], object] = bench.nothing
+    environment: Mapping[str, str] | None = None
+
+
+def _raw(count: int) -> Callable[[Path], object]:
+    return lambda folder: fleets.answer(fleets.project(folder) / "inventory" / f"{_EACH}.json", count)
+
+
+def _clusters(count: int, size: int) -> Callable[[Path], object]:
+    return lambda folder: bench.fleet_of(folder, count, size)
+
+
+def _unprepared(_: Path) -> Callable[[], object]:
+    return bench.nothing
+
+
+FLEETS: Mapping[str, Callable[[Path], object]] = {
+    "smallest": _raw(11),
+    "1,000 raw": _raw(1_000),
+    "10,000 raw": _raw(10_000),
+    "100,000 in one cluster": _clusters(1, 100_000),
+    "200 x 5,000": _clusters(200, 5_000),
+    "1,000 x 1,000": _clusters(1_000, 1_000),
+}
+_ONE = "cluster-007"
+CASES = (
+    *(Case(f"{name}, cold", name, ("compile",), beside=True) for name in ("smallest", "1,000 raw", "10,000 raw")),
+    *(Case(f"{name}, cold", name, ("compile",)) for name in ("100,000 in one cluster", "200 x 5,000")),
+    Case("200 x 5,000, unchanged", "200 x 5,000", ("compile",), _unprepared),
+    Case(
+        "200 x 5,000, one changed",
+        "200 x 5,000",
+        ("compile",),
+        lambda folder: bench.changing(folder / "inventory" / f"{_EACH}.json"),
+    ),
+    Case("200 x 5,000, plan of one cluster", "200 x 5,000", ("plan", "--cluster", _ONE), _unprepared),
+    Case("200 x 5,000, explain one node", "200 x 5,000", ("explain", f"{_ONE}/kp920-000007"), _unprepared),
+    Case("200 x 5,000, plan of all as JSON", "200 x 5,000", ("plan", "-o", "json"), _unprepared),
+    Case("1,000 x 1,000, cold", "1,000 x 1,000", ("compile",)),
+)
+
+
+def costs(programs: Sequence[Program], runs: int) -> Mapping[str, Sequence[processes.Cost]]:
+    """Return the costs of each program: all run in turn, and the first turn does not count."""
+    found: dict[str, list[processes.Cost]] = {program.name: [] for program in programs}
+    for _ in range(runs + 1):
+        for program in programs:
+            program.prepare()
+            found[program.name].append(processes.run(program.command, program.folder, program.environment))
+    return {name: own[1:] for name, own in found.items()}
+
+
+def _compilers(case: Case, sides: Mapping[str, Path], top: Path) -> Iterable[Program]:
+    """Yield the compiler of each checkout, with a project of its own."""
+    for name, checkout in sides.items():
+        made, folder = _home(top, case.fleet) / "made", _home(top, case.fleet) / name
+        if not made.exists():
+            FLEETS[case.fleet](made)
+        if not folder.exists():
+            shutil.copytree(made, folder)
+        python = sys.executable if checkout == HERE else str(checkout / ".venv" / "bin" / "python")
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        command = (python, "-m", "compiler", *case.arguments)
+        yield Program(name, command, folder, case.prepare(folder), environment)
+
+
+def _home(top: Path, fleet: str) -> Path:
+    """Return the folder of a fleet's projects; helm takes a comma in a path for the end of the path."""
+    return top / fleet.replace(",", "")
+
+
+def _others(folder: Path) -> Iterable[Program]:
+    output = folder / "output" / _EACH
+    if command := bench.helm(folder / "inventory" / f"{_EACH}.json"):
+        yield Program("helm", command, bench.CHART)
+    if command := bench.kustomize(output):
+        yield Program("kustomize", command, folder)
+
+
+def row(case: Case, found: Mapping[str, Sequence[processes.Cost]]) -> Sequence[str]:
+    """Return the medians as a line of the table; the ratio is the median of those of the turns."""
+    cells = []
+    for name in ("before", "after", "helm", "kustomize"):
+        own = found.get(name, ())
+        cells.append(_shown(own) if own else "")
+    pairs = zip(found.get("before", ()), found["after"], strict=False)
+    ratios = [(after.wall_s / before.wall_s, after.peak.pss / before.peak.pss) for before, after in pairs]
+    wall, peak = (f"{statistics.median(column):.2f}" for column in zip(*ratios, strict=True)) if ratios else ("", "")
+    return case.name, *cells[:2], wall, peak, *cells[2:]
+
+
+def _shown(own: Iterable[processes.Cost]) -> str:
+    columns = zip(*((cost.wall_s, cost.peak.pss, cost.peak.rss) for cost in own), strict=True)
+    wall, pss, rss = map(statistics.median, columns)
+    return f"{wall:.2f} s, {pss:.0f} MiB ({rss:.0f})"
+
+
+def main() -> None:
+    """Measure in a temporary folder, which holds at most one fleet at a time."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
+    parser.add_argument("--before", type=Path, metavar="CHECKOUT", help="another checkout, with a .venv")
+    parser.add_argument("-k", action="append", default=[], metavar="TEXT", help="only cases with this in their name")
+    arguments = parser.parse_args()
+    sides = {"before": arguments.before.resolve()} if arguments.before else {}
+    sides["after"] = HERE
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        for case in CASES:
+            if any(text in case.name for text in arguments.k or [""]):
+                for other in set(FLEETS) - {case.fleet}:
+                    shutil.rmtree(_home(top, other), ignore_errors=True)
+                programs = list(_compilers(case, sides, top))
+                programs += _others(programs[-1].folder) if case.beside else ()
+                rows.append(row(case, costs(programs, bench.RUNS)))
+                print(*rows[-1], sep=" | ", file=sys.stderr, flush=True)
+    runs = f"median of {bench.RUNS}: wall, peak PSS (RSS) of all processes"
+    head = (runs, "before", "after", "ratio of time", "of memory", "helm", "kustomize")
+    print(tabulate.tabulate(rows, headers=head, tablefmt="github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()
