@@ -50,6 +50,21 @@ def selecting(name: str, **labels: str) -> definitions.Policy:
     return policy(name, nodeSelector={"matchLabels": labels})
 
 
+def excluding(size: int) -> list[definitions.Policy]:
+    """Return a default policy whose DaemonSets list about this many bytes, and the policies that list the values."""
+    spec = {**PINNED, "operator": {"enabledHPRE": True, "enabledSEC": True, "enabledZIP": True}}
+    # As long as a label's value can be; each of three device kinds repeats them, with quotes and a comma.
+    hosts = [f"kp920-{number:05}-".ljust(63, "x") for number in range(size // (3 * 66))]
+    listed = [
+        policy(f"p{number}", nodeSelector={"matchExpressions": [expression]}, **spec)
+        for number in range(-(-len(hosts) // 256))
+        for expression in [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": hosts[256 * number : 256 * (number + 1)]}
+        ]
+    ]
+    return [*listed, policy("rest", default=True, **spec)]
+
+
 def cluster(name: str = "east", **spec: Any) -> definitions.Cluster:
     """Return a cluster; without a spec it has every default."""
     return parse.cluster_of(document(raw("KAECluster", name, spec), f"policies/clusters/{name}.yaml"))
