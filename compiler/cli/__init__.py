@@ -61,8 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
-    top = commands.parser()
-    chosen = top.parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    top = commands.parser_for(words)
+    chosen = top.parse_args(words)
     shape, form = getattr(chosen, "shape", "text"), getattr(chosen, "format", "text")
     if shape != "text" and form not in ("text", "json"):
         top.error(f"-o {shape} and --format {form} both print to standard output; choose one.")

@@ -2,6 +2,7 @@
 
 import argparse
 import functools
+from collections.abc import Callable, Sequence
 
 from compiler import __version__, diagnostics, wording
 from compiler.cli import arguments, live_commands, options, parsing, reference_commands
@@ -20,18 +21,30 @@ _DESCRIPTION = "Compile KAE policies and a snapshot of the nodes into manifests 
 
 
 @functools.cache
-def parser() -> parsing.Parser:
-    """Return the parser of the whole command line."""
+def parser(only: str | None = None) -> parsing.Parser:
+    """Return the parser of the whole command line, or, as that is a tenth of a quick call, with `only` one command."""
     top = parsing.Parser(prog="kae", description=_DESCRIPTION, epilog=_EPILOG)
     top.set_defaults(module="help", topic=None)
     top.add_argument("-V", "--version", action="version", version=f"kae {__version__}")
     top.add_argument("-C", dest="directory", metavar="DIR", default=".", help="run as if in DIR")
     top.add_argument("--color", choices=options.COLORS, default="auto", help="colour findings (default: auto)")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND")
-    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory)
-    for add in (*on_projects, *live_commands.ALL, *reference_commands.ALL):
-        add(commands)
+    commands = top.add_subparsers(title="commands", metavar="COMMAND", prog=top.prog)
+    for name, add in _commands().items():
+        if only in (None, name):
+            add(commands)
     return top
+
+
+def parser_for(words: Sequence[str]) -> parsing.Parser:
+    """Return a parser of these words: of the one command that they begin with, else of the whole command line."""
+    return parser(words[0] if words and words[0] in _commands() else None)
+
+
+def _commands() -> dict[str, Callable[[options.Commands], None]]:
+    """Return the functions that add the commands, by the names of the commands."""
+    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory)
+    every = (*on_projects, *live_commands.ALL, *reference_commands.ALL)
+    return {add.__name__.strip("_").replace("_", "-"): add for add in every}
 
 
 def _compile(commands: options.Commands) -> None:

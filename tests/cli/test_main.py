@@ -40,6 +40,7 @@ def test_every_command_helps(command: str, tmp_path: Path) -> None:
     assert f"usage: kae {command}" in answer.out
     assert "\nexamples:\n  " in answer.out
     assert project.kae(tmp_path, "help", command) == answer
+    assert project.kae(tmp_path, "-C", ".", command, "--help") == answer
 
 
 def test_alone_it_shows_the_help(tmp_path: Path) -> None:
