@@ -7,14 +7,15 @@ from typing import Any
 
 from compiler import diagnostics
 from compiler.formats import documents
-from compiler.schema import explanations, phrases, recognition
-
-_LARGE = ("nodeinventory", "nodelist")
-"""Schemas of long documents that programs write: a compiled validator first decides whether they are valid."""
+from compiler.schema import phrases, recognition
 
 
 class Judge:
-    """Validators for all kinds of documents; each is built for the first document of its kind."""
+    """Validators for all kinds of documents; each is built for the first document of its kind.
+
+    A compiled validator decides whether a document is valid. The one that explains errors, whose import takes a tenth
+    of a compile of few nodes, sees only documents that the compiled one refuses.
+    """
 
     def __init__(self, schemas: Mapping[str, phrases.Schema]) -> None:
         """Take the schemas by the names of their files, without `.json`."""
@@ -36,8 +37,10 @@ class Judge:
 
     def faults(self, document: documents.Document, stem: str) -> list[diagnostics.Diagnostic]:
         """Return the mistakes of a document of a known schema."""
-        if stem in _LARGE and self._passes(stem, document.data):
+        if self._passes(stem, document.data):
             return []
+        from compiler.schema import explanations  # noqa: PLC0415 - only a document with mistakes needs it
+
         errors = self._thorough(stem).iter_errors(document.data)
         return explanations.worded(errors, explanations.Reader(document, self._schemas[stem]))
 
@@ -51,7 +54,7 @@ class Judge:
 @functools.cache
 def thorough() -> Any:
     """Return the validator class that explains errors."""
-    import jsonschema  # noqa: PLC0415 - 50 ms, which a run without changed documents saves.
+    import jsonschema  # noqa: PLC0415 - 30 ms, which only a document with mistakes needs
 
     def pattern(_: Any, wanted: str, value: Any, __: Any) -> Iterator[jsonschema.ValidationError]:
         if isinstance(value, str) and not ecma(wanted).search(value):
@@ -67,7 +70,7 @@ def thorough() -> Any:
 
 def quick(schema: phrases.Schema) -> Any:
     """Return the compiled validator, which explains nothing and is a hundred times faster."""
-    import jsonschema_rs  # noqa: PLC0415 - needed only where there is an inventory.
+    import jsonschema_rs  # noqa: PLC0415 - needed only where a document is judged
 
     return jsonschema_rs.Draft202012Validator(dict(schema), pattern_options=jsonschema_rs.RegexOptions())
 
