@@ -92,11 +92,13 @@ class Repositories:
             change(folder)
             subprocess.run((*bench.KAE, "compile", "-q"), cwd=folder, check=True)
         self.step(f"{what}: status", "status", "--short")
-        self.step("add", "add", "--all", "--", "policies", "inventory", "output", ".gitattributes")
-        self.step("diff --cached --stat", "diff", "--cached", "--stat", runs=bench.RUNS)
-        self.step("commit", "commit", "--quiet", "-m", what)
-        self.step("push", "push", "--quiet", "origin", "HEAD:refs/heads/main")
-        self.step("status again", "status", "--short", runs=bench.RUNS)
+        self.step(f"{what}: add", "add", "--all", "--", "policies", "inventory", "output", ".gitattributes")
+        changed = [_git(folder, "diff", "--cached", "--shortstat").strip() for folder in self.folders]
+        self.rows.append((f"{what}: the change", *changed))
+        self.step(f"{what}: diff --cached --stat", "diff", "--cached", "--stat", runs=bench.RUNS)
+        self.step(f"{what}: commit", "commit", "--quiet", "-m", what)
+        self.step(f"{what}: push", "push", "--quiet", "origin", "HEAD:refs/heads/main")
+        self.step(f"{what}: status afterwards", "status", "--short", runs=bench.RUNS)
 
     def end(self) -> None:
         """Add to the table what a job clones, and the repository before and after a clean-up."""
@@ -115,8 +117,8 @@ class Repositories:
         self.rows.append((f"objects of git, {what}", *found))
 
 
-def _git(folder: Path, *command: str) -> None:
-    subprocess.run(("git", *command), cwd=folder, check=True)  # noqa: S607 - the git of the user
+def _git(folder: Path, *command: str) -> str:
+    return subprocess.run(("git", *command), cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S607 - the git of the user
 
 
 def main() -> None:
