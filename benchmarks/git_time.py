@@ -1,15 +1,17 @@
 """The time of git itself for the output of many clusters: `python -m benchmarks.git_time`.
 
 CLUSTERS clusters of NODES nodes with some 40 objects each are committed and pushed to a bare repository on the same
-disk, then again after a change of one cluster, and after one of a policy of all. Two repositories do the same in turn:
-one as `git init` makes it, and one with `feature.manyFiles` (git-config(1)). The table is Markdown.
+disk, then again after a change of one cluster, and after one of a policy of all. Two repositories of one
+work tree do the same in turn: one as `git init` makes it, and one with `feature.manyFiles` (git-config(1)). The table
+is Markdown.
 """
 
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import tabulate
@@ -66,35 +68,46 @@ def change_a_policy(folder: Path) -> None:
 
 
 class Repositories:
-    """Two repositories with the same files, each with a bare one beside it, and the table of what git takes in them."""
+    """Two repositories of one work tree, each with a bare one to push to, and the table of what git takes in them."""
 
     def __init__(self, top: Path) -> None:
         self.rows: list[Sequence[str]] = []
-        self.folders = (top / "plain" / "work", top / "many" / "work")
-        project(self.folders[0])
-        shutil.copytree(*self.folders)
-        for folder in self.folders:
-            _git(folder, "init", "--quiet", "--initial-branch=main")
-            _git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "../origin.git")
-            _git(folder, "remote", "add", "origin", "../origin.git")
-            for key, value in _SETTINGS:
-                _git(folder, "config", key, value)
-        _git(self.folders[1], "config", _MANY, "true")
+        self.folder = top / "work"
+        project(self.folder)
+        self.environments = tuple(
+            {**os.environ, "GIT_DIR": str(top / name / ".git"), "GIT_WORK_TREE": str(self.folder)}
+            for name in ("plain", "many")
+        )
+        for environment in self.environments:
+            Path(environment["GIT_DIR"]).parent.mkdir()
+            self._git(environment, "init", "--quiet", "--initial-branch=main")
+            origin = f"{environment['GIT_DIR']}/../origin.git"
+            bare = {name: value for name, value in environment.items() if not name.startswith("GIT_")}
+            self._git(bare, "init", "--quiet", "--bare", "--initial-branch=main", origin)
+            for key, value in (*_SETTINGS, ("remote.origin.url", origin)):
+                self._git(environment, "config", key, value)
+        self._git(self.environments[1], "config", _MANY, "true")
 
     def step(self, name: str, *command: str, runs: int = 1) -> None:
         """Run a command of git in both in turn, and add the fewest seconds to the table."""
-        costs = [[processes.run(("git", *command), folder) for folder in self.folders] for _ in range(runs)]
-        self.rows.append((name, *(f"{min(cost.wall_s for cost in own):.2f} s" for own in zip(*costs, strict=True))))
+        costs = [
+            [processes.run(("git", *command), self.folder, environment) for environment in self.environments]
+            for _ in range(runs)
+        ]
+        self.add(name, *(f"{min(cost.wall_s for cost in own):.2f} s" for own in zip(*costs, strict=True)))
 
-    def commit(self, what: str, change: Callable[[Path], object]) -> None:
-        """Change the documents, compile, and add to the table what a person and a job do next."""
-        for folder in self.folders:
-            change(folder)
-            subprocess.run((*bench.KAE, "compile", "-q"), cwd=folder, check=True)
+    def add(self, *row: str) -> None:
+        """Add a row to the table, and show it."""
+        self.rows.append(row)
+        print(*row, sep=" | ", file=sys.stderr, flush=True)
+
+    def commit(self, what: str) -> None:
+        """Compile, and add to the table what a person and a job do next."""
+        subprocess.run((*bench.KAE, "compile", "-q"), cwd=self.folder, check=True)
         self.step(f"{what}: status", "status", "--short")
         self.step(f"{what}: add", "add", "--all", "--", "policies", "inventory", "output", ".gitattributes")
-        changed = [_git(folder, "diff", "--cached", "--shortstat").strip() for folder in self.folders]
-        self.rows.append((f"{what}: the change", *changed))
+        changes = (self._git(each, "diff", "--cached", "--shortstat").strip() for each in self.environments)
+        self.add(f"{what}: the change", *changes)
         self.step(f"{what}: diff --cached --stat", "diff", "--cached", "--stat", runs=bench.RUNS)
         self.step(f"{what}: commit", "commit", "--quiet", "-m", what)
         self.step(f"{what}: push", "push", "--quiet", "origin", "HEAD:refs/heads/main")
@@ -103,7 +116,12 @@ class Repositories:
     def end(self) -> None:
         """Add to the table what a job clones, and the repository before and after a clean-up."""
         for name, options in (("clone", ()), ("clone --depth 1", ("--depth", "1"))):
-            self.step(name, "clone", "--quiet", "--no-local", *options, "../origin.git", f"../{name}")
+            walls = []
+            for environment in self.environments:
+                home = Path(environment["GIT_DIR"]).parent
+                command = ("git", "clone", "--quiet", "--no-local", *options, "origin.git", name)
+                walls.append(processes.run(command, home).wall_s)
+            self.add(name, *(f"{wall:.2f} s" for wall in walls))
         self.sizes("as loose objects")
         self.step("gc", "gc", "--quiet")
         self.sizes("packed")
@@ -111,14 +129,15 @@ class Repositories:
     def sizes(self, what: str) -> None:
         """Add the size of the repositories to the table."""
         found = []
-        for folder in self.folders:
-            files = (path for path in (folder / ".git" / "objects").rglob("*") if path.is_file())
+        for environment in self.environments:
+            files = (path for path in Path(environment["GIT_DIR"], "objects").rglob("*") if path.is_file())
             found.append(f"{sum(path.stat().st_size for path in files) / 1e6:.1f} MB")
-        self.rows.append((f"objects of git, {what}", *found))
+        self.add(f"objects of git, {what}", *found)
 
-
-def _git(folder: Path, *command: str) -> str:
-    return subprocess.run(("git", *command), cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout  # noqa: S607 - the git of the user
+    def _git(self, environment: Mapping[str, str], *command: str) -> str:
+        own = ("git", *command)
+        done = subprocess.run(own, cwd=self.folder, env=environment, check=True, capture_output=True, encoding="utf-8")
+        return done.stdout
 
 
 def main() -> None:
@@ -126,11 +145,13 @@ def main() -> None:
     os.environ["PYTHONPATH"] = str(_HERE)
     with tempfile.TemporaryDirectory() as name:
         both = Repositories(Path(name))
-        both.commit("first commit", lambda _: None)
-        both.commit("one cluster changed", change_a_cluster)
-        both.commit("a policy of all changed", change_a_policy)
+        both.commit("first commit")
+        change_a_cluster(both.folder)
+        both.commit("one cluster changed")
+        change_a_policy(both.folder)
+        both.commit("a policy of all changed")
         both.end()
-        count = sum(1 for _ in (both.folders[0] / "output").rglob("*.yaml"))
+        count = sum(1 for _ in (both.folder / "output").rglob("*.yaml"))
     head = (f"{CLUSTERS} clusters of {NODES} nodes, {count} files of YAML", "git as it is", _MANY)
     print(tabulate.tabulate(both.rows, headers=head, tablefmt="github", disable_numparse=True))
 
