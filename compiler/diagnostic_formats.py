@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -95,20 +95,66 @@ def from_record(record: Mapping[str, Any]) -> Diagnostic:
     )
 
 
+def item(value: Any) -> str:
+    """Return the JSON of an item of a list in an answer, indented for its place."""
+    return json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n    ")
+
+
+class Items:
+    """A list of an answer, given as the text of each `item`, which may come in several pieces."""
+
+    def __init__(self, items: Iterable[Iterable[str]]) -> None:
+        self._items = items
+
+    def text(self) -> Iterator[str]:
+        """Yield the list in JSON, as at the first level of an object."""
+        mark = "["
+        for pieces in self._items:
+            yield f"{mark}\n    "
+            yield from pieces
+            mark = ","
+        yield "[]" if mark == "[" else "\n  ]"
+
+    def data(self) -> list[Any]:
+        """Return the list."""
+        return [json.loads("".join(pieces)) for pieces in self._items]
+
+
+def line(value: Any) -> str:
+    """Return a value as a line of JSON, the unit of NDJSON."""
+    return json.dumps(value, ensure_ascii=False) + "\n"
+
+
+def lines(found: Iterable[Diagnostic]) -> Iterator[str]:
+    """Yield each finding as a line of JSON."""
+    return (line({"kind": "diagnostic", **as_json(finding)}) for finding in found)
+
+
 def json_text(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE) -> str:
     """Return findings as one JSON object."""
-    return answer("json", found, ignored)
+    return "".join(answer("json", found, ignored))
 
 
-def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, **result: Any) -> str:
-    """Return a command's answer, its findings and the number of ignored ones as one object, in JSON or YAML."""
+def answer(shape: str, found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, **result: Any) -> Iterator[str]:
+    """Yield a command's answer, its findings and the number of ignored ones as one object, in JSON or YAML.
+
+    Large lists are `Items`, which are written to JSON one by one.
+    """
     more = {"ignored": dict(ignored)} if ignored else {}
     body = {"version": 1, "diagnostics": [as_json(diagnostic) for diagnostic in found], **more, **result}
+    large = {name: value for name, value in result.items() if isinstance(value, Items)}
     if shape == "json":
-        return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
+        text = json.dumps(body | {name: [] for name in large}, indent=2, ensure_ascii=False) + "\n"
+        for name, items in large.items():
+            before, mark, text = text.partition(f'\n  "{name}": []')
+            yield before + mark.removesuffix("[]")
+            yield from items.text()
+        yield text
+        return
     import yaml  # noqa: PLC0415 - needed here only
 
-    return str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
+    body |= {name: items.data() for name, items in large.items()}
+    yield str(yaml.safe_dump(body, sort_keys=False, allow_unicode=True))
 
 
 def github(found: Iterable[Diagnostic], ignored: Mapping[str, int] = _NONE, notes: Iterable[Note] = ()) -> str:

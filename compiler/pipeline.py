@@ -27,6 +27,25 @@ from compiler.settings import Settings
 
 _DEFAULTS = Settings()
 
+Place = tuple[str, str]
+"""The file of an inventory, and the name of its cluster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Documents:
+    """Documents that are judged: the accepted ones, and the findings on all of them."""
+
+    policies: tuple[definitions.Policy, ...]
+    clusters: tuple[definitions.Cluster, ...]
+    nodes: tuple[documents.Document, ...]
+    """The NodeInventories and the lists of nodes."""
+    findings: diagnostics.Findings
+
+    @property
+    def inventories(self) -> tuple[Place, ...]:
+        """The place of every inventory among them."""
+        return tuple((document.file, parse.inventory_cluster(document)) for document in self.nodes)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
@@ -40,37 +59,57 @@ class _Judged:
 def read(
     found: Iterable[documents.Document],
     judge: schema.Judge,
-    known: Mapping[str, str] | None = None,
+    known: Iterable[Place] = (),
     unread: diagnostics.Findings = (),
     settings: Settings = _DEFAULTS,
 ) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet that documents make up, and the findings on them.
 
-    `known` maps files of inventories that an earlier run accepted to their clusters; they are not read again. `unread`
-    are findings on files that are no documents, and come first. `settings` are the settings of the project.
+    `known` are places of inventories that are not read here. `unread` are findings on files that are no documents, and
+    come first. `settings` are the settings of the project.
     """
+    known = tuple(known)
+    return fleet_of(judged(found, judge, (file for file, _ in known), unread, settings), known, settings)
+
+
+def judged(
+    found: Iterable[documents.Document],
+    judge: schema.Judge,
+    others: Iterable[str] = (),
+    unread: diagnostics.Findings = (),
+    settings: Settings = _DEFAULTS,
+) -> Documents:
+    """Return documents with the findings on them; `others` are the names of the project's other files."""
     found = tuple(found)
-    files = {document.file for document in found} | {finding.span.file for finding in unread} | (known or {}).keys()
-    judged = [_judged(document, judge, settings, files) for document in found]
-    accepted = [item for item in judged if not item.findings]
-    policies = tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy")
-    clusters = tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster")
-    nodes = tuple(item.document for item in accepted if item.kind not in ("KAEPolicy", "KAECluster"))
-    fleet = parse.fleet_of(policies, clusters, nodes, known or {})
-    inventories = [(name, file) for file, name in (known or {}).items()]
-    inventories.extend((parse.inventory_cluster(document), document.file) for document in nodes)
+    files = {document.file for document in found} | {finding.span.file for finding in unread} | {*others}
+    every = [_judge_one(document, judge, settings, files) for document in found]
+    accepted = [item for item in every if not item.findings]
+    return Documents(
+        policies=tuple(parse.policy_of(item.document) for item in accepted if item.kind == "KAEPolicy"),
+        clusters=tuple(parse.cluster_of(item.document) for item in accepted if item.kind == "KAECluster"),
+        nodes=tuple(item.document for item in accepted if item.kind not in ("KAEPolicy", "KAECluster")),
+        findings=(*unread, *(finding for item in every for finding in item.findings)),
+    )
+
+
+def fleet_of(
+    read: Documents, known: Iterable[Place] = (), settings: Settings = _DEFAULTS
+) -> tuple[definitions.Fleet, diagnostics.Findings]:
+    """Return the fleet of judged documents, and the findings on them; `known` are places of other inventories."""
+    known = tuple(known)
+    fleet = parse.fleet_of(read.policies, read.clusters, read.nodes, [name for _, name in known])
+    inventories = [(name, file) for file, name in (*known, *read.inventories)]
     findings = (
-        *unread,
-        *(finding for item in judged for finding in item.findings),
-        *(finding for policy in policies for finding in policy_checks.findings(policy)),
-        *(finding for cluster in clusters for finding in cluster_checks.findings(cluster, settings.applied)),
-        *(finding for cluster in clusters for finding in cluster_checks.ignored_labels(policies, cluster)),
-        *fleet_checks.findings(fleet, clusters, inventories),
+        *read.findings,
+        *(finding for policy in read.policies for finding in policy_checks.findings(policy)),
+        *(finding for cluster in read.clusters for finding in cluster_checks.findings(cluster, settings.applied)),
+        *(finding for cluster in read.clusters for finding in cluster_checks.ignored_labels(read.policies, cluster)),
+        *fleet_checks.findings(fleet, read.clusters, inventories),
         *target_checks.findings(fleet.clusters, settings.applied),
     )
-    if not diagnostics.has_errors(settings.with_severities(findings)):
+    if not settings.has_errors(findings):
         findings = (*findings, *fleet_checks.clusters(fleet, inventories))
-    return replace(fleet, sound=not diagnostics.has_errors(settings.with_severities(findings))), findings
+    return replace(fleet, sound=not settings.has_errors(findings)), findings
 
 
 def read_inventory(
@@ -81,15 +120,22 @@ def read_inventory(
 ) -> tuple[snapshot.Inventory, diagnostics.Findings]:
     """Return the inventory of a cluster in these documents, an empty one without any, and the findings on them."""
     found = tuple(found)
-    judged = [_judged(document, judge, settings, {document.file for document in found}) for document in found]
-    findings = tuple(finding for item in judged for finding in item.findings)
-    accepted = [item.document for item in judged if not item.findings and item.kind not in ("KAEPolicy", "KAECluster")]
-    if not accepted:
-        return snapshot.Inventory(cluster=cluster.name, file=found[0].file if found else "", nodes=()), findings
-    return parse.inventory_of(accepted[-1], cluster.spec), findings
+    read = judged(found, judge, settings=settings)
+    return inventory_of(cluster, read) or _no_nodes(cluster, found[0].file if found else ""), read.findings
 
 
-def _judged(document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]) -> _Judged:
+def inventory_of(cluster: definitions.Cluster, read: Documents) -> snapshot.Inventory | None:
+    """Return the inventory of a cluster among judged documents, the last if there are several; None without one."""
+    return parse.inventory_of(read.nodes[-1], cluster.spec) if read.nodes else None
+
+
+def _no_nodes(cluster: definitions.Cluster, file: str) -> snapshot.Inventory:
+    return snapshot.Inventory(cluster=cluster.name, file=file, nodes=())
+
+
+def _judge_one(
+    document: documents.Document, judge: schema.Judge, settings: Settings, files: Collection[str]
+) -> _Judged:
     in_policies = settings.is_policy_file(document.file)
     kind, findings = judge.judge(document, lists=not in_policies)
     if not in_policies:

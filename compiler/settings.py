@@ -44,6 +44,10 @@ class Settings:
         """Return findings with their severities in this project."""
         return tuple(replace(each, level=self.severities.get(each.code)) for each in findings)
 
+    def has_errors(self, findings: Iterable[diagnostics.Diagnostic]) -> bool:
+        """Return whether one of the findings is an error in this project."""
+        return any(self.severity(each.code) == "error" for each in findings)
+
     def is_policy_file(self, file: str) -> bool:
         """Return whether a file, by its name in findings, is below the folder of policies."""
         return self.policies == "." or file.startswith(f"{self.policies}/")

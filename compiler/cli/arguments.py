@@ -4,6 +4,9 @@ import argparse
 import re
 
 from compiler import names
+from compiler.project.by_cluster import shards
+
+_MOST_JOBS = 1024
 
 
 def cluster(text: str) -> str:
@@ -41,6 +44,20 @@ def selector(text: str) -> str:
     except ValueError as error:
         raise argparse.ArgumentTypeError(f"{error}.") from error
     return text
+
+
+def jobs(text: str) -> int:
+    """Return a number of processes."""
+    is_number = text.isascii() and text.isdigit() and 0 < int(text) <= _MOST_JOBS
+    return int(_matching(text, is_number, "a number of processes", f"a number from 1 to {_MOST_JOBS}"))
+
+
+def shard(text: str) -> shards.Shard:
+    """Return a shard."""
+    try:
+        return shards.parse(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def utf8(text: str) -> str:

@@ -42,7 +42,19 @@ def parser_for(words: Sequence[str]) -> parsing.Parser:
 
 def _commands() -> dict[str, Callable[[options.Commands], None]]:
     """Return the functions that add the commands, by the names of the commands."""
-    on_projects = (_compile, _diff, _plan, _report, _explain, _preflight, _bump, _init, _import, _inventory)
+    on_projects = (
+        _compile,
+        _merge_findings,
+        _diff,
+        _plan,
+        _report,
+        _explain,
+        _preflight,
+        _bump,
+        _init,
+        _import,
+        _inventory,
+    )
     every = (*on_projects, *live_commands.ALL, *reference_commands.ALL)
     return {add.__name__.strip("_").replace("_", "-"): add for add in every}
 
@@ -55,12 +67,18 @@ def _compile(commands: options.Commands) -> None:
         "kae compile",
         "kae compile --check > output.patch    show what a compile would change, and write nothing",
         "kae compile --check --format github   annotate a pull request",
+        "kae compile --shard 0/4 --findings shard-0.json    on the first of four machines",
     )
     options.sources(command)
     options.strict(command)
     options.answer(command)
     options.finding_format(command)
     options.quiet(command)
+    options.jobs(command)
+    options.shard(command)
+    command.add_argument(
+        "--findings", dest="findings_file", metavar="FILE", help="write what `kae merge-findings` needs of the shard"
+    )
     command.add_argument("--check", action="store_true", help="write nothing; fail where output/ differs")
     _accept(command, "let a removal pass, such as removes-drivers:east/tls; repeatable")
     command.add_argument("--output-dir", metavar="DIR", help="write to DIR instead of output/")
@@ -82,6 +100,23 @@ def _scope(text: str) -> str:
         hint = f"did you mean '{near}'?" if near else f"it is one of {wording.listed(diagnostics.ACCEPTABLE)}"
         raise argparse.ArgumentTypeError(f"'{code}' is no code that can be accepted; {hint}")
     return text
+
+
+def _merge_findings(commands: options.Commands) -> None:
+    command = options.command(
+        commands,
+        "merge-findings",
+        "give the verdict on a fleet that several machines have compiled by shards",
+        "kae merge-findings shard-*.json",
+        "kae merge-findings --format github shard-0.json shard-1.json",
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="what `kae compile --shard I/N --findings` has written"
+    )
+    options.strict(command)
+    options.answer(command)
+    options.finding_format(command)
+    options.quiet(command)
 
 
 def _diff(commands: options.Commands) -> None:
@@ -125,6 +160,7 @@ def _plan(commands: options.Commands) -> None:
         "kae plan --problems",
         "kae plan --policy tls -l 'zone in (a, b),!gpu'",
         "kae plan --cluster east -o json",
+        "kae plan -o ndjson    a line for each node, for programs that read large fleets",
     )
     options.sources(command)
     command.add_argument(
@@ -143,7 +179,9 @@ def _plan(commands: options.Commands) -> None:
     )
     command.add_argument("--problems", action="store_true", help="only nodes without what their policy promises")
     options.strict(command)
-    options.answer(command)
+    options.answer(command, "ndjson")
+    options.jobs(command)
+    options.shard(command)
     options.quiet(command)
 
 

@@ -45,11 +45,11 @@ def refused(arguments: argparse.Namespace, found: diagnostics.Findings) -> int:
 def show(
     arguments: argparse.Namespace,
     found: diagnostics.Findings,
-    body: str = "",
+    body: str | Iterable[str] = "",
     notes: Sequence[diagnostic_formats.Note] = (),
     **result: Any,
 ) -> None:
-    """Print the findings, and a command's answer: `body` for people, `result` for programs.
+    """Print the findings, and a command's answer: `body` for people, whole or in pieces, and `result` for programs.
 
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
@@ -57,14 +57,16 @@ def show(
     every = project_file.of(arguments).with_severities(found) if found else ()
     if getattr(arguments, "quiet", False):
         every, body = tuple(item for item in every if _stops(arguments, item)), ""
+    pieces = [body] if isinstance(body, str) else body
     shown, ignored = diagnostics.split_ignored(every)
     form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
     if shape in ("json", "yaml"):
-        sys.stdout.write(diagnostic_formats.answer(shape, shown, ignored, **result))
+        sys.stdout.writelines(diagnostic_formats.answer(shape, shown, ignored, **result))
     elif form == "github":
-        sys.stdout.write(diagnostic_formats.github(shown, ignored, notes) + diagnostic_formats.without_commands(body))
+        said = diagnostic_formats.without_commands("".join(pieces))
+        sys.stdout.write(diagnostic_formats.github(shown, ignored, notes) + said)
     elif form == "text":
-        sys.stdout.write(body)
+        sys.stdout.writelines(pieces)
     else:
         is_sarif = form == "sarif"
         text = (
@@ -73,10 +75,21 @@ def show(
             else diagnostic_formats.json_text(shown, ignored)
         )
         sys.stdout.write(text)
-        sys.stderr.write(body)
+        sys.stderr.writelines(pieces)
     sys.stdout.flush()
     if form == "text":
         report(arguments, every)
+
+
+def show_lines(arguments: argparse.Namespace, found: diagnostics.Findings, answer: Iterable[str]) -> None:
+    """Print a command's answer for programs, a line of JSON for each thing, and the findings as such lines too."""
+    shown, _ = diagnostics.split_ignored(with_severities(arguments, found))
+    if getattr(arguments, "quiet", False):
+        shown, answer = tuple(item for item in shown if _stops(arguments, item)), ()
+    sys.stdout.writelines(answer)
+    sys.stdout.writelines(diagnostic_formats.lines(shown))
+    sys.stdout.flush()
+    report(arguments, shown)
 
 
 def tell_unused(accepted: Iterable[str], kind: "type[Acceptable]", found: Sequence["Acceptable"]) -> None:

@@ -4,7 +4,7 @@ import argparse
 from typing import TypeAlias
 
 from compiler import diagnostic_formats
-from compiler.cli import parsing
+from compiler.cli import arguments, parsing
 
 COLORS = ("auto", "always", "never")
 _SHAPE = (
@@ -36,6 +36,26 @@ def sources(command: parsing.Parser) -> None:
         default=[],
         metavar="DIR",
         help="read inventories from DIR instead of inventory/; repeatable",
+    )
+
+
+def jobs(command: parsing.Parser) -> None:
+    """Add --jobs."""
+    command.add_argument(
+        "--jobs",
+        type=arguments.jobs,
+        metavar="N",
+        help="the most processes at a time (default: the cores that kae may use); small fleets take one",
+    )
+
+
+def shard(command: parsing.Parser) -> None:
+    """Add --shard."""
+    command.add_argument(
+        "--shard",
+        type=arguments.shard,
+        metavar="I/N",
+        help="only the clusters of part I of N, with I from 0, for one of several machines",
     )
 
 

@@ -1,16 +1,17 @@
 """The answer of `kae compile`: what changes by object, the difference of a check, the clusters, and what is others'."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from compiler import cli, diagnostics, wording
+from compiler import cli, diagnostic_formats, diagnostics, wording
 from compiler.checks.output import foreign as foreign_checks
 from compiler.cli import findings
 from compiler.output import foreign
+from compiler.packing import Packed
 from compiler.project import compile_call
 
 if TYPE_CHECKING:
-    from compiler.changes import objects
+    from compiler.views import object_changes
 
 _STATES = {
     "old": "output is not what the documents compile to",
@@ -28,14 +29,15 @@ class Done(NamedTuple):
 
     rows: list[tuple[str, str]]
     foreign: diagnostics.Findings
-    diff: str = ""
-    changes: list["objects.Objects"] = []  # noqa: RUF012 - nobody adds to it
+    diffs: Sequence[Packed[str]] = ()
+    changes: Sequence["object_changes.Said"] = ()
 
 
 def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int:
     """Print the result and return the exit code."""
-    names_of_clusters = [name for name, _ in done.rows]
-    entries = () if call.arguments.cluster else foreign.entries(call.output, names_of_clusters, call.settings.extra)
+    known = [name for name, _ in done.rows]
+    entries = () if call.arguments.cluster else foreign.entries(call.output, known, call.settings.extra)
+    entries = tuple(name for name in entries if call.shard.takes(name.rstrip("/")))
     others = foreign_checks.files(str(call.output), entries)
     extra = foreign.extra_folders(call.output, call.settings.extra)
     found = diagnostics.merged([*found, *others])
@@ -54,15 +56,19 @@ def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int
     return cli.DIFFERS if call.arguments.check and differs else cli.FINE
 
 
-def _text(call: compile_call.Call, done: Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]) -> str:
-    """Return the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
+def _text(
+    call: compile_call.Call, done: Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]
+) -> Iterator[str]:
+    """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
     check = call.arguments.check
     lines = [f"{name}: {_STATES.get(state, state) if check else state}" for name, state in done.rows]
     if others and check:
         files = wording.listed((finding.span.file for finding in others), most=5)
         lines.append(f"{files}: not written by the compiler")
     lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
-    return _summary(done) + done.diff + "".join(f"{line}\n" for line in lines)
+    yield _summary(done)
+    yield from (diff.value() for diff in done.diffs)
+    yield "".join(f"{line}\n" for line in lines)
 
 
 def _summary(done: Done) -> str:
@@ -73,9 +79,5 @@ def _summary(done: Done) -> str:
     return "".join(f"{line}\n" for line in view.lines(done.changes))
 
 
-def _changes(done: Done) -> list[dict[str, Any]]:
-    if not done.changes:
-        return []
-    from compiler.views import object_changes as view  # noqa: PLC0415 - only where something changes
-
-    return view.data(done.changes)
+def _changes(done: Done) -> diagnostic_formats.Items:
+    return diagnostic_formats.Items([change.data.value()] for change in done.changes if change.data)

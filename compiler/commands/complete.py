@@ -10,6 +10,7 @@ from typing import NamedTuple
 from compiler import cli, diagnostics, errors, names
 from compiler.fleet import definitions
 from compiler.project import document_files, load, project_file, root
+from compiler.project.by_cluster import nodes
 from compiler.settings import Settings
 
 
@@ -92,9 +93,7 @@ def _clusters(_: Mapping[str, str]) -> Iterable[str]:
 
 def _documents() -> definitions.Fleet:
     """Return the documents of policies/ alone; inventories may be large."""
-    settings = _settings()
-    files, _ = document_files.find([settings.policies])
-    return load.fleet_of(files, settings=settings)[0]
+    return load.policies(_settings())[0]
 
 
 def _settings() -> Settings:
@@ -106,8 +105,8 @@ def _policies(_: Mapping[str, str]) -> Iterable[str]:
 
 
 def _nodes(_: Mapping[str, str]) -> Iterable[str]:
-    fleet, _findings = load.read(_settings())
-    return (f"{cluster.name}/{node.name}" for cluster in fleet.clusters for node in fleet.inventory(cluster).nodes)
+    project = load.project(_settings())
+    return (f"{cluster.name}/{name}" for cluster in project.fleet.clusters for name in nodes.names(project, cluster))
 
 
 def _parts(field: str) -> Callable[[Mapping[str, str]], Iterable[str]]:

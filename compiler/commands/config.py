@@ -32,7 +32,7 @@ def _inventories(arguments: argparse.Namespace) -> int:
     if arguments.revision is not None:
         cli.parser().error("the inventories of a revision are not known.", "Leave REV out.")
     settings = project_file.of(arguments)
-    fleet, found = load.fleet_of(*document_files.find([settings.policies]), settings=settings)
+    fleet, found = load.policies(settings)
     faults = [item for item in found if item.code != "cluster-unknown"]
     if not fleet.sound:
         findings.report(arguments, diagnostics.merged(faults))

@@ -4,27 +4,26 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from compiler import cli, devices, diagnostics, errors, pipeline, wording
+from compiler import cli, devices, errors, wording
 from compiler.cli import findings
-from compiler.commands import plan as plan_command
-from compiler.fleet import assignment, definitions, selectors, taints
+from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
 from compiler.planning import plan, pools
 from compiler.project import load, project_file
+from compiler.project.by_cluster import nodes, planned
+from compiler.views import plan_data
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the reasons for every component of one node."""
-    fleet, on_documents = load.read(project_file.of(arguments))
-    cluster, name = _found(fleet, arguments.node, arguments.cluster)
-    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
+    project = load.project(project_file.of(arguments))
+    chosen = nodes.clusters(project, arguments.node, arguments.cluster)
+    run = planned.of_project(project, chosen, lambda view, _: view)
+    found = run.findings
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    decision, node = next(
-        (decision, node) for decision in view.decisions for node in decision.nodes if node.name == name
-    )
+    view, decision, node = _found(run.answers, arguments.node)
     if arguments.shape != "text":
         findings.show(arguments, found, **data(view, decision, node))
     else:
@@ -32,12 +31,21 @@ def run(arguments: argparse.Namespace) -> int:
     return cli.FINE
 
 
-def _found(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> tuple[definitions.Cluster, str]:
-    """Return the cluster and the name of the node that `wanted` names, among the selected clusters."""
-    matches = load.nodes_named(fleet, wanted, chosen)
+def _found(views: Sequence[plan.Plan], wanted: str) -> tuple[plan.Plan, plan.Decision, snapshot.Node]:
+    """Return the node that `wanted` names, with its plan and its decision. Raises WorldError without just one."""
+    name = wanted.rpartition("/")[2]
+    matches = [
+        (view, decision, node)
+        for view in views
+        for decision in view.decisions
+        for node in decision.nodes
+        if node.name == name
+    ]
+    if not matches:
+        nodes.require(views[0], wanted)
     if len(matches) > 1:
-        clusters = wording.listed(cluster.name for cluster, _ in matches)
-        raise errors.WorldError(f"clusters {clusters} have a node '{matches[0][1]}'.", hint="Write CLUSTER/NODE.")
+        clusters = wording.listed(view.cluster.name for view, _, _ in matches)
+        raise errors.WorldError(f"clusters {clusters} have a node '{name}'.", hint="Write CLUSTER/NODE.")
     return matches[0]
 
 
@@ -136,7 +144,7 @@ def data(view: plan.Plan, decision: plan.Decision, node: snapshot.Node) -> dict[
         "driver": {"image": decision.driver.image, "reason": decision.driver.reason},
         "devicePlugin": {"image": decision.device_plugin.image, "reason": decision.device_plugin.reason},
         "resources": dict(decision.resources),
-        "reasons": plan_command.reasons(decision),
+        "reasons": plan_data.reasons(decision),
     }
 
 

@@ -14,7 +14,7 @@ from compiler.fleet import parse
 from compiler.formats import decode, documents
 from compiler.inventory import canonical_form, reduction, snapshot
 from compiler.model import cluster
-from compiler.project import atomic, document_files, links, load, package_data, project_file
+from compiler.project import atomic, links, load, package_data, project_file
 
 _KINDS = ("List", "NodeList", "NodeInventory")
 _OF_CLUSTERS = ("cluster-undeclared", "cluster-unknown")
@@ -108,7 +108,7 @@ def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, di
     Such are labels that it must not ignore, and documents that may say which it ignores, and cannot be read.
     """
     name, settings = arguments.cluster, project_file.of(arguments)
-    declared, found = load.fleet_of(*document_files.find([settings.policies]), settings=settings)
+    declared, found = load.policies(settings)
     own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
     if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
         return own.spec, ()

@@ -1,53 +1,79 @@
 """`kae plan`: the components of each node, and the reasons."""
 
 import argparse
-import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
 
-from compiler import errors, wording
+from compiler import cli, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings
-from compiler.fleet import definitions, label_selector
-from compiler.planning import image_matrix, plan
+from compiler.fleet import assignment, definitions, label_selector
+from compiler.packing import Packed
+from compiler.planning import plan
 from compiler.project import load, project_file
-from compiler.views import gaps, plan_text, selection
+from compiler.project.by_cluster import nodes, planned, shards, workers
+from compiler.views import plan_data, plan_text, selection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """What is printed of a cluster, small enough to be kept for every cluster of a fleet."""
+
+    name: str
+    has_nodes: bool
+    counts: plan_text.Counts
+    summary: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
+    nodes: Packed[plan_data.Nodes] | None = None
+    """None for people."""
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the plan of the selected clusters, or of the selected nodes."""
-    fleet, views, found = load.planned(project_file.of(arguments), arguments.cluster)
+    project = load.project(project_file.of(arguments))
+    chosen = _clusters(arguments, project)
+    wanted = _selection(arguments, project, chosen)
+    crew = workers.Crew(workers.jobs(arguments))
+    planned_ = planned.of_project(project, chosen, lambda view, _: _part(arguments, view, wanted), crew)
+    found = planned_.findings
     if findings.concluded(arguments, found):
-        findings.show(arguments, found, clusters=[])
+        _show(arguments, found, [])
         return findings.exit_code(arguments, found)
-    views = _selected(arguments, fleet, views)
-    for_programs = arguments.shape != "text"
-    body = "" if for_programs else "".join(f"{line}\n" for line in _lines(arguments, views)).rstrip("\n") + "\n"
-    findings.show(arguments, found, body, clusters=[data(view) for view in views] if for_programs else [])
+    parts = planned_.answers
+    if arguments.node and not any(part.has_nodes for part in parts):
+        _require_nodes(arguments, project, chosen)
+    _show(arguments, found, [part for part in parts if part.has_nodes] or parts if wanted else parts)
     return findings.exit_code(arguments, found)
 
 
-def _selected(
-    arguments: argparse.Namespace, fleet: definitions.Fleet, views: Sequence[plan.Plan]
-) -> Sequence[plan.Plan]:
-    """Return the plans of the selected nodes, without clusters that have none of them unless all do."""
-    _require_policies(arguments.policy, views)
-    chosen = selection.Selection(
+def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[definitions.Cluster]:
+    """Return the selected clusters; where nodes are named, those that may hold them. Raises WorldError."""
+    if arguments.cluster and arguments.shard:
+        cli.parser().error("--cluster and --shard both choose clusters.", "Leave one of them out.")
+    load.require_clusters(arguments.cluster, project.fleet.clusters)
+    shard = arguments.shard or shards.Shard()
+    holding = {cluster.name for node in arguments.node for cluster in nodes.clusters(project, node, arguments.cluster)}
+    chosen = [item for item in project.fleet.selected(arguments.cluster) if shard.takes(item.name)]
+    return [item for item in chosen if item.name in holding] if arguments.node else chosen
+
+
+def _selection(
+    arguments: argparse.Namespace, project: load.Project, chosen: Sequence[definitions.Cluster]
+) -> selection.Selection:
+    _require_policies(arguments.policy, project.fleet, chosen)
+    named = [node.rpartition("/") for node in arguments.node]
+    return selection.Selection(
         policies=frozenset(arguments.policy),
         nodes=frozenset(
-            (cluster.name, name)
-            for node in arguments.node
-            for cluster, name in load.nodes_named(fleet, node, arguments.cluster)
+            (cluster.name, name) for cluster in chosen for stated, _, name in named if stated in ("", cluster.name)
         ),
         term=label_selector.parse(arguments.selector),
         has_problem=arguments.problems,
     )
-    restricted = [selection.restricted(view, chosen) for view in views]
-    return [view for view in restricted if view.decisions] or restricted if chosen else views
 
 
-def _require_policies(wanted: Sequence[str], views: Sequence[plan.Plan]) -> None:
+def _require_policies(wanted: Sequence[str], fleet: definitions.Fleet, chosen: Sequence[definitions.Cluster]) -> None:
     """Raise WorldError for a wanted policy that holds in none of the clusters."""
-    known = sorted({division.policy.name for view in views for division in view.divisions})
+    known = sorted({own.name for cluster in chosen for own in assignment.in_cluster(fleet.policies, cluster.name)})
     for name in wanted:
         if name not in known:
             known_names = f"Policies are {wording.listed(known)}." if known else "No policy holds there."
@@ -56,66 +82,56 @@ def _require_policies(wanted: Sequence[str], views: Sequence[plan.Plan]) -> None
             )
 
 
-def _lines(arguments: argparse.Namespace, views: Sequence[plan.Plan]) -> Iterator[str]:
+def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Selection) -> _Part:
+    view = selection.restricted(whole, wanted)
+    has_nodes, counts = bool(view.decisions), plan_text.counts(view)
+    if arguments.shape != "text":
+        made = plan_data.lines(view) if arguments.shape == "ndjson" else plan_data.item(view)
+        return _Part(name=view.cluster.name, has_nodes=has_nodes, counts=counts, nodes=Packed.of(made))
+    details = plan_text.without(view, is_problem=True) if arguments.problems else plan_text.details(view)
+    return _Part(
+        name=view.cluster.name,
+        has_nodes=has_nodes,
+        counts=counts,
+        summary=tuple(plan_text.summary(view, _restriction(arguments))),
+        details=tuple(details),
+    )
+
+
+def _restriction(arguments: argparse.Namespace) -> str:
     options = (
         *(f"--policy {name}" for name in arguments.policy),
         *(f"--node {name}" for name in arguments.node),
         *([f"-l {arguments.selector}"] if arguments.selector else ()),
         *(["--problems"] if arguments.problems else ()),
     )
-    yield from plan_text.summary(views, " ".join(options))
-    for view in views:
-        yield from plan_text.without(view, is_problem=True) if arguments.problems else plan_text.details(view)
+    return " ".join(options)
 
 
-def data(view: plan.Plan) -> dict[str, Any]:
-    """Return a cluster's nodes for programs."""
-    counts = image_matrix.counted(view.decisions)
-    return {
-        "name": view.cluster.name,
-        "nodes": [_node(decision, name) for decision, name in _nodes(view)],
-        "pools": [
-            {
-                "policy": division.policy.name,
-                "pool": pool.name,
-                "driver": pool.image,
-                "state": pool.driver.state,
-                "nodes": counts[division.policy.name, pool.name].total(),
-            }
-            for division in view.divisions
-            for pool in division.pools
-        ],
-        "images": [dataclasses.asdict(need) for need in image_matrix.needs(view.divisions, view.decisions)],
-    }
+def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Sequence[_Part]) -> None:
+    """Print the parts and the findings."""
+    pieces = (part.nodes.value().pieces() for part in parts if part.nodes)
+    if arguments.shape == "text":
+        text = "\n".join(_lines(parts)).rstrip("\n") + "\n"
+        findings.show(arguments, found, text if parts else "")
+    elif arguments.shape == "ndjson":
+        findings.show_lines(arguments, found, (piece for cluster in pieces for piece in cluster))
+    else:
+        findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
 
 
-def _nodes(view: plan.Plan) -> Sequence[tuple[plan.Decision, str]]:
-    pairs = ((decision, name) for decision in view.decisions for name in decision.names)
-    return sorted(pairs, key=lambda pair: pair[1])
+def _lines(parts: Sequence[_Part]) -> Iterator[str]:
+    yield from plan_text.clusters([(part.name, part.counts) for part in parts])
+    for part in parts:
+        yield from part.summary
+    for part in parts:
+        yield from part.details
 
 
-def _node(decision: plan.Decision, name: str) -> dict[str, Any]:
-    return {
-        "name": name,
-        "policy": decision.policy.name if decision.policy else None,
-        "pool": decision.pool.name if decision.pool else None,
-        "driver": decision.driver.image,
-        "devicePlugin": decision.device_plugin.image,
-        "resources": dict(decision.resources),
-        "reasons": reasons(decision),
-    }
-
-
-def reasons(decision: plan.Decision) -> list[str]:
-    """Return the reason for the policy, and one for each component that the node does not get."""
-    return [*([decision.why] if decision.policy else []), *missing(decision)]
-
-
-def missing(decision: plan.Decision) -> list[str]:
-    """Return a reason for each component that the node does not get."""
-    lacks = {
-        "policy": "no policy, pool, driver and device plugin",
-        "driver": "no driver, and so no pool",
-        "device plugin": "no device plugin",
-    }
-    return [f"{lacks[gap.component]}: {gap.reason}" for gap in gaps.of(decision)]
+def _require_nodes(arguments: argparse.Namespace, project: load.Project, chosen: Sequence[definitions.Cluster]) -> None:
+    """Raise WorldError for the first named node that the clusters do not have."""
+    known = {(cluster.name, name) for cluster in chosen for name in nodes.names(project, cluster)}
+    for wanted in arguments.node:
+        stated, _, name = wanted.rpartition("/")
+        if not any(name == own and stated in ("", cluster) for cluster, own in known):
+            raise nodes.unknown(wanted, (f"{cluster}/{own}" if stated else own for cluster, own in sorted(known)))

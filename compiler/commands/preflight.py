@@ -8,7 +8,8 @@ from compiler import cli
 from compiler.cli import findings
 from compiler.commands import preflight_image
 from compiler.planning import plan, preflight, supported
-from compiler.project import load, project_file
+from compiler.project import project_file
+from compiler.project.by_cluster import planned, workers
 
 Answers = tuple[preflight.Answer, ...]
 
@@ -19,10 +20,15 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.os is not None:
             cli.parser().error("--os is about --kernel.", "Leave it out: the labels of an image name no system.")
         return preflight_image.run(arguments)
-    _, views, every = load.planned(project_file.of(arguments), arguments.cluster)
-    answered = [(view.cluster.name, _answers(view, arguments.kernel)) for view in views]
+    run = planned.of_settings(
+        project_file.of(arguments),
+        arguments.cluster,
+        lambda view, _: (view.cluster.name, _answers(view, arguments.kernel)),
+        workers.Crew(workers.jobs(arguments)),
+    )
+    answered = run.answers
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.
-    found = findings.without_warnings(arguments, every)
+    found = findings.without_warnings(arguments, run.findings)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

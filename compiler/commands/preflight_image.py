@@ -11,7 +11,8 @@ from compiler.checks import driver_images
 from compiler.cli import findings, piped
 from compiler.commands import image_labels
 from compiler.planning import driver_image, images
-from compiler.project import load, project_file
+from compiler.project import project_file
+from compiler.project.by_cluster import planned
 
 Uses = Sequence[tuple[str, driver_image.Use]]
 """The pools that take an image, each with its cluster's name."""
@@ -20,13 +21,17 @@ Uses = Sequence[tuple[str, driver_image.Use]]
 def run(arguments: argparse.Namespace) -> int:
     """Print where an image would be used; return 1 where it lacks something there, or no policy takes it."""
     image, content = _image(arguments)
-    _, views, every = load.planned(project_file.of(arguments), arguments.cluster)
+    run = planned.of_settings(
+        project_file.of(arguments),
+        arguments.cluster,
+        lambda view, _: [(view.cluster.name, use) for use in driver_image.uses(view, image)],
+    )
     # Warnings are about the nodes of today, and the question is about the image.
-    found = findings.without_warnings(arguments, every)
+    found = findings.without_warnings(arguments, run.findings)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG
-    used = [(view.cluster.name, use) for view in views for use in driver_image.uses(view, image)]
+    used = [use for uses in run.answers for use in uses]
     if not used:
         raise errors.RefusedError(
             f"no policy installs a driver from '{wording.escaped(image)}'.",

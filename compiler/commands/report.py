@@ -6,7 +6,8 @@ from pathlib import Path
 from compiler import wording
 from compiler.changes.acceptance import Risk
 from compiler.cli import findings
-from compiler.project import atomic, load, package_data, project_file
+from compiler.project import atomic, package_data, project_file
+from compiler.project.by_cluster import planned
 from compiler.project.history import comparison
 from compiler.views.report import changes as report_changes
 from compiler.views.report import page as report_page
@@ -15,7 +16,8 @@ from compiler.views.report import tables as report_tables
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the page of the selected clusters, with the change since a revision if the call names one."""
-    _, views, found = load.planned(project_file.of(arguments), arguments.cluster)
+    run = planned.of_settings(project_file.of(arguments), arguments.cluster, lambda view, _: view)
+    views, found = run.answers, run.findings
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return findings.exit_code(arguments, found)

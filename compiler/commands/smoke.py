@@ -7,17 +7,18 @@ from compiler import cli, errors, wording
 from compiler.cli import findings
 from compiler.formats import canonical
 from compiler.planning import plan
-from compiler.project import load, package_data, project_file
+from compiler.project import package_data, project_file
+from compiler.project.by_cluster import nodes, planned
 from compiler.rendering import templates
 from compiler.views import smoke
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a Job for each resource of the cluster's plan; say on standard error what none of them tries."""
-    fleet, view, every = load.planned_one(project_file.of(arguments), arguments.cluster)
-    named = [name for node in arguments.node for _, name in load.nodes_named(fleet, node, [view.cluster.name])]
+    run, view = planned.of_one(project_file.of(arguments), arguments.cluster)
+    named = [nodes.require(view, node) for node in arguments.node]
     # Warnings are about the fleet; `kae compile` shows them.
-    found = findings.without_warnings(arguments, every)
+    found = findings.without_warnings(arguments, run.findings)
     if findings.concluded(arguments, found):
         findings.show(arguments, found)
         return cli.WRONG

@@ -14,7 +14,8 @@ from compiler.inventory import reduction, snapshot
 from compiler.kube import lease_objects, reader
 from compiler.output import scan, tree
 from compiler.planning import plan
-from compiler.project import load, package_data, project_file
+from compiler.project import package_data, project_file
+from compiler.project.by_cluster import planned
 from compiler.rendering import layout, templates
 from compiler.settings import Settings
 from compiler.status import cluster_status, drift, live_objects, rollout
@@ -27,6 +28,7 @@ class _Wanted:
 
     fleet: definitions.Fleet
     cluster: definitions.Cluster
+    nodes: tuple[snapshot.Node, ...]
     compiled: tree.Tree
     objects: tuple[layout.Object, ...]
 
@@ -34,15 +36,12 @@ class _Wanted:
 def run(arguments: argparse.Namespace) -> int:
     """Print the status of the cluster; return 4 where it is not as planned."""
     settings = project_file.of(arguments)
-    fleet, on_documents = load.read(settings)
-    cluster = load.one_cluster(fleet, arguments.cluster)
-    view, on_cluster = pipeline.plan_cluster(fleet, cluster)
-    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: on_cluster})])
-    if findings.concluded(arguments, found):
-        findings.show(arguments, found, cluster=None)
+    run, view = planned.of_one(settings, arguments.cluster)
+    if findings.concluded(arguments, run.findings):
+        findings.show(arguments, run.findings, cluster=None)
         return cli.WRONG
-    result, of_now = of_cluster(live.cluster(arguments), fleet, view, settings)
-    found = diagnostics.merged([*on_documents, *pipeline.settle(fleet, {cluster.name: of_now})])
+    result, of_now = of_cluster(live.cluster(arguments), run.fleet, view, settings)
+    found = diagnostics.merged([*run.on_documents, *pipeline.settle(run.fleet, {view.cluster.name: of_now})])
     for_programs = arguments.shape != "text"
     body = "" if for_programs else status_text.text(result, age_s)
     findings.show(arguments, found, body, cluster=cluster_status.data(result) if for_programs else None)
@@ -62,7 +61,7 @@ def _wanted(fleet: definitions.Fleet, view: plan.Plan, output: str) -> _Wanted:
     render = templates.renderer(package_data.templates(), package_data.bytecode())
     compiled, objects = pipeline.render_cluster(view, render, output)
     applied = tuple(item for item in objects if item.component != names.BOOTSTRAP)
-    return _Wanted(fleet=fleet, cluster=view.cluster, compiled=compiled, objects=applied)
+    return _Wanted(fleet=fleet, cluster=view.cluster, nodes=view.inventory.nodes, compiled=compiled, objects=applied)
 
 
 def age_s(time: str) -> int | None:
@@ -92,7 +91,7 @@ class _Look:
         )
         nodes = tuple(node for node, _ in pairs)
         states = {state.name: state for _, state in pairs}
-        known = {node.name for node in wanted.fleet.inventory(cluster).nodes}
+        known = {node.name for node in wanted.nodes}
         now = snapshot.Inventory(cluster=cluster.name, file="", nodes=nodes)
         view, on_nodes = pipeline.plan_cluster(
             dataclasses.replace(wanted.fleet, inventories={cluster.name: now}), cluster

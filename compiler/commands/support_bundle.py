@@ -16,16 +16,16 @@ from typing import Any
 
 from compiler import __version__, cli, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings, live
-from compiler.commands import plan as plan_command
 from compiler.commands import status
 from compiler.fleet import definitions
 from compiler.kube import client, reader
 from compiler.planning import plan
-from compiler.project import load, project_file
+from compiler.project import project_file
+from compiler.project.by_cluster import planned
 from compiler.status import cluster_status
 from compiler.status import text as status_text
 from compiler.support import archive, collection, masking
-from compiler.views import plan_text
+from compiler.views import plan_data, plan_text
 
 _TIMEOUTS = client.Timeouts(connect_s=10, read_s=20, answer_s=60)
 """A cluster in trouble answers late or never, and the bundle is wanted now."""
@@ -44,12 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     target = Path(arguments.target)
     if arguments.target == "-":
         cli.parser().error("a bundle is a file.", "Name it: -o ../bundle.tar.gz.")
-    fleet, view, every = load.planned_one(project_file.of(arguments), arguments.cluster)
+    run, view = planned.of_one(project_file.of(arguments), arguments.cluster)
     made = collection.Bundle()
     with _ended_as_by_ctrl_c(), archive.opened(target) as file:
-        is_sound = _local(arguments, view, every, made)
+        is_sound = _local(arguments, view, run.findings, made)
         try:
-            code = _remote(arguments, fleet, view, made, is_sound=is_sound)
+            code = _remote(arguments, run.fleet, view, made, is_sound=is_sound)
         except KeyboardInterrupt:
             # A cluster in trouble may keep one waiting for long, and what it said already is of use.
             made.lack("the rest: it was interrupted")
@@ -83,8 +83,8 @@ def _local(
     if findings.concluded(arguments, found):
         made.lack("the plan, the status and the difference: the documents have errors, see findings.txt")
         return False
-    made.add("plan.txt", "\n".join([*plan_text.summary([view], ""), *plan_text.details(view)]) + "\n")
-    made.add("plan.json", plan_command.data(view))
+    made.add("plan.txt", "\n".join([*plan_text.summary(view), *plan_text.details(view)]) + "\n")
+    made.add("plan.json", plan_data.data(view))
     return True
 
 

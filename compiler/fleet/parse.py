@@ -50,16 +50,16 @@ def fleet_of(
     policies: Iterable[definitions.Policy],
     clusters: Sequence[definitions.Cluster],
     inventories: Iterable[documents.Document],
-    known: Mapping[str, str],
+    known: Iterable[str],
 ) -> definitions.Fleet:
     """Return the fleet of accepted documents.
 
-    A cluster has a KAECluster, an inventory or both. `known` maps inventory files that are not read again to their
-    clusters. Of several documents for one cluster, the first KAECluster and the last inventory are taken.
+    A cluster has a KAECluster, an inventory or both. `known` are clusters whose inventories are not read here. Of
+    several documents for one cluster, the first KAECluster and the last inventory are taken.
     """
     named = [(snapshot.ClusterName(inventory_cluster(document)), document) for document in inventories]
     by_name = {cluster.name: cluster for cluster in reversed(clusters)}
-    for name in (*(name for name, _ in named), *map(snapshot.ClusterName, known.values())):
+    for name in (*(name for name, _ in named), *map(snapshot.ClusterName, known)):
         by_name.setdefault(name, default_cluster(name))
     return definitions.Fleet(
         policies=tuple(policies),

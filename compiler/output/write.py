@@ -14,12 +14,14 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from compiler import errors, wording
 from compiler.output import diff, index_file, scan, tree
+from compiler.packing import Packed
 
 # The errors of flock on file systems without locks (some network mounts). There, only the caller can ensure that one
 # compile runs at a time.
@@ -52,6 +54,13 @@ class Disk:
         path.rmdir()
 
 
+Wanted = tree.Tree | Packed[tree.Tree] | str
+"""A tree to write, or the name of a cluster whose output goes."""
+
+Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+"""A function that calls another one for every item, and yields the results in their order."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """The result of a rewrite of output/<cluster>/, with the foreign files in it."""
@@ -66,43 +75,58 @@ class Written:
 
 def write_trees(
     output: Path,
-    wanted: Iterable[tree.Tree],
+    wanted: Iterable[Wanted],
     *,
-    removed: Iterable[str] = (),
     unmerged: Collection[str] = (),
     disk: Disk | None = None,
+    each: Each = map,
 ) -> tuple[Written, ...]:
-    """Write the trees to the clusters' folders, and remove the recorded files of the `removed` clusters.
+    """Write the trees to the clusters' folders, and remove the recorded files of the clusters that are named instead.
 
-    The paths below output/ that git has in conflict, `unmerged`, are the compiler's too.
+    The paths below output/ that git has in conflict, `unmerged`, are the compiler's too. `each` calls a function for
+    every item, in several processes perhaps.
 
     Nothing is written where nothing differs, and nothing in any cluster if a foreign file is in the way of one. Raises
-    WorldError.
+    WorldError, whose hint says so where a rewrite began and did not end.
     """
-    wanted, removed = tuple(wanted), tuple(removed)
-    if not wanted and not removed:
+    items = tuple(wanted)
+    if not items:
         return ()
-    disk = disk or Disk()
+    operations = disk or Disk()
+
+    def look(item: Wanted) -> None:
+        _planned(output, item, unmerged)
+
+    def perform(item: Wanted) -> Written:
+        with scan.io_errors("written", output):
+            return _perform(output, _planned(output, item, unmerged), operations)
+
     with scan.io_errors("written", output):
         output.mkdir(parents=True, exist_ok=True)
         with _locked(output):
-            plans = [_planned(output, one, unmerged) for one in wanted]
-            plans += [_planned_removal(output, cluster, unmerged) for cluster in removed]
-            return _performed(output, plans, disk)
+            for _ in each(look, items):
+                pass
+            return _performed(output, items, each(perform, items))
 
 
-def _performed(output: Path, plans: Iterable["_Plan"], disk: Disk) -> tuple[Written, ...]:
-    """Perform the plans. Raises WorldError, whose hint says so where a rewrite began and did not end."""
+def _performed(output: Path, wanted: Iterable[Wanted], rewrites: Iterable[Written]) -> tuple[Written, ...]:
     done: list[Written] = []
-    for plan in plans:
-        try:
-            with scan.io_errors("written", output):
-                done.append(_perform(output, plan, disk))
-        except errors.WorldError as error:
-            if any(item.new_index or item.removed for item in done) or _is_incomplete(output, plan.cluster):
-                error.hint = "Nothing is lost: the next compile completes this one."
-            raise
+    try:
+        done.extend(rewrites)
+    except errors.WorldError as error:
+        began = any(item.new_index or item.removed for item in done)
+        if began or any(_is_incomplete(output, _cluster(item)) for item in wanted):
+            error.hint = "Nothing is lost: the next compile completes this one."
+        raise
     return tuple(done)
+
+
+def _cluster(item: Wanted) -> str:
+    return item if isinstance(item, str) else _tree(item).cluster
+
+
+def _tree(item: tree.Tree | Packed[tree.Tree]) -> tree.Tree:
+    return item.value() if isinstance(item, Packed) else item
 
 
 def _is_incomplete(output: Path, cluster: str) -> bool:
@@ -119,7 +143,10 @@ class _Plan:
     foreign: tuple[str, ...]
 
 
-def _planned(output: Path, wanted: tree.Tree, unmerged: Collection[str]) -> _Plan:
+def _planned(output: Path, item: Wanted, unmerged: Collection[str]) -> _Plan:
+    if isinstance(item, str):
+        return _planned_removal(output, item, unmerged)
+    wanted = _tree(item)
     seen = scan.look(output, wanted.cluster, (path for path, _ in wanted.files), unmerged)
     blocked = diff.blocked(wanted, seen)
     if blocked:

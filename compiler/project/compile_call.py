@@ -9,31 +9,46 @@ from typing import TYPE_CHECKING
 
 from compiler import diagnostic_formats, diagnostics, errors, names
 from compiler.output import cache, tree
+from compiler.packing import Packed
 from compiler.project import document_files, links, package_data, project_file
+from compiler.project.by_cluster import shards
 from compiler.settings import Settings
 
 if TYPE_CHECKING:
-    from compiler.changes import acceptance, objects
+    from compiler.changes import acceptance
+    from compiler.views import object_changes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """The comparison of a cluster's output with what its documents compile to."""
+
+    state: str
+    foreign: tuple[str, ...]
+    """Files that the compiler did not write."""
+    diff: Packed[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The result for a cluster."""
+    """The result for a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
     key: str
     """The digest of its input."""
-    tree: tree.Tree | None
-    """None where its output is current, or its documents have errors."""
-    digest: str
+    digest: str = ""
     """The digest of its output."""
-    findings: diagnostics.Findings
-    """Those on its documents and nodes."""
+    findings: diagnostics.Findings = ()
+    """Those on its policies and nodes."""
+    compiled: Packed[tree.Tree] | None = None
+    """None where its output is current, where a check compared it already, or where something has errors."""
+    checked: Checked | None = None
+    """The comparison of a check; None in a compile, and where its output is current."""
     removals: tuple["acceptance.Removal", ...] = ()
     changes: diagnostics.Findings = ()
     """Findings on the earlier output; the cache keeps neither, as they are shown once."""
-    objects: "objects.Objects | None" = None
-    """What changes by object; None where nothing was compiled."""
+    objects: "object_changes.Said | None" = None
+    """What changes by object; None where nothing does."""
 
 
 class Call:
@@ -49,13 +64,21 @@ class Call:
         self.file_data = self._file_data(fingerprint)
         self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})
         self.output = _output(self.settings)
+        self.shard = arguments.shard or shards.Shard()
+        self.is_partial = bool(arguments.cluster) or self.shard.count > 1
         self.inputs, self.findings = document_files.of_project(self.settings)
+        every = [item for item in self.inputs if not self.settings.is_policy_file(item.name)]
+        self.inventories = [item for item in every if self.takes(names.stem(item.name))]
+        """The files of the inventories that the call reads: those of its clusters."""
+        self._shared = [item for item in self.inputs if self.settings.is_policy_file(item.name)]
         self.sums = self._sums()
         base = cache.key(fingerprint, self.settings.output, self.settings.inventories)
-        self.overall = cache.key(base, self.sums, sorted(arguments.cluster), records(self.findings))
-        folders = tuple(f"{document_files.name_of(folder)}/" for folder in self.settings.inventories)
-        self.inventories = tuple(item for item in self.inputs if item.name.startswith(folders))
-        self.shared = cache.key(base, {n: s for n, s in self.sums.items() if not n.startswith(folders)})
+        inventories = {item.name for item in self.inventories}
+        self.documents = cache.key({name: sum_ for name, sum_ in self.sums.items() if name not in inventories})
+        """The digest of all documents but inventories."""
+        self._base = cache.key(base, self.documents)
+        part = sorted(arguments.cluster), str(self.shard), [item.name for item in every]
+        self.overall = cache.key(base, self.sums, *part, records(self.findings))
 
     @functools.cached_property
     def tracked(self) -> frozenset[str]:
@@ -71,6 +94,11 @@ class Call:
 
         return output_in_git.unmerged(self.settings.output, self.settings.extra)
 
+    def takes(self, cluster: str) -> bool:
+        """Return whether a cluster is one of those that the call compiles."""
+        chosen = self.arguments.cluster
+        return cluster in chosen if chosen else self.shard.takes(cluster)
+
     def _file_data(self, fingerprint: str) -> tuple[str, project_file.Data] | None:
         """Return the key and the data of the project file; what the cache knows is not read again."""
         if self.file is None:
@@ -82,13 +110,13 @@ class Call:
         return key, project_file.data()
 
     def _sums(self) -> dict[str, str]:
-        files = (*([self.file] if self.file else ()), *self.inputs)
+        files = (*([self.file] if self.file else ()), *self._shared, *self.inventories)
         return {item.name: document_files.digest(item, self.cache.digests.of) for item in files}
 
     def cluster_key(self, name: str) -> str:
         """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
         own = {item.name: self.sums[item.name] for item in self.inventories if names.stem(item.name) == name}
-        return cache.key(self.shared, own)
+        return cache.key(self._base, own)
 
     def is_current(self, name: str) -> bool:
         """Return whether a cluster's documents and its output on disk are as the cache records them."""
@@ -103,7 +131,7 @@ class Call:
         """Save the results for the next call, unless a document was edited in the meantime."""
         if self._sums() != self.sums:
             return
-        kept = dict(self.cache.clusters) if self.arguments.cluster else {}
+        kept = dict(self.cache.clusters) if self.is_partial else {}
         for item in outcomes:
             kept[item.name] = cache.Record(key=item.key, diagnostics=records(item.findings), tree=item.digest)
         overall = cache.Record(key=self.overall, diagnostics=records(found))

@@ -1,74 +1,125 @@
-"""Reading the documents of a project from disk into a fleet."""
+"""Reading the documents of a project from disk: all but the inventories at once, those by the cluster."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from compiler import diagnostics, errors, names, pipeline, schema, wording
 from compiler.checks.output import foreign as foreign_checks
 from compiler.checks.output import removals
 from compiler.fleet import definitions
-from compiler.formats import decode
+from compiler.formats import decode, documents
 from compiler.output import foreign
-from compiler.planning import plan
 from compiler.project import document_files, output_in_git, package_data, project_file
 from compiler.settings import Settings
 
 
-def read(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
-    """Return the fleet of the project in the current folder, and the findings, also on output/. Raises WorldError."""
-    output = project_file.output(settings)
-    fleet, found = fleet_of(*document_files.of_project(settings), settings=settings)
-    on_output = foreign.engine_files(output, names_of(fleet), settings.extra)
-    if on_output:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """The documents of a project beside its inventories, and the files of these."""
+
+    settings: Settings
+    judge: schema.Judge
+    shared: pipeline.Documents
+    """The documents of policies and clusters, and the findings on all files that are not read."""
+    inventories: Mapping[str, tuple[document_files.Input, ...]]
+    """The files of each cluster."""
+    fleet: definitions.Fleet
+    """With every cluster that a KAECluster or a file of an inventory is for."""
+    accepted: Collection[str]
+    """The scopes of removals that a person accepts, of which an empty inventory may be one."""
+
+    @property
+    def places(self) -> tuple[pipeline.Place, ...]:
+        """The place of every file of an inventory."""
+        return tuple(_places(self.inventories))
+
+    def size(self, cluster: str) -> int:
+        """Return the bytes of a cluster's inventory; 0 for files that cannot be read, which a reader will say."""
+        with contextlib.suppress(OSError):
+            return sum(item.path.stat().st_size for item in self.inventories.get(cluster, ()))
+        return 0
+
+    def mentions(self, cluster: str, name: str) -> bool:
+        """Return whether a cluster's inventory may hold a node: its text holds the name. Raises WorldError."""
+        own = self.inventories.get(cluster, ())
+        return cluster in self.fleet.inventories or any(name.encode() in document_files.read(item) for item in own)
+
+    def read(self, cluster: str) -> pipeline.Documents:
+        """Return the documents of a cluster's inventory, judged. Raises WorldError."""
+        found, unread = _decoded(self.inventories.get(cluster, ()), self.accepted, self.settings)
+        names_of_files = [item.name for own in self.inventories.values() for item in own]
+        return pipeline.judged(found, self.judge, names_of_files, unread, self.settings)
+
+
+def project(
+    settings: Settings,
+    files: tuple[Sequence[document_files.Input], Iterable[diagnostics.Diagnostic]] | None = None,
+    accepted: Collection[str] = (),
+) -> Project:
+    """Return the project in the current folder, whose inventories are not read yet. Raises WorldError.
+
+    `files` are those of the project, and the findings on them, where they are known already.
+    """
+    items, on_files = files or document_files.of_project(settings)
+    inventories: dict[str, tuple[document_files.Input, ...]] = {}
+    for item in items:
+        if not settings.is_policy_file(item.name):
+            stem = names.stem(item.name)
+            inventories[stem] = (*inventories.get(stem, ()), item)
+    judge = schema.Judge(package_data.schemas())
+    found, unread = _decoded((item for item in items if settings.is_policy_file(item.name)), accepted, settings)
+    places = tuple(_places(inventories))
+    shared = pipeline.judged(found, judge, (file for file, _ in places), (*on_files, *unread), settings)
+    fleet, _ = pipeline.fleet_of(shared, places, settings)
+    return Project(
+        settings=settings, judge=judge, shared=shared, inventories=inventories, fleet=fleet, accepted=accepted
+    )
+
+
+def _places(inventories: Mapping[str, Iterable[document_files.Input]]) -> Iterator[pipeline.Place]:
+    return ((item.name, cluster) for cluster, own in inventories.items() for item in own)
+
+
+def _decoded(
+    files: Iterable[document_files.Input], accepted: Collection[str], settings: Settings
+) -> tuple[list[documents.Document], diagnostics.Findings]:
+    # No variable keeps the bytes of a file, so that `decode` can free them.
+    readings = [decode.decode(item.name, document_files.read(item)) for item in files]
+    unread = tuple(finding for _, findings in readings for finding in _judged(findings, accepted, settings))
+    return [document for found, _ in readings for document in found], unread
+
+
+def policies(settings: Settings) -> tuple[definitions.Fleet, diagnostics.Findings]:
+    """Return the fleet that the documents of policies/ alone make up, and the findings on them. Raises WorldError."""
+    read = project(settings, document_files.find([settings.policies]))
+    fleet, found = pipeline.fleet_of(read.shared, (), settings)
+    return fleet, (*found, *project_file.of_clusters(settings, names_of(fleet)))
+
+
+def on_output(
+    settings: Settings,
+    fleet: definitions.Fleet,
+    skipped: Collection[str] = (),
+    unmerged: Callable[[], Collection[str]] | None = None,
+) -> diagnostics.Findings:
+    """Return the findings on files in output/ that engines read by themselves. Raises WorldError.
+
+    The folders of clusters that are `skipped` are not looked into. `unmerged` asks for what git has in conflict there.
+    """
+    output, known = project_file.output(settings), names_of(fleet)
+    found = foreign.engine_files(output, known, settings.extra, skipped)
+    if found:
         # A merge may leave the kustomization.yaml of a cluster that one branch has removed.
-        left = output_in_git.clusters(output_in_git.unmerged(settings.output, settings.extra))
-        on_output = foreign.engine_files(output, names_of(fleet) | left, settings.extra)
-    return fleet, (*found, *foreign_checks.engine_files(str(output), on_output))
-
-
-def planned(
-    settings: Settings, clusters: Sequence[str]
-) -> tuple[definitions.Fleet, Sequence[plan.Plan], diagnostics.Findings]:
-    """Return the fleet, the plans of the clusters with these names, or of all, and all findings. Raises WorldError."""
-    fleet, on_documents = read(settings)
-    require_clusters(clusters, fleet.clusters)
-    made = [pipeline.plan_cluster(fleet, cluster) for cluster in fleet.selected(clusters)]
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: own for view, own in made})
-    return fleet, [view for view, _ in made], diagnostics.merged([*on_documents, *on_clusters])
-
-
-def planned_one(
-    settings: Settings, clusters: Sequence[str]
-) -> tuple[definitions.Fleet, plan.Plan, diagnostics.Findings]:
-    """Return the fleet, the plan of the one selected cluster, and all findings. Raises WorldError without just one."""
-    fleet, on_documents = read(settings)
-    view, on_cluster = pipeline.plan_cluster(fleet, one_cluster(fleet, clusters))
-    on_clusters = pipeline.settle(fleet, {view.cluster.name: on_cluster})
-    return fleet, view, diagnostics.merged([*on_documents, *on_clusters])
+        in_conflict = unmerged() if unmerged else output_in_git.unmerged(settings.output, settings.extra)
+        known |= output_in_git.clusters(in_conflict)
+        found = foreign.engine_files(output, known, settings.extra, skipped)
+    return tuple(foreign_checks.engine_files(str(output), found))
 
 
 def names_of(fleet: definitions.Fleet) -> frozenset[str]:
     """Return the names of the clusters of a fleet."""
     return frozenset(cluster.name for cluster in fleet.clusters)
-
-
-def fleet_of(
-    files: Iterable[document_files.Input],
-    on_files: Iterable[diagnostics.Diagnostic] = (),
-    known: Mapping[str, str] | None = None,
-    accepted: Collection[str] = (),
-    *,
-    settings: Settings,
-) -> tuple[definitions.Fleet, diagnostics.Findings]:
-    """Return the fleet of these files, and the findings, including those `on_files`. Raises WorldError.
-
-    `known` is passed to `pipeline.read`; `accepted` are scopes of removals, of which an empty inventory may be one.
-    """
-    # No variable keeps the bytes of a file, so that `decode` can free them.
-    readings = [decode.decode(item.name, document_files.read(item)) for item in files]
-    unread = (*on_files, *(finding for _, findings in readings for finding in _judged(findings, accepted, settings)))
-    documents = (document for documents, _ in readings for document in documents)
-    fleet, found = pipeline.read(documents, schema.Judge(package_data.schemas()), known, unread, settings)
-    return fleet, (*found, *project_file.of_clusters(settings, names_of(fleet)))
 
 
 def _judged(
@@ -107,30 +158,3 @@ def one_cluster(fleet: definitions.Fleet, wanted: Sequence[str]) -> definitions.
             f"the command is for one cluster, and the documents name {clusters}.", hint="Choose by --cluster."
         )
     return chosen[0]
-
-
-def nodes_named(fleet: definitions.Fleet, wanted: str, chosen: Sequence[str]) -> list[tuple[definitions.Cluster, str]]:
-    """Return the cluster and the name of each node that NODE or CLUSTER/NODE names, among the selected clusters.
-
-    Raises WorldError where there is none.
-    """
-    stated, _, name = wanted.rpartition("/")
-    require_clusters([*chosen, *([stated] if stated else [])], fleet.clusters)
-    matches = [
-        (cluster, name)
-        for cluster in fleet.selected(chosen)
-        if stated in ("", cluster.name) and any(node.name == name for node in fleet.inventory(cluster).nodes)
-    ]
-    if not matches:
-        near = wording.did_you_mean(wanted, _names(fleet, chosen, is_full=bool(stated)))
-        raise errors.WorldError(
-            f"no inventory holds a node '{wanted}'.", hint=f"{near} `kae plan -o json` lists all nodes.".lstrip()
-        )
-    return matches
-
-
-def _names(fleet: definitions.Fleet, chosen: Sequence[str], *, is_full: bool) -> Iterator[str]:
-    """Yield the nodes of the selected clusters, with their clusters if the names are to be full."""
-    for cluster in fleet.selected(chosen):
-        for node in fleet.inventory(cluster).nodes:
-            yield f"{cluster.name}/{node.name}" if is_full else node.name

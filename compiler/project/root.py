@@ -8,7 +8,7 @@ from pathlib import Path
 from compiler import errors, names
 from compiler.project import links
 
-_PATHS = ("file", "inventory", "kubeconfig", "output_dir", "target")
+_PATHS = ("file", "files", "findings_file", "inventory", "kubeconfig", "output_dir", "target")
 """The arguments that are paths, which people write for the folder that they are in."""
 
 _DOCUMENT = re.compile(rb"^kind *: *[\"']?(KAEPolicy|KAECluster|NodeInventory)\b", re.MULTILINE)

@@ -1,10 +1,12 @@
 """What a compile changes, by object: lines for people, data for programs."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from compiler import wording
+from compiler import diagnostic_formats, wording
 from compiler.changes import objects
+from compiler.packing import Packed
 
 _MOST = 20
 """The objects that are listed of a cluster; the others are counted."""
@@ -13,12 +15,31 @@ _CLUSTERS = 10
 """The clusters whose objects are listed; of the others, the first line tells how many objects change."""
 
 
-def lines(changes: Sequence[objects.Objects]) -> Iterator[str]:
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The change of a cluster, as it is said to people or to programs."""
+
+    headline: str
+    listed: tuple[str, ...]
+    """A line for each object; none for a new cluster."""
+    data: Packed[str] | None
+    """The JSON of an item in a list of changes; None for people."""
+
+
+def said(change: objects.Objects, *, for_programs: bool) -> Said | None:
+    """Return what is said of a change; None where nothing changes."""
+    if not change:
+        return None
+    if for_programs:
+        return Said("", (), Packed.of(diagnostic_formats.item(_data(change))))
+    return Said(_headline(change), () if change.is_new else tuple(_listed(change)), None)
+
+
+def lines(changes: Sequence[Said]) -> Iterator[str]:
     """Yield a line for each cluster, with its objects below it."""
     for number, change in enumerate(changes):
-        yield _headline(change)
-        if number < _CLUSTERS and not change.is_new:
-            yield from _listed(change)
+        yield change.headline
+        yield from change.listed if number < _CLUSTERS else ()
 
 
 def _headline(change: objects.Objects) -> str:
@@ -47,19 +68,15 @@ def _listed(change: objects.Objects) -> Iterator[str]:
         yield f"  and {wording.counted(len(rows) - _MOST, 'more object')}, which -o json lists"
 
 
-def data(changes: Iterable[objects.Objects]) -> list[dict[str, Any]]:
-    """Return the changes for programs."""
-    return [
-        {
-            "cluster": change.cluster,
-            "created": _refs(change.created),
-            "replaced": _refs(change.replaced),
-            "deleted": _refs(change.deleted),
-            "restarts": [{**_fields(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
-            "nodes": None if change.nodes is None else list(change.nodes),
-        }
-        for change in changes
-    ]
+def _data(change: objects.Objects) -> dict[str, Any]:
+    return {
+        "cluster": change.cluster,
+        "created": _refs(change.created),
+        "replaced": _refs(change.replaced),
+        "deleted": _refs(change.deleted),
+        "restarts": [{**_fields(ref), "nodes": list(nodes)} for ref, nodes in change.restarts.items()],
+        "nodes": None if change.nodes is None else list(change.nodes),
+    }
 
 
 def _refs(refs: Iterable[objects.Ref]) -> list[dict[str, str | None]]:

@@ -1,4 +1,4 @@
-"""The plan for people: a summary of each cluster, then its details; nodes that are alike share a line."""
+"""The plan for people: a table of the clusters, summaries, then details; nodes that are alike share a line."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,20 +24,35 @@ _NAMES = 3
 _TITLES = {True: "problems", False: "without a component, and no problem"}
 
 
-def summary(views: Sequence[plan.Plan], restriction: str = "") -> Iterator[str]:
-    """Yield the summary: a table of the clusters if there are several, and a part for each of them.
+Counts = tuple[int, int, int, int]
+"""The nodes of a plan, those with devices, those with problems, and its policies."""
 
-    `restriction` says what the plans are restricted to; it is empty for whole plans.
+
+def counts(view: plan.Plan) -> Counts:
+    """Return the numbers of a cluster for the table of all clusters."""
+    return _count(view), _count(view, gaps.has_devices), _count(view, gaps.has_problem), len(view.divisions)
+
+
+def clusters(rows: Sequence[tuple[str, Counts]]) -> Iterator[str]:
+    """Yield a table of the clusters, given by their names and numbers, if there are several."""
+    if len(rows) > 1:
+        numbers = [counts for _, counts in rows]
+        total = ("(all)", *(str(sum(column)) for column in list(zip(*numbers, strict=True))[:3]), "")
+        cells = [*((name, *map(str, counts)) for name, counts in rows), total]
+        yield from tables.plain(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), cells)
+        yield ""
+
+
+def summary(view: plan.Plan, restriction: str = "") -> Iterator[str]:
+    """Yield the summary of a cluster.
+
+    `restriction` says what the plan is restricted to; it is empty for a whole plan.
     """
-    if len(views) > 1:
-        yield from _clusters(views)
-        yield ""
-    for view in views:
-        yield _head(view, restriction)
-        yield from _policies(view)
-        yield from _groups(view)
-        yield from _problems(view)
-        yield ""
+    yield _head(view, restriction)
+    yield from _policies(view)
+    yield from _groups(view)
+    yield from _problems(view)
+    yield ""
 
 
 def details(view: plan.Plan) -> Iterator[str]:
@@ -56,18 +71,6 @@ def without(view: plan.Plan, *, is_problem: bool) -> Iterator[str]:
         yield f"cluster {view.cluster.name}, {_TITLES[is_problem]}:"
         yield from (f"  {wording.nodes(one.nodes)}: {one.text}" for one in found)
         yield ""
-
-
-def _clusters(views: Sequence[plan.Plan]) -> list[str]:
-    counts = [
-        (_count(view), _count(view, gaps.has_devices), _count(view, gaps.has_problem), len(view.divisions))
-        for view in views
-    ]
-    rows = [
-        *((view.cluster.name, *map(str, row)) for view, row in zip(views, counts, strict=True)),
-        ("(all)", *(str(sum(column)) for column in list(zip(*counts, strict=True))[:3]), ""),
-    ]
-    return tables.plain(("CLUSTER", "NODES", "WITH DEVICES", "PROBLEMS", "POLICIES"), rows)
 
 
 def _count(view: plan.Plan, holds: Callable[[plan.Decision], bool] = lambda _: True) -> int:

@@ -47,7 +47,7 @@ def offered(folder: Path, line: str) -> list[str]:
         ("kae plan --cl", ["--cluster"]),
         ("kae plan --cluster ", ["east", "west"]),
         ("kae plan --cluster east --cluster w", ["west"]),
-        ("kae plan -o ", ["text", "json", "yaml"]),
+        ("kae plan -o ", ["text", "json", "yaml", "ndjson"]),
         ("kae explain east/kp920-02", ["east/kp920-02"]),
         ("kae bump t", ["tls"]),
         ("kae bump tls --wave ", ["canary", "half"]),

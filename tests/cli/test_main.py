@@ -93,7 +93,7 @@ def test_what_cannot_be_said_ends_with_2(arguments: tuple[str, ...], tmp_path: P
         (("compile", "--xyzzy"), "error: there is no option '--xyzzy'.\n"),
         (
             ("plan", "-o", "jsn"),
-            "error: -o/--output-format: 'jsn' is not one of text, json and yaml.\nhint: Did you mean 'json'?\n",
+            "error: -o/--output-format: 'jsn' is not one of text, json, yaml and ndjson.\nhint: Did you mean 'json'?\n",
         ),
         (
             ("completion", "bsah"),

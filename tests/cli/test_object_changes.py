@@ -151,7 +151,9 @@ def test_many_objects_are_counted_and_those_that_go_are_listed_first() -> None:
         nodes=(),
     )
 
-    first, *lines = object_changes.lines([one] * 12)
+    said = object_changes.said(one, for_programs=False)
+    assert said is not None
+    first, *lines = object_changes.lines([said] * 12)
 
     assert first == "east: 15 objects created, 5 replaced, 10 deleted; no node touched"
     assert [line.split()[0] for line in lines[:20]] == ["deleted"] * 10 + ["replaced"] * 5 + ["created"] * 5

@@ -87,7 +87,7 @@ def test_a_finding_comes_back_from_the_cache_as_it_was() -> None:
 
 
 def test_the_json_object_of_a_command_holds_its_result_beside_the_findings() -> None:
-    assert json.loads(diagnostic_formats.answer("json", [WARNING], clusters=[{"name": "east"}])) == {
+    assert json.loads("".join(diagnostic_formats.answer("json", [WARNING], clusters=[{"name": "east"}]))) == {
         "version": 1,
         "diagnostics": [diagnostic_formats.as_json(WARNING)],
         "clusters": [{"name": "east"}],

@@ -35,7 +35,7 @@ def canonical(name: str = "east", file: str = "inventory/east.json") -> document
 
 def read(*found: documents.Document, **known: str) -> tuple[definitions.Fleet, list[str]]:
     """The fleet of these documents, and the codes of what was found."""
-    vouched = {f"inventory/{name}.json": cluster for name, cluster in known.items()}
+    vouched = [(f"inventory/{name}.json", cluster) for name, cluster in known.items()]
     fleet, notes = pipeline.read(found, builders.judge(), vouched)
     return fleet, builders.codes(notes)
 

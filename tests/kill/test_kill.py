@@ -160,7 +160,7 @@ def test_a_rewrite_that_is_killed_at_any_operation_is_seen_and_healed(output: Pa
 
 def test_a_first_compile_that_is_killed_at_any_operation_is_seen_and_healed(tmp_path: Path) -> None:
     def again() -> None:
-        write.write_trees(tmp_path, [], removed=["east"])
+        write.write_trees(tmp_path, ["east"])
 
     kinds = []
     for _ in deaths(lambda disk: write.write_trees(tmp_path, [SMALL], disk=disk), again):
@@ -176,10 +176,10 @@ def test_a_removal_that_is_killed_at_any_operation_is_ended_by_the_next(tmp_path
 
     again()
     moments = 0
-    for _ in deaths(lambda disk: write.write_trees(tmp_path, [], removed=["east"], disk=disk), again):
+    for _ in deaths(lambda disk: write.write_trees(tmp_path, ["east"], disk=disk), again):
         assert scan.stale_clusters(tmp_path, []) == ("east",) or contents(tmp_path) == {}
         assert scan.state(tmp_path, SMALL).kind in ("fine", "old", "incomplete")
-        write.write_trees(tmp_path, [], removed=["east"])
+        write.write_trees(tmp_path, ["east"])
         assert contents(tmp_path) == {}
         moments += 1
 

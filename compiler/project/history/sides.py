@@ -162,7 +162,7 @@ def _side(
         else:
             stem = names.stem(source.name)
             inventories[stem] = (*inventories.get(stem, ()), source)
-    known = {source.name: stem for stem, own in inventories.items() for source in own}
+    known = [(source.name, stem) for stem, own in inventories.items() for source in own]
     fleet, found_errors = pipeline.read(policies, judge, known, tuple(unread), settings)
     clusters = frozenset(cluster.name for cluster in fleet.clusters)
     on_project = project_file.of_clusters(settings, clusters, project[0]) if project else ()

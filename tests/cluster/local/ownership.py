@@ -37,7 +37,7 @@ def of(instance: instances.Instance) -> Iterator[None]:
             machine.prepare(instance)
             yield
         finally:
-            keeper.communicate(timeout=3 * _END_S)
+            keeper.communicate(timeout=9 * _END_S)
         complaints.seek(0)
         assert keeper.returncode == 0, f"The cluster was not cleared up:\n{complaints.read()}"
 

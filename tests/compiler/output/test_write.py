@@ -172,7 +172,7 @@ def test_an_index_that_points_out_of_its_folder_is_never_followed(tmp_path: Path
             with pytest.raises(errors.WorldError, match="which the compiler never writes"):
                 act()
         with pytest.raises(errors.WorldError, match="which the compiler never writes"):
-            write.write_trees(output, [], removed=["east"])
+            write.write_trees(output, ["east"])
     assert outside.read_text() == "x\n"
 
 
@@ -361,7 +361,7 @@ def test_clusters_that_are_not_declared_any_more_are_found_by_their_index(tmp_pa
 def test_removing_a_cluster_leaves_only_what_is_not_ours(tmp_path: Path) -> None:
     write.write_trees(tmp_path, [NEW, tree.Tree("west", NEW.files)])
     (tmp_path / "west/added/notes.md").write_text("mine\n")
-    done = write.write_trees(tmp_path, [], removed=["east", "west"])
+    done = write.write_trees(tmp_path, ["east", "west"])
 
     assert sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")) == [
         "west", "west/added", "west/added/notes.md",
@@ -374,7 +374,7 @@ def test_removing_a_cluster_without_a_readable_index_touches_nothing(tmp_path: P
     (tmp_path / "east").mkdir()
     (tmp_path / "east/index.json").write_text("mine")
     before = shape(tmp_path)
-    write.write_trees(tmp_path, [], removed=["east", "absent"])
+    write.write_trees(tmp_path, ["east", "absent"])
 
     assert shape(tmp_path) == before
 
@@ -382,7 +382,7 @@ def test_removing_a_cluster_without_a_readable_index_touches_nothing(tmp_path: P
 @pytest.mark.parametrize("cluster", ["..", "", ".", "a/b"])
 def test_only_a_folder_of_a_cluster_can_be_removed(tmp_path: Path, cluster: str) -> None:
     with pytest.raises(ValueError, match="no name of a cluster"):
-        write.write_trees(tmp_path, [], removed=[cluster])
+        write.write_trees(tmp_path, [cluster])
 
 
 FILES = st.dictionaries(

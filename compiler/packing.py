@@ -1,0 +1,24 @@
+"""Values as bytes that take little room while other work goes on, and that processes send to each other."""
+
+import pickle
+import zlib
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Packed(Generic[Value]):
+    """A compressed value of this run; it is never read from a disk."""
+
+    content: bytes
+
+    @classmethod
+    def of(cls, value: Value) -> "Packed[Value]":
+        """Return a value, compressed by the quickest level."""
+        return cls(zlib.compress(pickle.dumps(value, pickle.HIGHEST_PROTOCOL), 1))
+
+    def value(self) -> Value:
+        """Return the value again."""
+        return pickle.loads(zlib.decompress(self.content))  # type: ignore[no-any-return]  # noqa: S301 - see the class

@@ -1,0 +1,1 @@
+"""The clusters of a project one at a time, by worker processes or by shards; only `commands` imports from here."""
