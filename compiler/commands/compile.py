@@ -9,6 +9,7 @@ import functools
 import itertools
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from compiler import cli, diagnostics, names, wording
@@ -28,14 +29,20 @@ class _Compiled(NamedTuple):
     """The clusters of a call, and the findings on all documents and outputs."""
 
     fleet: "definitions.Fleet"
+    clusters: Sequence["planned.Planned[compile_call.Outcome]"]
+    """Also those that turned out to have no inventory and no KAECluster."""
     outcomes: Sequence[compile_call.Outcome]
     findings: diagnostics.Findings
-    inventories: Collection[str]
-    """The files of the inventories that were read."""
+    """Those on documents and clusters."""
+    on_output: diagnostics.Findings
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compile or check, print the result, and return the exit code."""
+    if arguments.cluster and arguments.shard:
+        cli.parser().error("--cluster and --shard both choose clusters.", "Leave one of them out.")
+    if arguments.findings_file and arguments.cluster:
+        cli.parser().error("--findings is of a shard, or of all clusters.", "Leave --cluster out.")
     call = compile_call.Call(arguments)
     code = _unchanged(call)
     return _compiled(call) if code is None else code
@@ -43,6 +50,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _unchanged(call: compile_call.Call) -> int | None:
     """Return the exit code of an earlier call if neither documents nor output have changed since."""
+    if call.arguments.findings_file:
+        return None  # The cache keeps the findings of all clusters together.
     overall = call.cache.overall
     wanted = sorted(call.arguments.cluster or call.cache.clusters)
     if overall is None or overall.key != call.overall or not all(map(call.is_current, wanted)):
@@ -72,7 +81,7 @@ def _compiled(call: compile_call.Call) -> int:
     kept = [*project_file.of_outputs(call.settings, stale)]
     stale = tuple(name for name in stale if name not in call.settings.extra)
     removed = [change_checks.removed_cluster(call.settings.output, name) for name in stale]
-    found = diagnostics.merged([*made.findings, *kept, *removed])
+    found = diagnostics.merged([*made.findings, *made.on_output, *kept, *removed])
     removals = [
         *compile_cluster.removed_policies(call, stale),
         *(removal for item in made.outcomes for removal in item.removals),
@@ -86,16 +95,41 @@ def _compiled(call: compile_call.Call) -> int:
     if not call.settings.has_errors(found):
         findings.tell_unused(call.arguments.accept, acceptance.Removal, removals)
     if findings.concluded(call.arguments, shown):
+        _leave_findings(call, made, [*kept, *removed, *refused, *changes], [])
         findings.show(call.arguments, shown, clusters=[], changes=[], foreign=[], extra=[])
         return cli.WRONG
     gone = compile_cluster.removed_objects(call, stale)
     done = (_check if call.arguments.check else _write)(call, made.outcomes, stale)
     done = done._replace(changes=[*(item.objects for item in made.outcomes if item.objects), *gone])
     # The cache must not answer for an empty inventory, which a check lets pass and a compile asks for each time.
-    is_whole = not call.arguments.accept and all(item.name in made.inventories for item in call.inventories)
+    accepted = {file for each in made.clusters for file, _ in each.inventories}
+    is_whole = not call.arguments.accept and all(item.name in accepted for item in call.inventories)
     if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(made.outcomes, found)
+    _leave_findings(call, made, [*kept, *removed, *refused, *changes, *done.foreign], done.rows)
     return compile_answer.end(call, diagnostics.merged([*shown, *done.foreign]), done)
+
+
+def _leave_findings(
+    call: compile_call.Call, made: _Compiled, others: Sequence[diagnostics.Diagnostic], rows: Sequence[tuple[str, str]]
+) -> None:
+    """Write the file for `kae merge-findings` if the call names one; `rows` are the states of the clusters."""
+    if not call.arguments.findings_file:
+        return
+    from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
+
+    states = dict(rows)
+    names_of_clusters = {each.name for each in made.clusters}
+    found = shard_files.Found(
+        shard=call.shard,
+        documents=call.documents,
+        is_check=call.arguments.check,
+        files=frozenset(item.name for item in call.inventories),
+        clusters=[each.with_answer(states.get(each.name)) for each in made.clusters],
+        removed=[name for name, _ in rows if name not in names_of_clusters],
+        others=(*made.on_output, *others),
+    )
+    shard_files.write(Path(call.arguments.findings_file), found)
 
 
 def _stale(call: compile_call.Call, fleet: "definitions.Fleet") -> tuple[str, ...]:
@@ -132,9 +166,10 @@ def _made(call: compile_call.Call, current: Mapping[str, str]) -> _Compiled:
     on_output = load.on_output(call.settings, run.fleet, skipped, lambda: call.unmerged)
     return _Compiled(
         fleet=run.fleet,
+        clusters=run.read,
         outcomes=[each.answer or _without_answer(call, each) for each in run.clusters],
-        findings=(*run.on_documents, *run.on_plans, *on_output),
-        inventories={file for each in run.clusters for file, _ in each.inventories},
+        findings=run.findings,
+        on_output=on_output,
     )
 
 

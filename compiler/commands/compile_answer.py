@@ -61,7 +61,7 @@ def _text(
 ) -> Iterator[str]:
     """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
     check = call.arguments.check
-    lines = [f"{name}: {_STATES.get(state, state) if check else state}" for name, state in done.rows]
+    lines = [f"{name}: {text_of(state) if check else state}" for name, state in done.rows]
     if others and check:
         files = wording.listed((finding.span.file for finding in others), most=5)
         lines.append(f"{files}: not written by the compiler")
@@ -69,6 +69,11 @@ def _text(
     yield _summary(done)
     yield from (diff.value() for diff in done.diffs)
     yield "".join(f"{line}\n" for line in lines)
+
+
+def text_of(state: str) -> str:
+    """Return what the state of a cluster's output in a check is, for people."""
+    return _STATES.get(state, state)
 
 
 def _summary(done: Done) -> str:

@@ -15,6 +15,7 @@ from compiler.project.by_cluster import workers
 from compiler.settings import Settings
 
 Answer = TypeVar("Answer")
+Other = TypeVar("Other")
 
 _ALONE = workers.Crew()
 
@@ -40,13 +41,21 @@ class Planned(Generic[Answer]):
         """The findings on the plan, those on nodes included."""
         return (*self.on_policies, *self.on_nodes)
 
+    def with_answer(self, answer: Other | None) -> "Planned[Other]":
+        """Return the cluster with another answer."""
+        other: Any = replace(self, answer=None)
+        return replace(other, answer=answer)  # type: ignore[no-any-return]  # the type of the answer changes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(Generic[Answer]):
     """The planned clusters of a project, and what all of them decide together."""
 
     fleet: definitions.Fleet
+    read: Sequence[Planned[Answer]]
+    """Every cluster that was asked for."""
     clusters: Sequence[Planned[Answer]]
+    """Without those that turned out to have neither an inventory nor a KAECluster."""
     on_documents: diagnostics.Findings
     """Those on documents, and on files in output/."""
     on_plans: diagnostics.Findings
@@ -110,18 +119,24 @@ def of_clusters(
         view, planned = _planned(project, cluster)
         found = (*planned.on_inventories, *planned.findings)
         is_wrong = not project.fleet.sound or project.settings.has_errors(found)
-        return planned if is_wrong else replace(planned, answer=make(view, planned.findings))
+        return planned if is_wrong else planned.with_answer(make(view, planned.findings))
 
     done = [*known, *crew.each(work, chosen, lambda cluster: project.size(cluster.name))]
     done.sort(key=lambda each: each.name)
-    fleet, on_documents = _concluded(project, done)
-    if fleet.sound and not project.fleet.sound:
+    run = concluded(project, done)
+    if run.fleet.sound and not project.fleet.sound:
         # A file without documents, which a person accepts, was taken for the inventory of a cluster.
-        return of_clusters(replace(project, fleet=fleet), chosen, make, crew, known)
+        return of_clusters(replace(project, fleet=run.fleet), chosen, make, crew, known)
+    return run
+
+
+def concluded(project: load.Project, done: Sequence[Planned[Answer]]) -> Run[Answer]:
+    """Return planned clusters with the findings that take all of them; inventories of other clusters were not read."""
+    fleet, on_documents = _documents(project, done)
     names = load.names_of(fleet)
     kept = [each for each in done if each.name in names]
     on_plans = pipeline.settle(fleet, {each.name: each.findings if fleet.sound else each.on_policies for each in kept})
-    return Run(fleet=fleet, clusters=kept, on_documents=on_documents, on_plans=on_plans)
+    return Run(fleet=fleet, read=done, clusters=kept, on_documents=on_documents, on_plans=on_plans)
 
 
 def _planned(project: load.Project, cluster: definitions.Cluster) -> tuple[plan.Plan, Planned[Any]]:
@@ -137,7 +152,7 @@ def _planned(project: load.Project, cluster: definitions.Cluster) -> tuple[plan.
     )
 
 
-def _concluded(project: load.Project, done: Sequence[Planned[Any]]) -> tuple[definitions.Fleet, diagnostics.Findings]:
+def _documents(project: load.Project, done: Sequence[Planned[Any]]) -> tuple[definitions.Fleet, diagnostics.Findings]:
     """Return the fleet, and the findings on its documents; inventories of other clusters were not read."""
     own = {each.name for each in done}
     on_inventories = (one for each in done for one in each.on_inventories)

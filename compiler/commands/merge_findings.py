@@ -1,0 +1,49 @@
+"""`kae merge-findings`: the verdict on a fleet that several machines have compiled by shards."""
+
+import argparse
+from collections.abc import Iterator, Sequence
+
+from compiler import cli, diagnostics, wording
+from compiler.cli import findings
+from compiler.commands import compile_answer
+from compiler.output import cache, tree
+from compiler.project import document_files, load, project_file
+from compiler.project.by_cluster import planned, shard_files
+from compiler.settings import Settings
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings of all shards and those that only all of them show; return the exit code of one compile."""
+    settings = project_file.of(arguments)
+    found = [shard_files.read(path) for path in arguments.files]
+    items, on_files = document_files.of_project(settings)
+    project = load.project(settings, (items, on_files))
+    shard_files.require_whole(found, _digest(settings, items), (file for file, _ in project.places))
+    done = planned.concluded(project, [cluster for each in found for cluster in each.clusters])
+    every = diagnostics.merged([*done.findings, *(other for each in found for other in each.others)])
+    rows = [*((each.name, each.answer or "wrong") for each in done.clusters)]
+    rows += [(name, "removed") for each in found for name in each.removed]
+    is_check = any(each.is_check for each in found)
+    findings.show(
+        arguments,
+        every,
+        "".join(f"{line}\n" for line in _lines(found, rows, is_check=is_check)),
+        clusters=[{"name": name, "state": state} for name, state in rows],
+    )
+    if findings.concluded(arguments, every):
+        return cli.WRONG
+    return cli.DIFFERS if is_check and any(state != "fine" for _, state in rows) else cli.FINE
+
+
+def _digest(settings: Settings, items: Sequence[document_files.Input]) -> str:
+    """Return the digest of the documents as `kae compile` of a shard has it."""
+    file = project_file.file()
+    shared = [*([file] if file else ()), *(item for item in items if settings.is_policy_file(item.name))]
+    return cache.key({item.name: tree.digest(document_files.read(item)) for item in shared})
+
+
+def _lines(found: Sequence[shard_files.Found], rows: Sequence[tuple[str, str]], *, is_check: bool) -> Iterator[str]:
+    """Yield the clusters that are not as they should be, and the number of all."""
+    if is_check:
+        yield from (f"{name}: {compile_answer.text_of(state)}" for name, state in rows if state != "fine")
+    yield f"{wording.counted(len(rows), 'cluster')} in {wording.counted(len(found), 'shard')}"
