@@ -44,7 +44,7 @@ class Planned(Generic[Answer]):
     def with_answer(self, answer: Other | None) -> "Planned[Other]":
         """Return the cluster with another answer."""
         other: Any = replace(self, answer=None)
-        return replace(other, answer=answer)  # type: ignore[no-any-return]  # the type of the answer changes
+        return replace(other, answer=answer)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
