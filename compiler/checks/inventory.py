@@ -15,7 +15,8 @@ def findings(document: documents.Document) -> Iterator[Diagnostic]:
     nodes = document.data["spec"].get("nodes", ()) if is_canonical else document.data["items"]
     profiles = document.data["spec"].get("profiles", {}) if is_canonical else {}
     node_names = [node["name"] if is_canonical else node["metadata"]["name"] for node in nodes]
-    for _, (index, name) in repeats.of(enumerate(node_names), key=lambda pair: pair[1]):
+    has_repeats = len(set(node_names)) < len(node_names)
+    for _, (index, name) in repeats.of(enumerate(node_names), key=lambda pair: pair[1]) if has_repeats else ():
         yield Diagnostic(
             code="duplicate-node",
             span=document.span(*path, index),

@@ -1,5 +1,6 @@
 """The assignment of nodes to the policies of a cluster."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -95,12 +96,14 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
 
 def equal(nodes: Iterable[snapshot.Node], keys: Iterable[str]) -> list[Alike]:
     """Return the nodes that have one profile and equal values of these labels together, in the order of the first."""
-    compared = tuple(sorted(keys))
-    by_hostname = snapshot.HOSTNAME in compared
-    groups: dict[tuple[object, ...], list[snapshot.Node]] = {}
+    nodes, keys = tuple(nodes), frozenset(keys)
+    by_hostname = snapshot.HOSTNAME in keys
+    # Most keys are labels of profiles, which no node has of its own.
+    compared = sorted(keys.intersection(set[str]().union(*(node.labels for node in nodes))))
+    groups: defaultdict[tuple[object, ...], list[snapshot.Node]] = defaultdict(list)
     for node in nodes:
         own = node.labels
         # A profile is one object for all of its nodes, so its identity compares faster than its labels.
-        key = (id(node.profile), *map(own.get, compared)) if own else (id(node.profile),)
-        groups.setdefault((*key, node.hostname) if by_hostname else key, []).append(node)
+        key = (id(node.profile), bool(own), *map(own.get, compared))
+        groups[(*key, node.hostname) if by_hostname else key].append(node)
     return list(map(tuple, groups.values()))

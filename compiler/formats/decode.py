@@ -40,8 +40,8 @@ def decode(name: str, content: bytes) -> Reading:
     except UnicodeDecodeError as error:
         return [], [_not_utf8(name, error)]
     del content
-    # A plain search first: the expression tries every line of a large inventory.
-    conflict = _SIDE.search(text) if any(side in text for side in _SIDES) else None
+    # Plain searches first, of one character before seven: the expression tries every line of a large inventory.
+    conflict = _SIDE.search(text) if any(side[0] in text and side in text for side in _SIDES) else None
     if conflict:
         return [], [_conflict(lines.Lines(name, text), conflict, is_json)]
     return _json(text, name) if is_json else _yaml(text, name)

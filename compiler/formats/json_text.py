@@ -44,7 +44,7 @@ def document(text: str, file: str) -> Reading:
         findings += _first(_duplicates(where, counts))
     if counts.numbers:
         findings += _first(_numbers(where))
-    if "\\u" in text:
+    if "\\" in text and "\\u" in text:  # The search of one character is many times quicker.
         findings += _first(_unpaired_surrogates(where))
     return (None, findings) if findings else (documents.Document(file, data, json_positions.Positions(where)), [])
 

@@ -1,6 +1,7 @@
 """The NodeInventory document: from raw data to an inventory, and from an inventory to its canonical text."""
 
 import hashlib
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def of_document(file: str, data: Mapping[str, Any]) -> snapshot.Inventory:
                 labels=raw.get("labels", _NO_LABELS),
             )
         )
-    nodes.sort(key=lambda node: node.name)
+    nodes.sort(key=operator.attrgetter("name"))
     cluster = snapshot.ClusterName(data["metadata"]["name"])
     return snapshot.Inventory(cluster=cluster, file=file, nodes=tuple(nodes))
 

@@ -128,7 +128,7 @@ class Reducer:
         for node in nodes:
             if node.profile not in profiles:
                 profiles[node.profile] = replace(node.profile, labels=self._of_these(node.profile.labels))
-            yield replace(node, profile=profiles[node.profile], labels=self._of_these(node.labels))
+            yield node._replace(profile=profiles[node.profile], labels=self._of_these(node.labels))
 
     def _of_these(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {key: value for key, value in labels.items() if self.keeps(key)}

@@ -1,6 +1,5 @@
 """A damaged file in the repository is told in one sentence, and never taken for a cluster without nodes."""
 
-import dataclasses
 import json
 from typing import Any
 
@@ -29,8 +28,8 @@ def test_what_the_watcher_writes_is_read() -> None:
     nodes = (
         fleet.node("a", labels={"x": "1"}, os_image="openEuler " * 100, taints=(taint,)),
         fleet.unlabelled("b"),
-        dataclasses.replace(fleet.node("c"), hostname=None),
-        dataclasses.replace(fleet.node("d"), hostname="host-d"),
+        fleet.node("c")._replace(hostname=None),
+        fleet.node("d")._replace(hostname="host-d"),
     )
 
     assert inventory_file.nodes(text(*nodes).encode(), "east") == nodes
