@@ -106,7 +106,8 @@ def _compiled(call: compile_call.Call) -> int:
     is_whole = not call.arguments.accept and all(item.name in accepted for item in call.inventories)
     if is_whole and (not call.arguments.check or all(state == "fine" for _, state in done.rows)):
         call.remember(made.outcomes, found)
-    _leave_findings(call, made, [*kept, *removed, *refused, *changes, *done.foreign], done.rows)
+    strangers = compile_answer.strangers(call, done.rows)
+    _leave_findings(call, made, [*kept, *removed, *refused, *changes, *done.foreign, *strangers], done.rows)
     return compile_answer.end(call, diagnostics.merged([*shown, *done.foreign]), done)
 
 

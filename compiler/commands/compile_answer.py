@@ -35,10 +35,7 @@ class Done(NamedTuple):
 
 def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int:
     """Print the result and return the exit code."""
-    known = [name for name, _ in done.rows]
-    entries = () if call.arguments.cluster else foreign.entries(call.output, known, call.settings.extra)
-    entries = tuple(name for name in entries if call.shard.takes(name.rstrip("/")))
-    others = foreign_checks.files(str(call.output), entries)
+    others = strangers(call, done.rows)
     extra = foreign.extra_folders(call.output, call.settings.extra)
     found = diagnostics.merged([*found, *others])
     findings.show(
@@ -54,6 +51,14 @@ def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int
         return cli.WRONG
     differs = others or any(state != "fine" for _, state in done.rows)
     return cli.DIFFERS if call.arguments.check and differs else cli.FINE
+
+
+def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagnostics.Findings:
+    """Return the findings on what is in output/ beside the folders of clusters; each shard looks at its part."""
+    if call.arguments.cluster:
+        return ()
+    entries = foreign.entries(call.output, [name for name, _ in rows], call.settings.extra)
+    return tuple(foreign_checks.files(str(call.output), call.shard.of(entries)))
 
 
 def _text(

@@ -21,17 +21,18 @@ def run(arguments: argparse.Namespace) -> int:
     shard_files.require_whole(found, _digest(settings, items), (file for file, _ in project.places))
     done = planned.concluded(project, [cluster for each in found for cluster in each.clusters])
     every = diagnostics.merged([*done.findings, *(other for each in found for other in each.others)])
-    rows = [*((each.name, each.answer or "wrong") for each in done.clusters)]
+    rows = [(each.name, each.answer or "") for each in done.clusters]
     rows += [(name, "removed") for each in found for name in each.removed]
     is_check = any(each.is_check for each in found)
+    if findings.concluded(arguments, every):
+        findings.show(arguments, every, clusters=[])
+        return cli.WRONG
     findings.show(
         arguments,
         every,
         "".join(f"{line}\n" for line in _lines(found, rows, is_check=is_check)),
         clusters=[{"name": name, "state": state} for name, state in rows],
     )
-    if findings.concluded(arguments, every):
-        return cli.WRONG
     return cli.DIFFERS if is_check and any(state != "fine" for _, state in rows) else cli.FINE
 
 

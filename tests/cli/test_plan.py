@@ -1,6 +1,7 @@
 """`kae plan`: node by node, what each gets, and a reason for everything that it does not get."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,35 @@ def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, An
     assert planned["version"] == 1
     assert [set(cluster) for cluster in planned["clusters"]] == [{"name", "nodes", "pools", "images"}] * 2
     assert all(set(node) == FIELDS for node in nodes(planned).values())
+
+
+def test_a_plan_in_json_is_indented_as_every_answer_is(folder: Path, planned: dict[str, Any]) -> None:
+    assert project.kae(folder, "plan", "-o", "json").out == json.dumps(planned, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, planned: dict[str, Any]) -> None:
+    answer = project.kae(folder, "plan", "-o", "ndjson")
+    lines = list(map(json.loads, answer.out.splitlines()))
+    kinds = {"node": "nodes", "pool": "pools", "image": "images"}
+
+    assert [line for line in lines if line["kind"] in kinds] == [
+        {"kind": kind, "cluster": cluster["name"], **entry}
+        for cluster in planned["clusters"]
+        for kind, field in kinds.items()
+        for entry in cluster[field]
+    ]
+    assert [line for line in lines if line["kind"] not in kinds] == [
+        {"kind": "diagnostic", **finding} for finding in planned["diagnostics"]
+    ]
+    assert "warning[node-unknown]" in answer.err
+
+
+def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(folder: Path, tmp_path: Path) -> None:
+    wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": "kind: Nothing\n"})
+    answer = project.kae(wrong, "plan", "-o", "ndjson")
+
+    assert answer.code == 1
+    assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["unknown-kind"]
 
 
 def test_a_node_that_gets_everything_has_no_null(planned: dict[str, Any]) -> None:

@@ -122,7 +122,6 @@ def of_clusters(
         return planned if is_wrong else planned.with_answer(make(view, planned.findings))
 
     done = [*known, *crew.each(work, chosen, lambda cluster: project.size(cluster.name))]
-    done.sort(key=lambda each: each.name)
     run = concluded(project, done)
     if run.fleet.sound and not project.fleet.sound:
         # A file without documents, which a person accepts, was taken for the inventory of a cluster.
@@ -132,6 +131,7 @@ def of_clusters(
 
 def concluded(project: load.Project, done: Sequence[Planned[Answer]]) -> Run[Answer]:
     """Return planned clusters with the findings that take all of them; inventories of other clusters were not read."""
+    done = sorted(done, key=lambda each: each.name)
     fleet, on_documents = _documents(project, done)
     names = load.names_of(fleet)
     kept = [each for each in done if each.name in names]

@@ -3,7 +3,6 @@
 import argparse
 import contextlib
 import functools
-import gc
 import os
 import signal
 import threading
@@ -67,7 +66,6 @@ def _forked(
     done: dict[int, futures.Future[Answer]] = {}
     # The first item is worked on here: modules, validators and templates are then loaded once for all processes.
     done[ordered[-1]] = _finished(functools.partial(work, items[ordered[-1]]))
-    gc.freeze()
     pool = process.ProcessPoolExecutor(count, mp_context=get_context("fork"), initializer=_begin)
     try:
         # The largest ones come first, so that none of them is the last.
@@ -76,7 +74,7 @@ def _forked(
             yield done.pop(number).result()
     except process.BrokenProcessPool as error:
         raise errors.WorldError(
-            "a process of this compile was killed; the kernel does so where memory runs out.",
+            "a worker process was killed; the kernel does so where memory runs out.",
             hint="Run it again with fewer --jobs.",
         ) from error
     finally:
@@ -122,10 +120,10 @@ def usable_cores() -> int:
     https://docs.kernel.org/scheduler/sched-bwc.html.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min([cores, *map(int, _quotas())]))
+    return max(1, min([cores, *map(int, quotas())]))
 
 
-def _quotas(root: Path = Path("/")) -> Iterator[float]:
+def quotas(root: Path = Path("/")) -> Iterator[float]:
     """Yield the quotas of the control groups of this process and of those around them, in cores."""
     with contextlib.suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():

@@ -1,0 +1,83 @@
+"""Commands for one cluster read its inventory alone, so that they take no longer in a large fleet."""
+
+from pathlib import Path
+
+import pytest
+
+from compiler.project import document_files
+from tests import project
+from tests.cli import fleet
+
+ASKED = (
+    ("plan", "--cluster", "east"),
+    ("plan", "--node", "east/kp920-01"),
+    ("explain", "east/kp920-01"),
+    ("explain", "kp920-01"),
+    ("preflight", "--cluster", "east", "--kernel", "6.6.0-28.0.0.34.oe2403.aarch64"),
+    ("compile", "--cluster", "east"),
+    ("compile", "--cluster", "east", "--check"),
+)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two clusters with inventories, both compiled."""
+    west = fleet.listed(fleet.NODES[2:4])
+    found = project.write(fleet.small(tmp_path), {"inventory/west.json": west})
+    assert project.kae(found, "compile").code == 0
+    return found
+
+
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+def test_the_inventory_of_another_cluster_is_not_decoded(
+    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = []
+    real = document_files.read
+
+    def read(found: document_files.Input) -> bytes:
+        decoded.append(found.name)
+        return real(found)
+
+    monkeypatch.setattr(document_files, "read", read)
+    project.write(folder, {"policies/east.yaml": f"# A change.\n{fleet.EAST}"})
+    answer = project.kae(folder, *arguments)
+
+    assert answer.code in (0, 1), answer.err
+    assert "inventory/east.json" in decoded
+    # A node that is named without its cluster is searched for in the text of each inventory.
+    assert ("inventory/west.json" in decoded) == (arguments == ("explain", "kp920-01"))
+
+
+@pytest.mark.parametrize("arguments", ASKED[:3] + ASKED[4:], ids=" ".join)
+def test_a_mistake_in_the_inventory_of_another_cluster_does_not_stop_them(
+    arguments: tuple[str, ...], folder: Path
+) -> None:
+    project.write(folder, {"inventory/west.json": "{"})
+
+    assert "json-syntax" not in project.kae(folder, *arguments).err
+    assert "json-syntax" in project.kae(folder, "plan").err
+
+
+@pytest.mark.parametrize("command", ["plan", "explain", "compile"])
+def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
+    arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")
+    answer = project.kae(folder, *arguments)
+
+    assert answer.code == 3
+    assert answer.err.startswith("kae: there is no cluster 'north'.")
+
+
+def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path) -> None:
+    """Its cluster has another one, and no KAECluster: neither is a second inventory, nor undeclared."""
+    folder = fleet.small(tmp_path)
+    project.write(folder, {"inventory/south.json": "", "inventory/south.yaml": fleet.listed(fleet.NODES[:1])})
+    for name in ("east", "west"):
+        (folder / f"policies/{name}.yaml").unlink()
+    refused = project.kae(folder, "compile")
+    accepted = project.kae(folder, "compile", "--accept", "inventory-empty:south")
+
+    assert (refused.code, accepted.code) == (1, 0)
+    assert "error[inventory-empty]" in refused.err
+    assert "south: " in accepted.out
+    assert (folder / "output/south/index.json").exists()

@@ -1,0 +1,174 @@
+"""`kae compile --shard` on several machines, and the one verdict of `kae merge-findings`."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests import project
+from tests.cli import fleet
+
+NORTH = fleet.EAST.replace("east", "north")
+NOWHERE = (
+    fleet.POLICY.replace("name: tls", "name: nowhere")
+    .replace("[east]", "[east, north]")
+    .replace("pool: tls", "pool: none")
+)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Three clusters, of which the second of two shards has one."""
+    folder = fleet.small(tmp_path / "small")
+    return project.write(folder, {"policies/north.yaml": NORTH, "inventory/north.json": fleet.listed(fleet.NODES[2:3])})
+
+
+def shards(folder: Path, count: int, *arguments: str) -> list[project.Answer]:
+    """The answers of all shards, each of which leaves its findings in a file."""
+    return [
+        project.kae(folder, "compile", "--shard", f"{index}/{count}", "--findings", f"shard-{index}.json", *arguments)
+        for index in range(count)
+    ]
+
+
+def merged(folder: Path, count: int, *arguments: str) -> project.Answer:
+    """The verdict on all shards."""
+    return project.kae(folder, "merge-findings", *(f"shard-{index}.json" for index in range(count)), *arguments)
+
+
+def test_shards_write_what_one_compile_writes(small: Path, tmp_path: Path) -> None:
+    whole = shutil.copytree(small, tmp_path / "whole")
+    one = project.kae(whole, "compile", "-o", "json")
+    answers = shards(small, 2)
+
+    assert project.tree(small / "output") == project.tree(whole / "output")
+    assert [answer.code for answer in answers] == [0, 0]
+    verdict = json.loads(merged(small, 2, "-o", "json").out)
+    assert verdict["diagnostics"] == json.loads(one.out)["diagnostics"]
+    assert [cluster["name"] for cluster in verdict["clusters"]] == ["east", "north", "west"]
+
+
+def test_each_shard_names_its_clusters_alone(small: Path) -> None:
+    names = [[line.partition(":")[0] for line in answer.out.splitlines()] for answer in shards(small, 2)]
+
+    assert sorted(name for own in names for name in set(own)) == ["east", "north", "west"]
+
+
+def test_a_check_of_shards_ends_as_one_check_does(small: Path) -> None:
+    shards(small, 2)
+    fine = [*shards(small, 2, "--check"), merged(small, 2)]
+    (small / "output/east/kustomization.yaml").write_text("resources: []\n")
+    differing = [*shards(small, 2, "--check"), merged(small, 2)]
+
+    assert [answer.code for answer in fine] == [0, 0, 0]
+    assert sorted(answer.code for answer in differing) == [0, 4, 4]
+    assert differing[-1].out == "east: output is not what the documents compile to\n3 clusters in 2 shards\n"
+
+
+def test_a_mistake_in_an_inventory_is_the_verdict_and_stops_its_shard_alone(small: Path) -> None:
+    project.write(small, {"inventory/north.json": "{"})
+    answers, verdict = shards(small, 2), merged(small, 2)
+
+    assert sorted(answer.code for answer in answers) == [0, 1]
+    assert (verdict.code, verdict.out) == (1, "")
+    assert "inventory/north.json:1:2: error[json-syntax]" in verdict.err
+
+
+def test_a_policy_that_matches_nothing_in_any_shard_is_found_by_the_verdict_alone(small: Path) -> None:
+    project.write(small, {"policies/nowhere.yaml": NOWHERE})
+    answers, verdict = shards(small, 2), merged(small, 2)
+    strict = merged(small, 2, "--strict")
+
+    assert not any("policy-matches-nothing" in answer.err for answer in answers)
+    assert "warning[policy-matches-nothing]: Policy 'nowhere' matches no node." in verdict.err
+    assert (verdict.code, strict.code) == (0, 1)
+
+
+def test_the_output_of_a_cluster_that_is_gone_is_removed_by_its_shard(small: Path) -> None:
+    shards(small, 2)
+    (small / "policies/north.yaml").unlink()
+    (small / "inventory/north.json").unlink()
+    answers = shards(small, 2, "--accept", "removes-drivers", "--accept", "removes-device-plugins")
+
+    assert [answer.code for answer in answers] == [0, 0]
+    assert sum("north: removed\n" in answer.out for answer in answers) == 1
+    assert not (small / "output/north").exists()
+    assert '"north"' in merged(small, 2, "-o", "json").out
+
+
+def test_a_removal_that_is_not_accepted_is_the_verdict(small: Path) -> None:
+    shards(small, 2)
+    (small / "policies/tls.yaml").unlink()
+    answers, verdict = shards(small, 2), merged(small, 2)
+
+    assert sorted(answer.code for answer in answers) == [0, 1]
+    assert verdict.code == 1
+    assert "error[removes-drivers]" in verdict.err
+
+
+def test_a_file_that_belongs_to_no_cluster_is_found_once(small: Path) -> None:
+    project.write(small, {"output/notes.txt": "mine\n"})
+    answers = shards(small, 3)
+
+    assert sum("output/notes.txt" in answer.err for answer in answers) == 1
+    assert "output/notes.txt" in merged(small, 3).err
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (["shard-0.json"], "no file is of shard 1/2."),
+        (["shard-0.json", "shard-0.json", "shard-1.json"], "several files are of shard 0/2."),
+        (["shard-0.json", "other.json"], "the files are of 2 and 3 shards."),
+        (["shard-0.json", "policies/tls.yaml"], "'policies/tls.yaml' is not what `kae compile --findings`"),
+        (["shard-0.json", "list.json"], "'list.json' is not what `kae compile --findings`"),
+        (["shard-0.json", "none.json"], "'none.json' cannot be read"),
+    ],
+)
+def test_files_that_are_not_those_of_all_shards_give_no_verdict(files: list[str], said: str, small: Path) -> None:
+    shards(small, 2)
+    project.kae(small, "compile", "--shard", "1/3", "--findings", "other.json")
+    project.write(small, {"list.json": "[]"})
+    answer = project.kae(small, "merge-findings", *files)
+
+    assert answer.code in (1, 3)
+    assert answer.err.startswith(f"kae: {said}")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"policies/tls.yaml": fleet.POLICY.replace("2.2.0", "2.3.0")}, "a shard has compiled other policies"),
+        ({"kae.yaml": "limits: {removedPercent: 30}\n"}, "a shard has compiled other policies"),
+        ({"inventory/south.json": fleet.listed()}, "the inventories are not those that the shards have read: "),
+    ],
+    ids=["a policy", "a setting", "a new inventory"],
+)
+def test_shards_of_other_documents_give_no_verdict(changed: dict[str, str], said: str, small: Path) -> None:
+    shards(small, 2)
+    project.write(small, changed)
+    answer = merged(small, 2)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith(f"kae: {said}")
+
+
+def test_findings_are_left_by_a_shard_that_changes_nothing_too(small: Path) -> None:
+    shards(small, 1)
+    (small / "shard-0.json").unlink()
+    shards(small, 1)
+
+    assert merged(small, 1).code == 0
+
+
+def test_a_cluster_and_a_shard_are_not_chosen_together(small: Path) -> None:
+    for command in ("compile", "plan"):
+        assert project.kae(small, command, "--cluster", "east", "--shard", "0/2").code == 2
+    assert project.kae(small, "compile", "--cluster", "east", "--findings", "east.json").code == 2
+
+
+def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
+    plans = [json.loads(project.kae(small, "plan", "--shard", f"{index}/2", "-o", "json").out) for index in range(2)]
+
+    assert sorted(cluster["name"] for plan in plans for cluster in plan["clusters"]) == ["east", "north", "west"]

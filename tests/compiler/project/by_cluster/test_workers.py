@@ -1,0 +1,99 @@
+"""Work on many items by several processes."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from compiler import errors
+from compiler.project.by_cluster import workers
+
+BIG = 16 << 20
+
+
+def squares(items: Sequence[int], jobs: int, size: int = BIG) -> list[tuple[int, int]]:
+    """The square of each item, with the process that found it."""
+    return list(workers.Crew(jobs).each(lambda number: (number * number, os.getpid()), items, lambda _: size))
+
+
+def test_the_answers_are_in_the_order_of_the_items_whatever_their_sizes() -> None:
+    items = [3, 1, 2, 5, 4]
+
+    assert list(workers.Crew(3).each(lambda number: number * 2, items, lambda number: number * BIG)) == [6, 2, 4, 10, 8]
+
+
+def test_several_processes_work() -> None:
+    assert len({process for _, process in squares(range(40), 2)} - {os.getpid()}) == 2
+
+
+@pytest.mark.parametrize(
+    ("items", "jobs", "size"), [([1, 2, 3, 4], 1, BIG), ([1], 8, BIG), ([1, 2], 8, BIG), ([1, 2, 3, 4], 8, 1000)]
+)
+def test_no_process_is_started_for_one_job_one_item_or_little_input(items: list[int], jobs: int, size: int) -> None:
+    assert {process for _, process in squares(items, jobs, size)} == {os.getpid()}
+
+
+def test_the_first_item_that_fails_is_told_of_whichever_fails_first() -> None:
+    def work(number: int) -> int:
+        if number % 3 == 2:
+            raise errors.WorldError(f"{number} cannot be read.", hint="Read it.")
+        return number
+
+    with pytest.raises(errors.WorldError) as caught:
+        list(workers.Crew(3).each(work, range(12), lambda number: number * BIG))
+
+    assert (caught.value.message, caught.value.hint) == ("2 cannot be read.", "Read it.")
+
+
+def test_progress_is_told_once_for_each_item_in_order() -> None:
+    told: list[int] = []
+    list(workers.Crew(2, told.append).each(str, range(9), lambda _: BIG))
+
+    assert told == list(range(9))
+
+
+@pytest.mark.parametrize(
+    ("files", "quotas"),
+    [
+        ({}, []),
+        ({"sys/fs/cgroup/jobs/one/cpu.max": "max 100000\n"}, []),
+        ({"sys/fs/cgroup/jobs/one/cpu.max": "150000 100000\n"}, [1.5]),
+        ({"sys/fs/cgroup/jobs/cpu.max": "200000 100000\n", "sys/fs/cgroup/cpu.max": "max 100000\n"}, [2.0]),
+    ],
+    ids=["no groups", "no quota", "of its own", "of the group around it"],
+)
+def test_the_quotas_of_control_groups_of_version_2_count(
+    files: dict[str, str], quotas: list[float], tmp_path: Path
+) -> None:
+    written(tmp_path, files | {"proc/self/cgroup": "0::/jobs/one\n"})
+
+    assert list(workers.quotas(tmp_path)) == quotas
+
+
+def test_the_quotas_of_control_groups_of_version_1_count(tmp_path: Path) -> None:
+    group = "sys/fs/cgroup/cpu,cpuacct"
+    written(
+        tmp_path,
+        {
+            "proc/self/cgroup": "5:memory:/docker/ab\n4:cpu,cpuacct:/docker/ab\n",
+            # In a container the group is the top of what is mounted.
+            f"{group}/cpu.cfs_quota_us": "300000\n",
+            f"{group}/cpu.cfs_period_us": "100000\n",
+            "sys/fs/cgroup/memory/cpu.cfs_quota_us": "100000\n",
+            "sys/fs/cgroup/memory/cpu.cfs_period_us": "100000\n",
+        },
+    )
+
+    assert list(workers.quotas(tmp_path)) == [3.0]
+
+
+def test_a_process_may_always_use_a_core() -> None:
+    assert 1 <= workers.usable_cores() <= (os.cpu_count() or 1)
+
+
+def written(folder: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
