@@ -2,8 +2,8 @@
 
 One straight line, and no stage looks back:
 
-    read all documents -> check them -> plan each cluster -> check its nodes -> render its manifests
-        -> compare them with the earlier output
+    read the documents -> for each cluster: read its inventory -> check it -> plan -> check its nodes -> render
+        -> compare with the earlier output -> check what takes all clusters
 
 The core is pure: it touches no disk, clock, environment or network, and it neither logs nor prints. `project`, `output`
 and `kube` are the ends that touch disk and network; `commands` and `__main__` are the shell around it. The same input

@@ -1,4 +1,4 @@
-"""The line: read all documents, check them, plan each cluster, check its nodes, render, compare with earlier output.
+"""The line: read documents, check them, plan each cluster, check its nodes, render, compare with earlier output.
 
 The stages return their findings beside their values: a mistake in a document stops none of them but the last two.
 """
