@@ -26,7 +26,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]\n]+\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _KAE = re.compile(r"(?:^|\| |\$\(|/)kae (.*)")
-_PLACEHOLDERS = {"@CLUSTER@": "east", "…": ""}
+_PLACEHOLDERS = {"I/N": "0/4", "@CLUSTER@": "east", "…": ""}
 
 
 def name(page: Path) -> str:
