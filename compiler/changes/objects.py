@@ -4,7 +4,7 @@ Pods are those of drivers and device plugins, on the nodes of the new inventory.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -13,8 +13,8 @@ from compiler.changes.output import deployed, placement
 from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import assignment
 from compiler.formats import field_difference
-from compiler.inventory import snapshot
 from compiler.output import index_file
+from compiler.planning import plan
 
 _PLACING = ("device-plugin/daemonset-", "driver/daemonset-", "node-feature-rule/")
 """The beginnings of the paths of objects that decide where pods run."""
@@ -108,10 +108,8 @@ class Objects:
         return bool(self.created or self.replaced or self.deleted)
 
 
-def changed(
-    cluster: str, before: deployed.Deployed, after: deployed.Deployed, nodes: Sequence[snapshot.Node]
-) -> Objects:
-    """Return what changes between two outputs of a cluster that has these nodes."""
+def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Objects:
+    """Return what changes between two outputs of a cluster with the planned nodes."""
     earlier, later = _by_ref(before), _by_ref(after)
     damaged = set(before.index.files) - set(before.objects)
     replaced = {ref for ref, path in later.items() if path in damaged}
@@ -120,7 +118,7 @@ def changed(
     deleted = earlier.keys() - later.keys()
     paths = [*(later[ref] for ref in created | replaced), *(earlier[ref] for ref in deleted)]
     places = any(path.startswith(_PLACING) for path in paths)
-    touched, restarts = _touched(before, after, nodes) if places else (set(), {})
+    touched, restarts = _touched(before, after, planned) if places else (set(), {})
     return Objects(
         cluster=cluster,
         created=tuple(sorted(created, key=_order)),
@@ -169,10 +167,10 @@ def _same(old: deployed.Deployed, path: str, new: deployed.Deployed, now: str) -
 
 
 def _touched(
-    before: deployed.Deployed, after: deployed.Deployed, nodes: Iterable[snapshot.Node]
+    before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan
 ) -> tuple[set[str], dict[str, list[str]]]:
     """Return the nodes on which a pod starts, restarts or stops, and those on which it restarts, by DaemonSet."""
-    groups = placement.alike(nodes, (*before.all_daemon_sets(), *after.all_daemon_sets()))
+    groups = placement.alike_in(planned, (*before.all_daemon_sets(), *after.all_daemon_sets()))
     touched: set[str] = set()
     restarts: dict[str, list[str]] = {}
     for component in get_args(index_file.Component):

@@ -69,7 +69,7 @@ def _compared(
     sides = deployed.earlier(seen, compiled, by_path)
     after = deployed.Deployed(index=compiled.index(), objects=by_path)
     stood = sides[0] if sides else deployed.unrecorded(seen, compiled, by_path)
-    objects = object_changes.changed(compiled.cluster, stood, after, planned.inventory.nodes)
+    objects = object_changes.changed(compiled.cluster, stood, after, planned)
     folder = f"{call.settings.output}/{compiled.cluster}"
     if not sides and compiled.cluster in call.tracked:
         lost = removals.lost(folder, compiled.cluster, is_damaged=seen.index is not None)

@@ -1,5 +1,6 @@
 """The assignment of nodes to the policies of a cluster."""
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -94,12 +95,15 @@ def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: I
     return Shares(by_policy=tuple(map(tuple, by_policy)), unassigned=tuple(unassigned))
 
 
+_labels = operator.attrgetter("labels")
+
+
 def equal(nodes: Iterable[snapshot.Node], keys: Iterable[str]) -> list[Alike]:
     """Return the nodes that have one profile and equal values of these labels together, in the order of the first."""
     nodes, keys = tuple(nodes), frozenset(keys)
     by_hostname = snapshot.HOSTNAME in keys
     # Most keys are labels of profiles, which no node has of its own.
-    compared = sorted(keys.intersection(set[str]().union(*(node.labels for node in nodes))))
+    compared = sorted(keys.intersection(set[str]().union(*map(_labels, nodes))))
     groups: defaultdict[tuple[object, ...], list[snapshot.Node]] = defaultdict(list)
     for node in nodes:
         own = node.labels

@@ -64,7 +64,8 @@ class _Oddities:
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
-        self.duplicates += len(pairs) - len(members)
+        if len(members) < len(pairs):
+            self.duplicates += len(pairs) - len(members)
         return members
 
     def _integer(self, digits: str) -> int:
@@ -99,7 +100,7 @@ def _height(data: Any) -> int:
         for branch in level:
             values = branch.values() if type(branch) is dict else branch
             if not _BRANCHES.isdisjoint(map(type, values)):
-                inner.extend(value for value in values if type(value) in _BRANCHES)
+                inner.extend(itertools.compress(values, map(_BRANCHES.__contains__, map(type, values))))
         level = inner
     return height
 

@@ -103,7 +103,7 @@ class Reducer:
         groups = {"machine": machine, "own": own, "hostname": {}, "ignored": {}}
         labels = metadata.get("labels") or {}
         for key, value in labels.items():
-            group, shared = self._sorted(key)  # All nodes share one string for a key.
+            group, shared = self._known.get(key) or self._sorted(key)  # All nodes share one string for a key.
             groups[group][shared] = value
         return snapshot.Node(
             name=metadata["name"],

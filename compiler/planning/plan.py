@@ -62,6 +62,12 @@ class Plan:
     decisions: tuple[Decision, ...]
     """Sorted by the name of the first node."""
 
+    @property
+    def compared(self) -> frozenset[str]:
+        """The labels of which the nodes of a decision have equal values."""
+        selected = (one.key for division in self.divisions for term in division.terms for one in term)
+        return frozenset((*devices.DECIDING, *selected))
+
 
 def of_cluster(
     cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory

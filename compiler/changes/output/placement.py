@@ -7,12 +7,26 @@ from compiler.changes.output import deployed
 from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import assignment, selectors, taints
 from compiler.inventory import snapshot
+from compiler.planning import plan
 
 
 def alike(nodes: Iterable[snapshot.Node], daemon_sets: Iterable[deployed.DaemonSet]) -> list[assignment.Alike]:
     """Return the nodes that none of the DaemonSets distinguishes together; the names of nodes are not compared."""
+    return assignment.equal(nodes, _keys(daemon_sets))
+
+
+def alike_in(planned: plan.Plan, daemon_sets: Iterable[deployed.DaemonSet]) -> list[assignment.Alike]:
+    """Return the nodes of a plan that none of the DaemonSets distinguishes together, as `alike` does."""
+    daemon_sets = tuple(daemon_sets)
+    if _keys(daemon_sets) <= planned.compared:
+        return [decision.nodes for decision in planned.decisions]
+    return alike(planned.inventory.nodes, daemon_sets)
+
+
+def _keys(daemon_sets: Iterable[deployed.DaemonSet]) -> set[str]:
+    """Return the labels of nodes that the DaemonSets select by; those of pools are compared by the rules of pools."""
     keys = {one.key for item in daemon_sets for term in item.terms for one in term}
-    return assignment.equal(nodes, keys)
+    return {key for key in keys if not key.startswith(devices.POOL_PREFIX)}
 
 
 def served(

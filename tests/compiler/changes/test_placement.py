@@ -165,3 +165,23 @@ def test_nodes_that_are_judged_together_are_served_as_each_by_itself(
     served = placement.served(daemon_sets, own, placement.alike(nodes, daemon_sets))
 
     assert {name: item.workload.file for name, item in served.items()} == by_each_node(daemon_sets, own, nodes)
+
+
+@pytest.mark.parametrize(
+    ("label", "groups"),
+    [
+        ("openfuyao.com/kae.deploy.driver", [["kp-1", "kp-2"], ["kp-3"]]),
+        (POOL, [["kp-1", "kp-2"], ["kp-3"]]),
+        ("rack", [["kp-1"], ["kp-2", "kp-3"]]),
+    ],
+)
+def test_decisions_group_nodes_unless_an_earlier_output_selects_by_more(label: str, groups: list[list[str]]) -> None:
+    labels: tuple[dict[str, str], ...] = ({"zone": "a", "rack": "1"}, {"zone": "a"}, {"zone": "b"})
+    machine = builders.profile()
+    nodes = [builders.node(name, own, machine) for name, own in zip(NAMES, labels, strict=False)]
+    planned, _ = builders.view([builders.selecting("tls", zone="a")], nodes)
+    selecting = daemon_set("a", (selectors.Requirement(label, "Exists"),))
+
+    found = placement.alike_in(planned, [selecting])
+
+    assert [[node.name for node in alike] for alike in found] == groups
