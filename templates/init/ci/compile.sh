@@ -32,22 +32,38 @@ is_own() {
     [[ $(git log -1 --format="%(trailers:key=$source_of,valueonly)" "$1") == "$parent" ]]
 }
 
+# What is staged, by cluster, in one call of git: its time grows with the number of files.
+staged() {
+    git -c core.quotePath=false diff --cached --no-renames --numstat --relative | awk -F '\t' -v output="$output/" '
+        function counted(number, noun) { return number " " noun (number == 1 ? "" : "s") }
+        {
+            name = $3
+            if (index(name, output) == 1) { name = substr(name, length(output) + 1); sub("/.*", "", name) }
+            else { sub(".*/", "", name); sub("[.][^.]*$", "", name) }
+            files[name]++; added[name] += $1; removed[name] += $2
+        }
+        END {
+            for (name in files) {
+                printf "- %s: %s changed", name, counted(files[name], "file")
+                if (added[name]) printf ", %s(+)", counted(added[name], "insertion")
+                if (removed[name]) printf ", %s(-)", counted(removed[name], "deletion")
+                print ""
+            }
+        }' | sort
+}
+
 message() {
-    local clusters count
-    clusters=$({
-        git diff --cached --name-only --relative="$output/" -- "$output" | cut -d/ -f1
-        git diff --cached --name-only --relative -- . ":(exclude)$output" | sed 's|.*/||; s|\.[^.]*$||'
-    } | sort -u)
+    local clusters name count
+    clusters=$(staged)
     count=$(wc -l <<<"$clusters")
     if ((count == 1)); then
-        echo "Compile $clusters"
+        name=${clusters#- }
+        echo "Compile ${name%%:*}"
     else
         echo "Compile $((count)) clusters"
     fi
     echo
-    while read -r cluster; do
-        echo "- $cluster: $(git diff --cached --shortstat -- "$output/$cluster" "*/$cluster.*" | sed 's/^ *//')"
-    done <<<"$clusters"
+    echo "$clusters"
     echo
     echo "$source_of: $1"
 }
