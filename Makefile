@@ -124,15 +124,18 @@ lint: $(READY) ## Check style and formatting
 	$(BIN)/ruff format --check
 
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
-WORKFLOWS := .github/workflows/*.yml templates/init/.github/workflows/*.yaml
+MADE := .venv/init
+WORKFLOWS := .github/workflows/*.yml $(MADE)/*/.github/workflows/*.yaml
 
 .PHONY: workflows
 workflows: $(READY) ## Check workflows and scripts (zizmor; actionlint where Go is installed, and shellcheck where it is)
 	$(BIN)/zizmor --offline --no-progress --quiet .
+	@rm -rf $(MADE) && mkdir $(MADE)
+	@$(BIN)/kae init $(MADE)/alone >$(MADE)/log && $(BIN)/kae init $(MADE)/shards --shards 4 >$(MADE)/log
 	@if command -v go >/dev/null; then echo 'go run $(ACTIONLINT)' && go run $(ACTIONLINT) $(WORKFLOWS); \
 	else echo 'actionlint did not run: it needs Go.'; fi
 	@# actionlint gives the scripts in workflows to shellcheck, too.
-	@if command -v shellcheck >/dev/null; then git ls-files '*.sh' .ci/run | xargs shellcheck; \
+	@if command -v shellcheck >/dev/null; then (git ls-files '*.sh' .ci/run; ls $(MADE)/*/ci/*.sh) | xargs shellcheck; \
 	else echo 'shellcheck did not run: apt-get install shellcheck'; fi
 
 .PHONY: format

@@ -7,6 +7,7 @@ from compiler import names
 from compiler.project.by_cluster import shards
 
 _MOST_JOBS = 1024
+_MOST_SHARDS = 200
 
 
 def cluster(text: str) -> str:
@@ -58,6 +59,16 @@ def shard(text: str) -> shards.Shard:
         return shards.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def shard_count(text: str) -> int:
+    """Return a number of shards, of which a matrix of jobs has at most 200 on GitLab, and 256 on GitHub.
+
+    https://docs.gitlab.com/ci/yaml/#parallelmatrix
+    https://docs.github.com/actions/reference/limits
+    """
+    is_count = text.isascii() and text.isdigit() and 2 <= int(text) <= _MOST_SHARDS
+    return int(_matching(text, is_count, "a number of shards", f"a number from 2 to {_MOST_SHARDS}"))
 
 
 def utf8(text: str) -> str:

@@ -277,6 +277,7 @@ def _init(commands: options.Commands) -> None:
         "kae init fleet --cluster east --registry registry.example.com/team",
         "kae init fleet --wheel dist/kae_compiler-VERSION-py3-none-any.whl",
         "kae init --wheel https://example.com/kae_compiler-VERSION-py3-none-any.whl    also where a repository is",
+        "kae init fleet --shards 8",
     )
     command.add_argument("path", nargs="?", default=".", metavar="DIR", help="where; the current folder by default")
     command.add_argument(
@@ -291,6 +292,12 @@ def _init(commands: options.Commands) -> None:
         "--wheel",
         metavar="URL|PATH",
         help="the wheel of kae that the CI jobs install, pinned by its sha256; a file is copied into the repository",
+    )
+    command.add_argument(
+        "--shards",
+        type=arguments.shard_count,
+        metavar="N",
+        help="have N CI jobs share out the clusters, each on a machine",
     )
 
 

@@ -20,6 +20,7 @@ def config(commands: options.Commands) -> None:
         "tabs between its name, its file, the branch of its watcher, the path there, and `watcher` where it has one",
     )
     command.add_argument("revision", nargs="?", metavar="REV", help="as kae.yaml of this commit, branch or tag says")
+    options.shard(command)
 
 
 def schema(commands: options.Commands) -> None:

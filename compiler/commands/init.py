@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -29,6 +30,9 @@ _RELEASED_PLUGIN = """\
   devicePlugin: {}
 """
 
+_BLOCK = re.compile(r"^ *#@shards\n(.*?)(?:^ *#@without\n(.*?))?^ *#@end\n", re.DOTALL | re.MULTILINE)
+"""Lines of a template that a repository with shards has, and behind `#` those that others have in their place."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the files of a new repository, and print the next steps."""
@@ -37,9 +41,10 @@ def run(arguments: argparse.Namespace) -> int:
         pinned = wheel.of(arguments.wheel, folder) if arguments.wheel else None
         if pinned:
             _require_inside(folder, (_REQUIREMENTS, pinned.name))
-        if pinned and all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL)):
+        is_made = all((folder / name).exists() for name in (_REQUIREMENTS, _INSTALL))
+        if pinned and is_made and not arguments.shards:
             return _renew(folder, pinned)
-        wanted = texts(arguments.cluster, _registry(arguments.registry), pinned)
+        wanted = texts(arguments.cluster, _registry(arguments.registry), pinned, arguments.shards)
         copied = [pinned.name] if pinned and pinned.name else []
         _require_absent(folder, [*wanted, *copied])
         _require_inside(folder, wanted)
@@ -84,17 +89,25 @@ def _copy(folder: Path, pinned: wheel.Wheel | None) -> None:
         (folder / pinned.name).write_bytes(pinned.content)
 
 
-def texts(cluster: str, registry: str | None = None, pinned: wheel.Wheel | None = None) -> Mapping[str, str]:
-    """Return every file of a new repository by its path, for a first cluster of this name."""
+def texts(
+    cluster: str, registry: str | None = None, pinned: wheel.Wheel | None = None, shards: int | None = None
+) -> Mapping[str, str]:
+    """Return every file of a new repository by its path, for a first cluster of this name.
+
+    With shards, its jobs share out the clusters.
+    """
     # A tag of an image has no '+', which versions between releases have: `make images` writes it so, too.
     values = {"@CLUSTER@": cluster, "@VERSION@": __version__.replace("+", "-"), "@REGISTRY@": registry or _REGISTRY}
     if release.REGISTRY and registry is None:
         values = {_PLUGIN: _RELEASED_PLUGIN} | values
+    if shards:
+        each = ", ".join(f'"{index}/{shards}"' for index in range(shards))
+        values |= {"@COUNT@": str(shards), '"@SHARDS@"': each}
     top = Path(package_data.folder("templates")) / "init"
     found = {}
     for path in sorted(top.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:  # pip compiles the jobs' scripts.
-            text = path.read_text(encoding="utf-8")
+            text = _BLOCK.sub(lambda block: _lines(block, shards), path.read_text(encoding="utf-8"))
             for mark, value in values.items():
                 text = text.replace(mark, value)
             found[path.relative_to(top).as_posix()] = text
@@ -107,6 +120,11 @@ def texts(cluster: str, registry: str | None = None, pinned: wheel.Wheel | None 
     empty = snapshot.Inventory(cluster=name, file="", nodes=())
     found[f"{names.INVENTORY}/{cluster}.json"] = canonical_form.text(empty)
     return found
+
+
+def _lines(block: re.Match[str], shards: int | None) -> str:
+    """Return the lines of a block for a repository with shards, or for one without."""
+    return block[1] if shards else re.sub("^#", "", block[2] or "", flags=re.MULTILINE)
 
 
 def _require_absent(folder: Path, wanted: Iterable[str]) -> None:

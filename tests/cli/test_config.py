@@ -89,6 +89,17 @@ def test_of_each_cluster_the_inventory_and_the_branch_of_its_watcher_are_printed
     ]
 
 
+def test_the_inventories_of_all_shards_are_those_of_the_project(tmp_path: Path) -> None:
+    project.write(tmp_path, {f"inventory/c{number}.json": "" for number in range(9)} | {"policies/.gitkeep": ""})
+
+    every = project.kae(tmp_path, "config", "inventories").out.splitlines()
+    shards = [project.kae(tmp_path, "config", "inventories", "--shard", f"{index}/3").out for index in range(3)]
+
+    assert sorted("".join(shards).splitlines()) == every
+    assert all(0 < len(one.splitlines()) < len(every) for one in shards)
+    assert project.kae(tmp_path, "config", "output", "--shard", "0/3").code == 2
+
+
 def test_without_the_documents_the_inventories_are_not_known(tmp_path: Path) -> None:
     project.write(tmp_path, {"policies/east.yaml": "kind: KAECluster"})
 

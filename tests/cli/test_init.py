@@ -472,6 +472,24 @@ def test_a_changed_policy_is_compiled_and_committed_exactly_once(world: World) -
     assert world.run(clone, "ci/check.sh").returncode == 0
 
 
+def test_the_message_counts_files_and_lines_of_each_cluster_as_git_does(world: World) -> None:
+    clone = world.clone("a")
+    serve_sec(clone)
+    text = (clone / "policies/cluster.yaml").read_text(encoding="utf-8")
+    (clone / "policies/west.yaml").write_text(text.replace('name: "default"', "name: west"), encoding="utf-8")
+    world.commit(clone, "Serve SEC, and add a cluster")
+    world.git(clone, "push", "--quiet")
+
+    done = world.run(clone, "ci/compile.sh", "main")
+
+    assert done.returncode == 0, done.stderr
+    assert world.subjects()[-1] == "Compile 2 clusters"
+    lines = world.git(world.bare, "log", "-1", "--format=%b", "main").splitlines()
+    count = ("diff", "--shortstat", "--no-renames", "main^", "main", "--")
+    expected = [f"- {name}: {world.git(world.bare, *count, f'output/{name}')}" for name in ("default", "west")]
+    assert lines[:2] == expected
+
+
 def test_its_own_commit_is_not_compiled_again(world: World) -> None:
     clone = world.clone("a")
     serve_sec(clone)

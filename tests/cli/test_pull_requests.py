@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import compiler
+from compiler.commands import init
 from compiler.project import package_data
 from tests import project
 from tests.cli import test_init
@@ -443,7 +444,7 @@ def test_a_removal_that_is_compiled_already_is_for_the_reviewer_to_see(world: Wo
 
 def template(name: str) -> Any:
     """Return the data of a file that `kae init` writes."""
-    return yaml.safe_load((Path(package_data.folder("templates")) / "init" / name).read_text("utf-8"))
+    return yaml.safe_load(init.texts("default")[name])
 
 
 def test_the_job_of_a_pull_request_on_github_reads_and_has_no_secret() -> None:

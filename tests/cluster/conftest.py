@@ -20,7 +20,8 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     """Show the end of the kubelet's log below a test that failed on the node."""
     report = yield
     node = getattr(item, "funcargs", {}).get("node")
-    if report.failed and isinstance(node, nodes.Node):
+    # After the session its log is gone.
+    if report.failed and report.when != "teardown" and isinstance(node, nodes.Node):
         report.sections.append(("The end of the kubelet's log", node.kubelet.log_tail(lines=40)))
     return report
 

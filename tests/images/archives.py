@@ -15,8 +15,8 @@ def built_image(name: str = "kae-device-plugin") -> Path:
         AssertionError: A build failed; it holds what was said.
         subprocess.CalledProcessError: The base or the wheels cannot be had; the reason is on standard error.
     """
-    folder = programs.folder().parent / "images"
-    digest = inputs.digest()
+    folder = _folder()
+    digest = inputs.digest(inputs.sources())
     targets = {known: folder / f"{known}-{digest}.tar" for known in inputs.folders()}
     if not targets[name].exists():
         with stores.opened() as store:
@@ -24,6 +24,25 @@ def built_image(name: str = "kae-device-plugin") -> Path:
             for known, target in targets.items():
                 _keep(store, known, target)
     return targets[name]
+
+
+def built_compiler() -> Path:
+    """Docker's archive of the compiler's image, named localhost/kae-compiler:1, made and kept likewise.
+
+    Raises:
+        AssertionError: The build failed; it holds what was said.
+        subprocess.CalledProcessError: The base or the wheels cannot be had; the reason is on standard error.
+    """
+    target = _folder() / f"kae-compiler-{inputs.digest(inputs.compiler_sources())}.tar"
+    if not target.exists():
+        with stores.opened() as store:
+            store.build_compiler("1")
+            _keep(store, "kae-compiler", target)
+    return target
+
+
+def _folder() -> Path:
+    return programs.folder().parent / "images"
 
 
 def _keep(store: stores.Store, name: str, target: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from tests.cluster.local import programs
@@ -45,10 +45,16 @@ def shipped(folder: str) -> tuple[Path, ...]:
     return tuple(sorted(path.relative_to(ROOT) for path in paths))
 
 
-def digest() -> str:
+def compiler_sources() -> tuple[Path, ...]:
+    """Every file that a build of the compiler's image reads, from the root and in order."""
+    tops = ("LICENSE", "README.md", "pyproject.toml", "ci", "compiler", "schemas", "templates")
+    return tuple(sorted(path for top in tops for path in _files(ROOT / top)))
+
+
+def digest(files: Iterable[Path]) -> str:
     """Another one for other sources, and for another base."""
     total = hashlib.sha256(f"{base()} {base().stat().st_mtime_ns}\n".encode())
-    for path in sources():
+    for path in files:
         content = path.read_bytes()
         total.update(f"{path.relative_to(ROOT)} {len(content)}\n".encode() + content)
     return total.hexdigest()[:16]

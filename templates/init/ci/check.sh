@@ -1,5 +1,11 @@
 #!/usr/bin/env bash
 # Fails where the documents are wrong (1), or where output/ is not what they compile to (4).
+#@shards
+# Usage: ci/check.sh [FINDINGS...]
+#
+# With KAE_SHARD=I/N it compiles the clusters of one of N shards, and writes what it finds to findings/. The job behind
+# the shards names these files: it compiles nothing, and gives the one verdict.
+#@end
 set -euo pipefail
 cd "${KAE_PROJECT:-$(dirname "${BASH_SOURCE[0]}")/..}"
 
@@ -10,6 +16,18 @@ if [[ ${GITHUB_ACTIONS:-} == true ]]; then
     base=HEAD^1  # GitHub checks out the merge of the pull request with its base.
 fi
 
+#@shards
+if [[ -n ${KAE_SHARD:-} ]]; then
+    if [[ $format == github ]]; then
+        # The verdict shows the findings at their lines; here nothing that is printed is taken for a workflow command.
+        echo "::stop-commands::$(head -c 16 /dev/urandom | od -An -vtx1 | tr -d ' \n')"
+    fi
+    mkdir -p findings
+    exec kae compile --check --shard "$KAE_SHARD" --findings "findings/${KAE_SHARD/\//-of-}.json"
+fi
+of_shards=("$@")
+
+#@end
 # Shows a sentence; what it quotes comes from the pull request, and may hold no control character.
 tell() {
     local sentence level=${3:-warning}
@@ -67,7 +85,15 @@ taken_over() {
 # Checks a folder of outputs, and what git holds of it: FOLDER [OPTION].
 check() {
     local names code=0
-    kae compile --check --format "$format" "${@:2}" || code=$?
+#@shards
+    if (($# == 1 && ${#of_shards[@]})); then
+        kae merge-findings --format "$format" "${of_shards[@]}" || code=$?
+    else
+        kae compile --check --format "$format" "${@:2}" || code=$?
+    fi
+#@without
+#    kae compile --check --format "$format" "${@:2}" || code=$?
+#@end
     ((code == 0)) || return "$code"
     names=$(hidden "$1") || return
     while read -r name; do

@@ -2,6 +2,10 @@
 # Compiles the newest commit of a branch with the newest inventories of the watchers (ci/inventories.sh), and commits
 # the inventories and output/ to it where they changed.
 # Usage: ci/compile.sh [BRANCH]
+#@shards
+# With KAE_SHARD=I/N it takes the inventories and compiles the clusters of one of N shards, beside the jobs of the others,
+# and writes what it finds to findings/, or KAE_FINDINGS, for `kae merge-findings`.
+#@end
 #
 # A commit is a function of the fetched tree, so one that loses a race is not rebased but made anew. The branch that
 # is checked out is never moved, and nothing is ever forced.
@@ -18,6 +22,12 @@ fi
 
 branch=${1:-main}
 attempts=${KAE_ATTEMPTS:-6}
+#@shards
+shard=${KAE_SHARD:-}
+# Each other shard may win a push with what it makes of this commit, and one with what it makes of the one before.
+[[ -z $shard ]] || attempts=${KAE_ATTEMPTS:-$((6 + 2 * ${shard#*/}))}
+shard_of="Kae-Shard"
+#@end
 export GIT_AUTHOR_NAME=${GIT_AUTHOR_NAME:-kae}
 export GIT_AUTHOR_EMAIL=${GIT_AUTHOR_EMAIL:-kae@localhost}
 export GIT_COMMITTER_NAME=${GIT_COMMITTER_NAME:-$GIT_AUTHOR_NAME}
@@ -32,6 +42,15 @@ is_own() {
     [[ $(git log -1 --format="%(trailers:key=$source_of,valueonly)" "$1") == "$parent" ]]
 }
 
+#@shards
+# Whether a commit is what another shard of as many has made of its parent.
+is_of_another_shard() {
+    local other
+    other=$(git log -1 --format="%(trailers:key=$shard_of,valueonly)" "$1")
+    [[ -n $shard && $other == */"${shard#*/}" && $other != "$shard" ]] && is_own "$1"
+}
+
+#@end
 # What is staged, by cluster, in one call of git: its time grows with the number of files.
 staged() {
     git -c core.quotePath=false diff --cached --no-renames --numstat --relative | awk -F '\t' -v output="$output/" '
@@ -66,11 +85,20 @@ message() {
     echo "$clusters"
     echo
     echo "$source_of: $1"
+#@shards
+    [[ -z $shard ]] || echo "$shard_of: $shard"
+#@end
 }
 
 # The commits that may accept a removal: those that came to the branch after output/ changed there, merged ones too.
 news() {
     local compiled
+#@shards
+    # What other shards have made of the same commit holds nothing of this one's clusters.
+    while is_of_another_shard "$1"; do
+        set -- "$(git rev-parse "$1^")"
+    done
+#@end
     compiled=$(git rev-list --max-count=1 --first-parent "$1" -- "$output")
     git rev-list --regexp-ignore-case --grep="^[[:space:]]*${accept}[[:space:]]*:" "$1" ${compiled:+"^$compiled"}
 }
@@ -100,6 +128,14 @@ accepted() {
 # Compiles the commit $1. Where the compile stops at removals, says how a commit accepts them.
 compile() {
     local scope report code=0 arguments=()
+#@shards
+    if [[ -n $shard ]]; then
+        local findings=${KAE_FINDINGS:-findings}/${shard/\//-of-}.json
+        mkdir -p "${findings%/*}"
+        rm -f "$findings"
+        arguments=("--shard=$shard" "--findings=$findings")
+    fi
+#@end
     while read -r scope; do
         [[ -z $scope ]] || arguments+=("--accept=$scope")
     done <<<"$(accepted "$1")"
@@ -130,7 +166,12 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
     base=$(git rev-parse FETCH_HEAD)
     git checkout --quiet --detach "$base"
     ci/inventories.sh
-    if is_own "$base" && git diff --cached --quiet; then
+#@shards
+    # A shard compiles in any case: the newest commit may be of another one, and the verdict needs what each has found.
+    if [[ -z $shard ]] && is_own "$base" && git diff --cached --quiet; then
+#@without
+#    if is_own "$base" && git diff --cached --quiet; then
+#@end
         echo "The newest commit of $branch is a compiled one: nothing to do."
         exit 0
     fi
@@ -148,6 +189,13 @@ for ((attempt = 1; attempt <= attempts; attempt++)); do
         git log -1 --format='Pushed %h: %s'
         exit 0
     fi
+#@shards
+    # The push of another shard may hold the branch's lock, and not have moved it yet.
+    for ((look = 0; look < 5; look++)); do
+        [[ -n $shard && $(git ls-remote origin "refs/heads/$branch" | cut -f1) == "$base" ]] || break
+        sleep 1
+    done
+#@end
     # A lost race, or a refusal that would only repeat itself: of a missing right, or a protected branch.
     if [[ $(git ls-remote origin "refs/heads/$branch" | cut -f1) == "$base" ]]; then
         echo "The push was refused, and $branch has not moved." >&2

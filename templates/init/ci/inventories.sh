@@ -19,6 +19,10 @@ has_branch() {
 
 comm -13 <(cut -f3 <<<"$listed" | sed 's|^|refs/heads/|' | sort) <(grep ^refs/heads/inventory/ <<<"$present" | sort) \
     | sed 's|^refs/heads/\(.*\)|The branch \1 is of no cluster of this project, and ignored.|' >&2
+#@shards
+# Of a shard's clusters alone: each cluster is in one shard.
+[[ -z ${KAE_SHARD:-} ]] || listed=$(kae config inventories --shard "$KAE_SHARD")
+#@end
 wanted=()
 while IFS=$'\t' read -r cluster file branch path watcher; do
     if has_branch "$branch"; then

@@ -21,6 +21,7 @@ _FLAGS: dict[str, tuple[set[str], set[str]]] = {
     "delete": (set(), {"-n", "-l"}),
     "wait": (set(), {"-n", "-l", "--for", "--timeout"}),
     "apply": ({"--server-side"}, {"-f", "-k"}),
+    "replace": ({"--force"}, {"-f"}),
     "create": (set(), {"-n", "--from-file"}),
 }
 """The flags of kubectl's commands that take no value, and those that take one."""

@@ -1,0 +1,350 @@
+"""`kae init --shards N` writes jobs that share out the clusters; here they run beside each other, with real git."""
+
+import concurrent.futures
+import shutil
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from compiler.commands import init
+from tests import project
+from tests.cli import sharded, test_init
+from tests.cli.test_init import World
+from tests.cli.test_inventories import inventory, watch
+from tests.cli.test_pull_requests import ACTIONS, commands
+
+COUNT = 3
+ACCEPTED = "Kae-Accept: removes-drivers\nKae-Accept: removes-device-plugins"
+SHARDS = tuple(f"{index}/{COUNT}" for index in range(COUNT))
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory, repository_root: Path) -> Path:
+    """A fleet whose main line is compiled; not to be changed."""
+    world = World(tmp_path_factory.mktemp("shards"), repository_root)
+    sharded.begin(world, COUNT)
+    return world.bare
+
+
+def pushed(world: World, clone: Path, subject: str) -> None:
+    """Commit and push documents, and nothing of output/."""
+    world.commit(clone, subject)
+    world.git(clone, "push", "--quiet", "origin", "HEAD:main")
+
+
+def job(world: World, shard: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the compile job of a shard in a clone of its own."""
+    clone = world.clone(f"job-{len(list(world.folder.iterdir()))}-{shard.replace('/', '-')}")
+    return world.run(clone, "ci/compile.sh", "main", KAE_SHARD=shard, **more)
+
+
+def at_once(world: World, **more: str) -> list[subprocess.CompletedProcess[str]]:
+    """Run the compile jobs of all shards beside each other."""
+    with concurrent.futures.ThreadPoolExecutor(COUNT) as pool:
+        return list(pool.map(lambda shard: job(world, shard, **more), SHARDS))
+
+
+def assert_compiled(world: World) -> None:
+    """Assert that the main line holds what one compile of its documents makes."""
+    assert world.git(world.bare, "rev-parse", "main:output") == sharded.tree_of_one_compile(world)
+
+
+def template(name: str) -> Any:
+    """Return the data of a file that `kae init --shards` writes."""
+    return yaml.safe_load(init.texts("default", shards=COUNT)[name])
+
+
+def test_without_shards_no_file_says_a_word_of_them() -> None:
+    plain = init.texts("default")
+
+    assert [name for name, text in plain.items() if "shard" in text.lower() or "#@" in text] == []
+    assert plain.keys() == init.texts("default", shards=2).keys()
+
+
+def test_with_shards_no_mark_of_a_template_is_left() -> None:
+    for name, text in init.texts("default", shards=2).items():
+        assert "#@" not in text, name
+        assert "@SHARDS@" not in text, name
+        assert "@COUNT@" not in text, name
+
+
+@pytest.mark.parametrize("number", ["0", "1", "201", "-2", "2.0", "two"])
+def test_a_number_of_shards_that_no_code_host_runs_is_refused(tmp_path: Path, number: str) -> None:
+    answer = project.kae(tmp_path, "init", f"--shards={number}")
+
+    assert answer.code == 2
+    assert f"'{number}' is not a number of shards; use a number from 2 to 200." in answer.err
+    assert project.tree(tmp_path) == {}
+
+
+def test_a_repository_that_is_there_keeps_its_jobs_and_the_command_says_so(tmp_path: Path) -> None:
+    project.kae(tmp_path, "init")
+    before = project.tree(tmp_path)
+
+    answer = project.kae(tmp_path, "init", "--shards=4", "--wheel", str(test_init.a_wheel(tmp_path / "wheel")))
+
+    assert answer.code == 3
+    assert "would be overwritten; nothing was written." in answer.err
+    shutil.rmtree(tmp_path / "wheel")
+    assert project.tree(tmp_path) == before
+
+
+def test_each_shard_is_a_job_on_both_code_hosts() -> None:
+    jobs, gitlab = template(".github/workflows/kae.yaml")["jobs"], template(".gitlab-ci.yml")
+
+    for name in ("shard", "compile"):
+        assert jobs[name]["strategy"] == {"fail-fast": False, "matrix": {"shard": list(SHARDS)}}
+        assert gitlab[name]["parallel"] == {"matrix": [{"KAE_SHARD": list(SHARDS)}]}
+        assert gitlab[name]["artifacts"] == {"when": "always", "paths": ["findings/"]}
+    # Two jobs of one group would wait for each other, and a third would end the second.
+    assert "matrix.shard" in jobs["compile"]["concurrency"]["group"]
+    assert "$KAE_SHARD" in gitlab["compile"]["resource_group"]
+
+
+@pytest.mark.parametrize(("verdict", "waits_for"), [("check", "shard"), ("compiled", "compile")])
+def test_the_verdict_waits_for_every_shard_and_is_never_skipped_when_one_fails(verdict: str, waits_for: str) -> None:
+    github, gitlab = template(".github/workflows/kae.yaml")["jobs"][verdict], template(".gitlab-ci.yml")[verdict]
+
+    assert github["needs"] == waits_for
+    assert github["if"].startswith("${{ always() &&")
+    assert gitlab["needs"] == [waits_for]
+    assert [rule["when"] for rule in gitlab["rules"]] == ["always"]
+    (merge,) = (line for line in gitlab["script"] if "findings/*.json" in line)
+    (step,) = (line["run"] for line in github["steps"] if "findings/*.json" in line.get("run", ""))
+    assert step.replace("--format github ", "") == merge
+
+
+def test_only_the_jobs_that_push_may_write_and_no_shard_of_a_pull_request_has_a_secret() -> None:
+    workflow, gitlab = template(".github/workflows/kae.yaml"), template(".gitlab-ci.yml")
+    jobs = workflow["jobs"]
+
+    assert workflow["permissions"] == {"contents": "read"}
+    assert {name for name, job in jobs.items() if "permissions" in job} == {"comment", "compile"}
+    assert "secrets." not in str(workflow)
+    assert all(jobs[name]["steps"][0]["with"]["persist-credentials"] is False for name in ("shard", "compiled"))
+    assert "TOKEN" not in str([gitlab[name] for name in ("shard", "check", "compiled")])
+    assert "github.event_name == 'pull_request'" in jobs["shard"]["if"]
+
+
+def test_no_word_of_a_pull_request_is_pasted_into_a_script_of_a_shard() -> None:
+    jobs = template(".github/workflows/kae.yaml")["jobs"].values()
+
+    assert [step["run"] for job in jobs for step in job["steps"] if "${{" in step.get("run", "")] == []
+
+
+def test_the_workflow_is_one_that_actionlint_accepts(tmp_path: Path) -> None:
+    if shutil.which("actionlint") is None:
+        pytest.skip("`make workflows` runs it.")
+    project.kae(tmp_path, "init", "--shards=4")
+
+    done = subprocess.run(
+        ("actionlint", ".github/workflows/kae.yaml"), cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def check(world: World, clone: Path, chosen: Iterable[str] = SHARDS, **more: str) -> dict[str, int]:
+    """Run the checks of shards in a clone, and then the verdict; return the exit codes."""
+    shutil.rmtree(clone / "findings", ignore_errors=True)
+    codes = {
+        shard: world.run(clone, "bash", "-c", "ci/check.sh", KAE_SHARD=shard, **more).returncode for shard in chosen
+    }
+    return codes | {"verdict": verdict(world, clone, **more).returncode}
+
+
+def verdict(world: World, clone: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run the job behind the shards."""
+    return world.run(clone, "bash", "-c", "ci/check.sh findings/*.json", **more)
+
+
+def test_a_pull_request_whose_output_is_compiled_passes(world: World) -> None:
+    assert set(check(world, world.clone("a")).values()) == {0}
+
+
+def test_stale_output_of_one_cluster_fails_in_its_shard_and_in_the_verdict(world: World) -> None:
+    clone = world.clone("a")
+    (clone / f"output/{sharded.of_shard(SHARDS[1])[0]}/kustomization.yaml").unlink()
+
+    codes = check(world, clone)
+
+    assert codes == {shard: 4 if shard == SHARDS[1] else 0 for shard in SHARDS} | {"verdict": 4}
+    assert "Run 'kae compile', and commit output/." in verdict(world, clone).stderr
+
+
+def test_an_error_that_only_all_clusters_together_show_fails_the_verdict_alone(world: World) -> None:
+    clone = world.clone("a")
+    policy = clone / "policies/policy.yaml"
+    text = policy.read_text("utf-8")
+    for name, selector in (
+        ("kae", "{key: site, operator: DoesNotExist}"),
+        ("nowhere", "{key: site, operator: Exists}"),
+    ):
+        spec = f"spec:\n  nodeSelector: {{matchExpressions: [{selector}]}}\n"
+        named = text.replace("name: kae\n", f"name: {name}\n").replace("spec:\n", spec, 1)
+        policy.with_stem(name).write_text(named, "utf-8")
+    policy.unlink()
+    assert project.kae(clone, "compile").code == 0
+    test_init.edit(clone, "kae.yaml", "findings:\n", "findings:\n  policy-matches-nothing: error\n")
+
+    codes = check(world, clone)
+
+    assert codes == dict.fromkeys(SHARDS, 0) | {"verdict": 1}
+    assert "error[policy-matches-nothing]: Policy 'nowhere' matches no node." in verdict(world, clone).stderr
+
+
+def test_a_shard_that_has_found_nothing_because_it_never_ran_is_no_success(world: World) -> None:
+    clone = world.clone("a")
+
+    assert check(world, clone, SHARDS[1:])["verdict"] not in (0, 4)
+    assert check(world, clone, ())["verdict"] not in (0, 4)
+
+
+def test_findings_of_a_shard_are_annotated_once_and_its_words_are_no_workflow_commands(world: World) -> None:
+    clone = world.clone("a")
+    policy = clone / "policies/policy.yaml"
+    variable = '  driver:\n    env:\n    - name: X\n      value: "a\\n::error::hello\\n##[add-mask]the\\n"\n'
+    policy.write_text(policy.read_text("utf-8").replace("  driver:\n", variable), "utf-8")
+
+    done = world.run(clone, "ci/check.sh", KAE_SHARD=SHARDS[0], **ACTIONS)
+
+    assert done.returncode == 4
+    assert "::error::hello" in done.stdout
+    assert [one.split()[0] for one in commands(done.stdout + done.stderr)] == ["stop-commands"]
+
+
+def test_jobs_of_all_shards_at_once_make_what_one_compile_makes(world: World) -> None:
+    world.install_real_kae()
+    clone = world.clone("person")
+    test_init.serve_sec(clone)
+    gone = sharded.CLUSTERS[3]
+    (clone / f"policies/{gone}.yaml").unlink()
+    (clone / f"inventory/{gone}.json").unlink()
+    pushed(world, clone, f"Serve SEC, and give up a cluster\n\n{ACCEPTED}")
+
+    done = at_once(world)
+
+    assert [one.returncode for one in done] == [0] * COUNT, "\n---\n".join(one.stderr for one in done)
+    assert_compiled(world)
+    assert f"output/{gone}" not in world.git(world.bare, "ls-tree", "-r", "--name-only", "main")
+    made = world.git(world.bare, "log", f"--format={sharded.SHARD}", "--max-count", str(COUNT), "main").split()
+    assert sorted(made) == list(SHARDS)
+    for number, shard in enumerate(made):
+        changed = world.git(world.bare, "diff", "--name-only", f"main~{number + 1}", f"main~{number}").splitlines()
+        assert {name.split("/")[1] for name in changed} == {*sharded.of_shard(shard)}
+    assert world.run(world.clone("after"), "ci/check.sh").returncode == 0
+
+
+def test_what_the_compile_jobs_have_found_gives_one_verdict_on_the_newest_commit(world: World) -> None:
+    clone = world.clone("person")
+    test_init.serve_sec(clone)
+    pushed(world, clone, "Serve SEC")
+    found = world.folder / "findings"
+
+    done = at_once(world, KAE_FINDINGS=str(found))
+
+    assert [one.returncode for one in done] == [0] * COUNT
+    files = sorted(str(path) for path in found.iterdir())
+    assert [Path(name).name for name in files] == [f"{index}-of-{COUNT}.json" for index in range(COUNT)]
+    merged = project.kae(world.clone("after"), "merge-findings", *files)
+    assert merged.code == 0, merged.err
+
+
+def test_a_shard_whose_push_is_refused_loses_nothing_of_the_others_and_is_run_again(world: World) -> None:
+    clone = world.clone("person")
+    test_init.serve_sec(clone)
+    pushed(world, clone, "Serve SEC")
+    hook = f"""read -r old new ref
+case $(git log -1 --format='{sharded.SHARD}' "$new") in {SHARDS[1]}) exit 1 ;; esac"""
+    (world.bare / "hooks").mkdir(exist_ok=True)
+    world.install(world.bare / "hooks/pre-receive", hook)
+
+    done = at_once(world)
+
+    assert [one.returncode for one in done] == [0, 1, 0]
+    assert "The push was refused, and main has not moved." in done[1].stderr
+    (world.bare / "hooks/pre-receive").unlink()
+    again = job(world, SHARDS[1])
+    assert again.returncode == 0, again.stderr
+    assert_compiled(world)
+
+
+def test_a_branch_that_another_push_holds_for_a_moment_is_a_lost_race_and_no_refusal(world: World) -> None:
+    clone, theirs = world.clone("person"), world.clone("theirs")
+    test_init.serve_sec(clone)
+    pushed(world, clone, "Serve SEC")
+    world.git(theirs, "pull", "--quiet")
+    (theirs / "README.md").write_text("Ours.\n", "utf-8")
+    world.commit(theirs, "Say less")
+    ours = world.clone("ours")
+    lock = world.bare / "refs/heads/main.lock"
+    # As git-receive-pack holds the branch while the push of another one is not yet done.
+    hook = f"""[ -e raced ] && exit 0
+touch raced '{lock}'
+unset $(git rev-parse --local-env-vars)
+(sleep 2; rm '{lock}'; git -C '{theirs}' push --quiet) >/dev/null 2>&1 </dev/null &"""
+    (ours / ".git/hooks").mkdir(exist_ok=True)
+    world.install(ours / ".git/hooks/pre-push", hook)
+
+    done = world.run(ours, "ci/compile.sh", "main", KAE_SHARD=SHARDS[0])
+
+    assert done.returncode == 0, done.stderr
+    assert "main has moved; attempt 1 of 12." in done.stderr
+    assert world.subjects()[-3:-1] == ["Serve SEC", "Say less"]
+
+
+def test_a_trailer_counts_for_a_shard_below_the_commits_of_others_and_not_below_its_own(world: World) -> None:
+    clone = world.clone("person")
+    removed = sharded.of_shard(SHARDS[0])[0]
+    policy = clone / "policies/policy.yaml"
+    others = ", ".join(name for name in sharded.CLUSTERS if name != removed)
+    text = policy.read_text("utf-8").replace("enabledSEC: false", "enabledSEC: true")
+    policy.write_text(text.replace("spec:\n", f"spec:\n  clusters: [{others}]\n", 1), "utf-8")
+    pushed(
+        world,
+        clone,
+        f"Leave one out\n\nKae-Accept: removes-drivers:{removed}\nKae-Accept: removes-device-plugins:{removed}",
+    )
+
+    done = [job(world, shard) for shard in reversed(SHARDS)]
+
+    assert [one.returncode for one in done] == [0] * COUNT, done[-1].stderr
+    assert_compiled(world)
+
+
+def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World) -> None:
+    clone = world.clone("person")
+    test_init.serve_sec(clone)
+    pushed(world, clone, f"Serve SEC\n\n{ACCEPTED}")
+    assert [one.returncode for one in at_once(world)] == [0] * COUNT
+    world.git(clone, "pull", "--quiet", "origin", "main")
+    (clone / "policies/policy.yaml").unlink()
+    pushed(world, clone, "Remove the policy")
+
+    done = at_once(world)
+
+    assert [one.returncode for one in done] == [1] * COUNT
+    assert all("error[removes-drivers]" in one.stderr for one in done)
+
+
+def test_a_shard_takes_the_inventories_of_its_own_clusters_alone(world: World) -> None:
+    for name in sharded.CLUSTERS:
+        watch(world, f"inventory/{name}", {f"inventory/{name}.json": inventory("new", cluster=name)})
+
+    done = job(world, SHARDS[0])
+
+    assert done.returncode == 0, done.stderr
+    assert "ignored" not in done.stderr
+    taken = [
+        name
+        for name in sharded.CLUSTERS
+        if world.text(f"inventory/{name}.json") == inventory("new", cluster=name).strip()
+    ]
+    assert taken == sharded.of_shard(SHARDS[0])
+    assert [one.returncode for one in at_once(world)] == [0] * COUNT
+    assert world.text(f"inventory/{sharded.of_shard(SHARDS[1])[0]}.json").count('"new"') == 1
+    assert_compiled(world)
