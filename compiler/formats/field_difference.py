@@ -4,7 +4,6 @@ Mappings are compared by key, lists of mappings by the names of their items, and
 is inserted moves no other one.
 """
 
-import difflib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -118,6 +117,8 @@ def _named_items(old: Sequence[Any], new: Sequence[Any], key: str, at: _Place, *
 
 def _sequence(old: Sequence[Any], new: Sequence[Any], at: _Place, *, with_order: bool) -> Iterator[Field]:
     ours, theirs = ([json.dumps(item, sort_keys=True) for item in items] for items in (old, new))
+    import difflib  # noqa: PLC0415 - only where something differs
+
     matcher = difflib.SequenceMatcher(None, ours, theirs, autojunk=False)
     for happens, start, end, other_start, other_end in matcher.get_opcodes():
         was, now = range(start, end), range(other_start, other_end)

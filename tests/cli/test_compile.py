@@ -498,7 +498,7 @@ HEAVY = """
 import sys
 from compiler import cli
 code = cli.main(["compile", *sys.argv[1:]])
-heavy = {"pydantic", "jinja2", "jsonschema", "jsonschema_rs", "yaml", "compiler.schema.explanations"}
+heavy = {"pydantic", "jinja2", "jsonschema", "jsonschema_rs", "yaml", "difflib", "compiler.schema.explanations"}
 print(sorted(heavy & set(sys.modules)), file=sys.stderr)
 sys.exit(code)
 """
