@@ -66,7 +66,7 @@ def test_words_of_a_document_are_said_on_one_line(tmp_path: Path) -> None:
 
 def test_an_exception_that_escapes_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seed = corpus.seeds()[0]
-    monkeypatch.setattr(pipeline, "plan_cluster", lambda *_: dict[str, str]()["a bug"])
+    monkeypatch.setattr(pipeline, "plan_policies", lambda *_: dict[str, str]()["a bug"])
 
     result = trial.Bench(tmp_path).run(mutants.Mutant(2, seed.name, "", seed.files))
 
