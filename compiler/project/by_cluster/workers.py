@@ -2,14 +2,13 @@
 
 import argparse
 import contextlib
-import functools
 import os
 import signal
-import threading
-from collections.abc import Callable, Iterator, Sequence
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from compiler import errors
 
@@ -22,8 +21,8 @@ _PAYS = 2 << 20
 _OWN = 400_000
 """The time that an item takes besides its input, as bytes of input."""
 
-_work: Callable[[Any], Any]
-"""The work of this process, which a worker has from before the fork, as no closure can be sent to it."""
+_Outcome = tuple[Any, Exception | None]
+"""What work on an item returned, or the exception that it raised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,60 +55,100 @@ def jobs(arguments: argparse.Namespace) -> int:
 def _forked(
     work: Callable[[Item], Answer], items: Sequence[Item], size: Callable[[Item], int], count: int
 ) -> Iterator[Answer]:
-    from concurrent import futures  # noqa: PLC0415 - 20 ms, which a small fleet saves
-    from concurrent.futures import process  # noqa: PLC0415
-    from multiprocessing import get_context  # noqa: PLC0415
-
-    global _work  # noqa: PLW0603 - the one way to a forked process
-    _work = work
     ordered = sorted(range(len(items)), key=lambda number: -size(items[number]))
-    done: dict[int, futures.Future[Answer]] = {}
     # The first item is worked on here: modules, validators and templates are then loaded once for all processes.
-    done[ordered[-1]] = _finished(functools.partial(work, items[ordered[-1]]))
-    pool = process.ProcessPoolExecutor(count, mp_context=get_context("fork"), initializer=_begin)
-    try:
+    done = {ordered[-1]: _outcome(work, items[ordered[-1]])}
+    with _processes(lambda number: _outcome(work, items[number]), count) as ends:
         # The largest ones come first, so that none of them is the last.
-        done.update((number, pool.submit(_call, items[number])) for number in ordered[:-1])
-        for number in range(len(items)):
-            yield done.pop(number).result()
-    except process.BrokenProcessPool as error:
+        outcomes = _outcomes(ends, ordered[:-1])
+        for number, item in enumerate(items):
+            while ends and number not in done:
+                done.update([next(outcomes)])
+            answer, error = done.pop(number) if number in done else _outcome(work, item)
+            if error is not None:
+                raise error
+            yield answer
+
+
+def _outcome(work: Callable[[Item], Any], item: Item) -> _Outcome:
+    try:
+        return work(item), None
+    except Exception as error:
+        # Processes send each other no tracebacks.
+        error.add_note(traceback.format_exc())
+        return None, error
+
+
+@contextlib.contextmanager
+def _processes(work: Callable[[int], _Outcome], count: int) -> Iterator[Sequence[Any]]:
+    """Yield the pipes to new processes, as many as the system allows, which may be none.
+
+    They need no semaphores, for which /dev/shm may be missing (sem_open(3)), and no threads, which the limits on
+    processes count too (RLIMIT_NPROC in setrlimit(2)).
+    """
+    from multiprocessing import get_context  # noqa: PLC0415 - 10 ms, which a small fleet saves
+
+    context, ends, processes = get_context("fork"), list[Any](), list[Any]()
+    try:
+        with contextlib.suppress(OSError), _without_interrupts() as before:
+            for _ in range(count):
+                end, other = context.Pipe()
+                ends.append(end)
+                with other:
+                    process = context.Process(target=_serve, args=(work, other, tuple(ends), before))
+                    process.start()
+                processes.append(process)
+        yield ends[: len(processes)]
+    finally:
+        for end in ends:
+            end.close()
+        for process in processes:
+            process.join()
+
+
+@contextlib.contextmanager
+def _without_interrupts() -> Iterator[Iterable[int]]:
+    """Put Ctrl-C off, and yield the signals that were put off before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(work: Callable[[int], _Outcome], end: Any, others: Iterable[Any], blocked: Iterable[int]) -> None:
+    """Work on the items whose numbers come, until the parent closes the pipe or ends; Ctrl-C is the parent's."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    for other in others:  # A pipe ends when no process has the parent's end of it.
+        other.close()
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            number = end.recv()
+            end.send((number, work(number)))
+
+
+def _outcomes(ends: Sequence[Any], numbers: Iterable[int]) -> Iterator[tuple[int, _Outcome]]:
+    """Yield the outcome of each item, in the order in which processes are done. Raises WorldError for a killed one."""
+    from multiprocessing import connection  # noqa: PLC0415 - see above
+
+    todo, busy = iter(numbers), [*ends]
+    try:
+        for end in ends:
+            end.send(next(todo))
+        while busy:
+            for end in cast("list[Any]", connection.wait(busy)):
+                outcome = end.recv()
+                if (number := next(todo, None)) is None:
+                    busy.remove(end)
+                else:
+                    end.send(number)
+                yield outcome
+    except (EOFError, OSError) as error:
         raise errors.WorldError(
             "a worker process was killed; the kernel does so where memory runs out.",
             hint="Run it again with fewer --jobs.",
         ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _finished(work: Callable[[], Answer]) -> Any:
-    """Return the future of work that is done here and now."""
-    from concurrent import futures  # noqa: PLC0415
-
-    future: futures.Future[Answer] = futures.Future()
-    try:
-        future.set_result(work())
-    except Exception as error:
-        future.set_exception(error)
-    return future
-
-
-def _begin() -> None:
-    """Prepare a worker: Ctrl-C is its parent's, and it ends with its parent, however that ends."""
-    from multiprocessing import parent_process  # noqa: PLC0415
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
-
-
-def _end_after(parent: Any) -> None:
-    parent.join()
-    os._exit(1)
-
-
-def _call(item: Any) -> Any:
-    return _work(item)
 
 
 def usable_cores() -> int:

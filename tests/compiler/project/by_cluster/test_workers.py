@@ -1,6 +1,9 @@
 """Work on many items by several processes."""
 
+import errno
+import multiprocessing
 import os
+import resource
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,6 +47,13 @@ def test_the_first_item_that_fails_is_told_of_whichever_fails_first() -> None:
         list(workers.Crew(3).each(work, range(12), lambda number: number * BIG))
 
     assert (caught.value.message, caught.value.hint) == ("2 cannot be read.", "Read it.")
+
+
+def test_a_mistake_of_the_compiler_shows_where_a_process_made_it() -> None:
+    with pytest.raises(ZeroDivisionError) as caught:
+        list(workers.Crew(2).each(lambda number: 1 // (number - 2), range(6), lambda number: number * BIG))
+
+    assert "1 // (number - 2)" in "".join(caught.value.__notes__)
 
 
 def test_progress_is_told_once_for_each_item_in_order() -> None:
@@ -90,6 +100,48 @@ def test_the_quotas_of_control_groups_of_version_1_count(tmp_path: Path) -> None
 
 def test_a_process_may_always_use_a_core() -> None:
     assert 1 <= workers.usable_cores() <= (os.cpu_count() or 1)
+
+
+def test_work_needs_no_shared_semaphores_and_no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without /dev/shm there are none (sem_open(3)), and limits on processes count threads too (setrlimit(2))."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr("_multiprocessing.SemLock", refuse)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+
+    assert len({process for _, process in squares(range(40), 2)} - {os.getpid()}) == 2
+
+
+@pytest.mark.parametrize(("files", "started"), [(0, 0), (7, 1)], ids=["no process can be started", "one can"])
+def test_work_is_done_by_as_many_processes_as_can_be_started(files: int, started: int) -> None:
+    squares(range(4), 2)
+    before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.open(os.devnull, os.O_RDONLY)
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + files, hard))
+    try:
+        found = squares(range(6), 3)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before, hard))
+
+    assert [square for square, _ in found] == [0, 1, 4, 9, 16, 25]
+    assert len({process for _, process in found} - {os.getpid()}) == started
+
+
+def test_no_process_and_no_file_stays_behind() -> None:
+    squares(range(6), 3)
+    files = open_files()
+    squares(range(6), 3)
+
+    assert multiprocessing.active_children() == []
+    assert open_files() == files
+
+
+def open_files() -> int:
+    """The number of files that this process has open."""
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def written(folder: Path, files: dict[str, str]) -> None:
