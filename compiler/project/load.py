@@ -1,6 +1,7 @@
 """Reading the documents of a project from disk: all but the inventories at once, those by the cluster."""
 
 import contextlib
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,9 @@ from compiler.formats import decode, documents
 from compiler.output import foreign
 from compiler.project import document_files, output_in_git, package_data, project_file
 from compiler.settings import Settings
+
+_ESCAPE = re.compile(rb"\\(?:(?:u00|U000000|x)(?:2[DEde]|3[0-9]|6[1-9A-Fa-f]|7[0-9Aa])|\r?\n)")
+"""An escape for a character of a node's name, or for none, in JSON or YAML: a name may be written with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +45,11 @@ class Project:
         return 0
 
     def mentions(self, cluster: str, name: str) -> bool:
-        """Return whether a cluster's inventory may hold a node: its text holds the name. Raises WorldError."""
-        own = self.inventories.get(cluster, ())
-        return cluster in self.fleet.inventories or any(name.encode() in document_files.read(item) for item in own)
+        """Return whether a cluster's inventory may hold a node: by its text, or by escapes in it. Raises WorldError."""
+        contents = map(document_files.read, self.inventories.get(cluster, ()))
+        return cluster in self.fleet.inventories or any(
+            name.encode() in content or _ESCAPE.search(content) for content in contents
+        )
 
     def read(self, cluster: str) -> pipeline.Documents:
         """Return the documents of a cluster's inventory, judged. Raises WorldError."""

@@ -59,6 +59,25 @@ def test_a_mistake_in_the_inventory_of_another_cluster_does_not_stop_them(
     assert "json-syntax" in project.kae(folder, "plan").err
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("west.json", r'"kp920\u002d01"'),
+        ("west.json", r'"\u006Bp920-01"'),
+        ("west.yaml", r'"kp\x3920-01"'),
+        ("west.yaml", r'"kp920\U0000002d01"'),
+        ("west.yaml", '"kp920\\\n  -01"'),
+    ],
+)
+def test_a_name_that_is_written_with_escapes_is_found(file: str, name: str, folder: Path) -> None:
+    (folder / "inventory/west.json").unlink()
+    west = fleet.listed(fleet.NODES[:1]).replace("uid-of-kp920-01", "uid").replace('"kp920-01"', name)
+    project.write(folder, {f"inventory/{file}": west, "inventory/east.json": fleet.listed(fleet.NODES[1:2])})
+
+    assert project.kae(folder, "explain", "kp920-01").out.startswith("node west/kp920-01\n")
+    assert "cluster west: 1 of 1 node" in project.kae(folder, "plan", "--node", "kp920-01").out
+
+
 @pytest.mark.parametrize("command", ["plan", "explain", "compile"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")

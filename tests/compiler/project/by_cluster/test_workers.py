@@ -1,6 +1,7 @@
 """Work on many items by several processes."""
 
 import errno
+import itertools
 import multiprocessing
 import os
 import resource
@@ -118,9 +119,8 @@ def test_work_needs_no_shared_semaphores_and_no_threads(monkeypatch: pytest.Monk
 def test_work_is_done_by_as_many_processes_as_can_be_started(files: int, started: int) -> None:
     squares(range(4), 2)
     before, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    free = os.open(os.devnull, os.O_RDONLY)
-    os.close(free)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (free + files, hard))
+    free = (number for number in itertools.count() if not Path(f"/proc/self/fd/{number}").exists())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (next(itertools.islice(free, files, None)), hard))
     try:
         found = squares(range(6), 3)
     finally:
