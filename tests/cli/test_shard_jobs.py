@@ -204,7 +204,7 @@ def test_a_shard_that_has_found_nothing_because_it_never_ran_is_no_success(world
     assert check(world, clone, ())["verdict"] not in (0, 4)
 
 
-def test_findings_of_a_shard_are_annotated_once_and_its_words_are_no_workflow_commands(world: World) -> None:
+def test_no_line_of_a_shards_check_is_a_workflow_command(world: World) -> None:
     clone = world.clone("a")
     policy = clone / "policies/policy.yaml"
     variable = '  driver:\n    env:\n    - name: X\n      value: "a\\n::error::hello\\n##[add-mask]the\\n"\n'
@@ -319,16 +319,16 @@ def test_a_trailer_counts_for_a_shard_below_the_commits_of_others_and_not_below_
 def test_a_trailer_does_not_count_again_below_the_shards_own_commit(world: World) -> None:
     clone = world.clone("person")
     test_init.serve_sec(clone)
-    pushed(world, clone, f"Serve SEC\n\n{ACCEPTED}")
+    pushed(world, clone, "Serve SEC\n\nKae-Accept: inventory-empty")
     assert [one.returncode for one in at_once(world)] == [0] * COUNT
-    world.git(clone, "pull", "--quiet", "origin", "main")
-    (clone / "policies/policy.yaml").unlink()
-    pushed(world, clone, "Remove the policy")
+    for shard in SHARDS:
+        name = sharded.of_shard(shard)[0]
+        watch(world, f"inventory/{name}", {f"inventory/{name}.json": inventory(cluster=name)})
 
     done = at_once(world)
 
     assert [one.returncode for one in done] == [1] * COUNT
-    assert all("error[removes-drivers]" in one.stderr for one in done)
+    assert all("error[inventory-empty]" in one.stderr for one in done)
 
 
 def test_a_shard_takes_the_inventories_of_its_own_clusters_alone(world: World) -> None:
