@@ -3,8 +3,8 @@
 # the inventories and output/ to it where they changed.
 # Usage: ci/compile.sh [BRANCH]
 #@shards
-# With KAE_SHARD=I/N it takes the inventories and compiles the clusters of one of N shards, beside the jobs of the others,
-# and writes what it finds to findings/, or KAE_FINDINGS, for `kae merge-findings`.
+# With KAE_SHARD=I/N it takes the inventories and compiles the clusters of one of N shards, beside the jobs of the
+# others, and writes what it finds to findings/, or KAE_FINDINGS, for `kae merge-findings`.
 #@end
 #
 # A commit is a function of the fetched tree, so one that loses a race is not rebased but made anew. The branch that
