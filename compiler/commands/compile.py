@@ -41,17 +41,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Compile or check, print the result, and return the exit code."""
     if arguments.cluster and arguments.shard:
         cli.parser().error("--cluster and --shard both choose clusters.", "Leave one of them out.")
-    if arguments.findings_file and arguments.cluster:
+    leaves_findings = arguments.findings_file is not None
+    if leaves_findings and arguments.cluster:
         cli.parser().error("--findings is of a shard, or of all clusters.", "Leave --cluster out.")
     call = compile_call.Call(arguments)
-    code = _unchanged(call)
+    if leaves_findings:
+        from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
+
+        shard_files.require_place(arguments.findings_file, call.settings, call.output)
+    code = None if leaves_findings else _unchanged(call)  # The cache keeps the findings of all clusters together.
     return _compiled(call) if code is None else code
 
 
 def _unchanged(call: compile_call.Call) -> int | None:
     """Return the exit code of an earlier call if neither documents nor output have changed since."""
-    if call.arguments.findings_file:
-        return None  # The cache keeps the findings of all clusters together.
     overall = call.cache.overall
     wanted = sorted(call.arguments.cluster or call.cache.clusters)
     if overall is None or overall.key != call.overall or not all(map(call.is_current, wanted)):
@@ -115,7 +118,7 @@ def _leave_findings(
     call: compile_call.Call, made: _Compiled, others: Sequence[diagnostics.Diagnostic], rows: Sequence[tuple[str, str]]
 ) -> None:
     """Write the file for `kae merge-findings` if the call names one; `rows` are the states of the clusters."""
-    if not call.arguments.findings_file:
+    if call.arguments.findings_file is None:
         return
     from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
 

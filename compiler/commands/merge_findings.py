@@ -18,7 +18,8 @@ def run(arguments: argparse.Namespace) -> int:
     found = [shard_files.read(path) for path in arguments.files]
     items, on_files = document_files.of_project(settings)
     project = load.project(settings, (items, on_files))
-    shard_files.require_whole(found, _digest(settings, items), (file for file, _ in project.places))
+    files, clusters = (file for file, _ in project.places), load.names_of(project.fleet)
+    shard_files.require_whole(found, _digest(settings, items), files, clusters)
     done = planned.concluded(project, [cluster for each in found for cluster in each.clusters])
     every = diagnostics.merged([*done.findings, *(other for each in found for other in each.others)])
     rows = [(each.name, each.answer or "") for each in done.clusters]

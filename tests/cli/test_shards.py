@@ -172,3 +172,105 @@ def test_a_plan_of_a_shard_is_of_its_clusters(small: Path) -> None:
     plans = [json.loads(project.kae(small, "plan", "--shard", f"{index}/2", "-o", "json").out) for index in range(2)]
 
     assert sorted(cluster["name"] for plan in plans for cluster in plan["clusters"]) == ["east", "north", "west"]
+
+
+RECORD = {
+    "code": "no-cluster",
+    "severity": "warning",
+    "message": "One.",
+    "file": "policies/tls.yaml",
+    "line": 1,
+    "column": 1,
+    "notes": ["A note."],
+    "hint": "",
+    "text": "kind: KAEPolicy",
+}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        RECORD | {"code": "unknown"},
+        RECORD | {"message": None},
+        RECORD | {"file": "a\n::error::b"},
+        RECORD | {"file": "\x1b[31m"},
+        RECORD | {"hint": "\ud800"},
+        RECORD | {"line": -1},
+        RECORD | {"column": 10**50},
+        RECORD | {"notes": [["a"]]},
+        RECORD | {"more": 1},
+    ],
+    ids=json.dumps,
+)
+@pytest.mark.parametrize("kind", ["onInventories", "onPolicies", "onNodes"])
+def test_a_finding_that_no_shard_writes_is_refused(kind: str, wrong: dict[str, object], small: Path) -> None:
+    shards(small, 1)
+    found = json.loads((small / "shard-0.json").read_text())
+    found["clusters"][0][kind] = [RECORD]
+    project.write(small, {"shard-0.json": json.dumps(found)})
+    taken = merged(small, 1)
+    found["clusters"][0][kind] = [wrong]
+    project.write(small, {"shard-0.json": json.dumps(found)})
+    refused = merged(small, 1)
+
+    assert (taken.code, refused.code) == (0, 1)
+    assert refused.err.startswith("kae: 'shard-0.json' is not what `kae compile --findings` of this version writes.")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"release": "0.0.1"},
+        {"check": 1},
+        {"clusters": {}},
+        {"findings": [{}]},
+        {"removed": ["a\nb"]},
+        {"shard": "0/\u0661"},
+        {"more": 1},
+    ],
+    ids=json.dumps,
+)
+def test_a_file_of_another_version_or_shape_is_refused(changed: dict[str, object], small: Path) -> None:
+    shards(small, 1)
+    found = json.loads((small / "shard-0.json").read_text())
+    project.write(small, {"shard-0.json": json.dumps(found | changed)})
+    answer = merged(small, 1)
+
+    assert answer.code == 1
+    assert answer.err.startswith("kae: 'shard-0.json' is not what `kae compile --findings` of this version writes.")
+
+
+@pytest.mark.parametrize("kept", [[], [0], [0, 0, 1, 2]], ids=str)
+def test_a_cluster_without_a_verdict_or_with_two_is_refused(kept: list[int], small: Path) -> None:
+    shards(small, 1)
+    found = json.loads((small / "shard-0.json").read_text())
+    found["clusters"] = [found["clusters"][number] for number in kept]
+    project.write(small, {"shard-0.json": json.dumps(found)})
+    answer = merged(small, 1)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("kae: the files are not of every cluster once: ")
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["policies/f.json", "policies/tls.yaml", "inventory/east.json", "output/f.json", "kae.yaml", "link/f.json"],
+)
+def test_findings_replace_no_document_and_no_output(place: str, small: Path) -> None:
+    (small / "link").symlink_to("policies")
+    project.write(small, {"kae.yaml": "limits: {removedPercent: 30}\n"})
+    before = project.tree(small)
+    answer = project.kae(small, "compile", "--findings", place)
+
+    assert answer.code == 1
+    assert answer.err.startswith(f"kae: '{place}' is in a folder of documents or of output, or is kae.yaml.")
+    assert project.tree(small) == before
+
+
+@pytest.mark.parametrize("place", ["", ".", "nowhere/f.json"])
+def test_findings_that_have_no_place_stop_a_shard_before_it_writes(place: str, small: Path) -> None:
+    answer = project.kae(small, "compile", "--findings", place)
+
+    assert answer.code == 3
+    assert answer.err.startswith(f"kae: no file can be written to '{place}'.")
+    assert not (small / "output").exists()
