@@ -11,6 +11,9 @@ from compiler.inventory import snapshot
 _MOST = 20
 """Clusters that a finding lists."""
 
+_DISPUTABLE = "policy-matches-nothing"
+"""The finding on a cluster that another cluster may disprove."""
+
 
 def findings(
     fleet: definitions.Fleet, declared: Iterable[definitions.Cluster], inventories: Iterable[tuple[str, str]]
@@ -150,10 +153,7 @@ def on_clusters(fleet: definitions.Fleet, findings: Mapping[str, Sequence[Diagno
 
     A policy may match nodes of a cluster that is not planned, or that has no inventory yet.
     """
-    without = {
-        name: {finding.span for finding in own if finding.code == "policy-matches-nothing"}
-        for name, own in findings.items()
-    }
+    without = {name: {finding.span for finding in own if finding.code == _DISPUTABLE} for name, own in findings.items()}
     nowhere = {
         selector_span(policy)
         for policy in fleet.policies
@@ -164,7 +164,12 @@ def on_clusters(fleet: definitions.Fleet, findings: Mapping[str, Sequence[Diagno
         )
     }
     for own in findings.values():
-        yield from (one for one in own if one.code != "policy-matches-nothing" or one.span in nowhere)
+        yield from (one for one in own if one.code != _DISPUTABLE or one.span in nowhere)
+
+
+def certain(findings: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+    """Yield the findings on a cluster that hold whatever the other clusters are."""
+    return (one for one in findings if one.code != _DISPUTABLE)
 
 
 def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[snapshot.Node]) -> Iterator[Diagnostic]:
@@ -172,7 +177,7 @@ def unmatched_policies(policies: Iterable[definitions.Policy], nodes: Sequence[s
     for policy in policies:
         if policy.spec.nodeSelector and nodes and not any(selectors.term_matches(policy.term, n.label) for n in nodes):
             yield Diagnostic(
-                code="policy-matches-nothing",
+                code=_DISPUTABLE,
                 span=selector_span(policy),
                 message=f"Policy '{policy.name}' matches no node.",
                 notes=(unmatched.reason(policy.term, nodes),),

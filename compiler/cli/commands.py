@@ -69,13 +69,12 @@ def _compile(commands: options.Commands) -> None:
         "kae compile --check --format github   annotate a pull request",
         "kae compile --shard 0/4 --findings shard-0.json    on the first of four machines",
     )
-    options.sources(command)
+    options.sources(command, by_shard=True)
     options.strict(command)
     options.answer(command)
     options.finding_format(command)
     options.quiet(command)
     options.jobs(command)
-    options.shard(command)
     command.add_argument(
         "--findings", dest="findings_file", metavar="FILE", help="write what `kae merge-findings` needs of the shard"
     )
@@ -162,7 +161,7 @@ def _plan(commands: options.Commands) -> None:
         "kae plan --cluster east -o json",
         "kae plan -o ndjson    a line for each node, for programs that read large fleets",
     )
-    options.sources(command)
+    options.sources(command, by_shard=True)
     command.add_argument(
         "--policy", action="append", default=[], metavar="NAME", help="only the nodes of this policy; repeatable"
     )
@@ -181,7 +180,6 @@ def _plan(commands: options.Commands) -> None:
     options.strict(command)
     options.answer(command, "ndjson")
     options.jobs(command)
-    options.shard(command)
     options.quiet(command)
 
 

@@ -1,6 +1,7 @@
 """The end of a command: its findings in the requested format, and its exit code."""
 
 import argparse
+import itertools
 import os
 import sys
 from collections import Counter
@@ -51,6 +52,7 @@ def show(
 ) -> None:
     """Print the findings, and a command's answer: `body` for people, whole or in pieces, and `result` for programs.
 
+    In NDJSON the pieces of `body` are the lines of the answer, and the findings are lines too.
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
     """
@@ -60,7 +62,9 @@ def show(
     pieces = [body] if isinstance(body, str) else body
     shown, ignored = diagnostics.split_ignored(every)
     form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
-    if shape in ("json", "yaml"):
+    if shape == "ndjson":
+        sys.stdout.writelines(itertools.chain(pieces, diagnostic_formats.lines(shown)))
+    elif shape in ("json", "yaml"):
         sys.stdout.writelines(diagnostic_formats.answer(shape, shown, ignored, **result))
     elif form == "github":
         said = diagnostic_formats.without_commands("".join(pieces))
@@ -79,17 +83,6 @@ def show(
     sys.stdout.flush()
     if form == "text":
         report(arguments, every)
-
-
-def show_lines(arguments: argparse.Namespace, found: diagnostics.Findings, answer: Iterable[str]) -> None:
-    """Print a command's answer for programs, a line of JSON for each thing, and the findings as such lines too."""
-    shown, _ = diagnostics.split_ignored(with_severities(arguments, found))
-    if getattr(arguments, "quiet", False):
-        shown, answer = tuple(item for item in shown if _stops(arguments, item)), ()
-    sys.stdout.writelines(answer)
-    sys.stdout.writelines(diagnostic_formats.lines(shown))
-    sys.stdout.flush()
-    report(arguments, shown)
 
 
 def tell_unused(accepted: Iterable[str], kind: "type[Acceptable]", found: Sequence["Acceptable"]) -> None:

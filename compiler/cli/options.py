@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from compiler import diagnostic_formats
 from compiler.cli import arguments, parsing
+from compiler.project.by_cluster import shards
 
 COLORS = ("auto", "always", "never")
 _SHAPE = (
@@ -13,6 +14,7 @@ _SHAPE = (
 OUTPUT_FOLDER = "It is now --output-dir DIR; -o is the shape of the answer."
 
 Commands: TypeAlias = "argparse._SubParsersAction[parsing.Parser]"  # argparse has no public name for this type
+Container: TypeAlias = "argparse._ActionsContainer"  # nor for this one, a parser or a group of its options
 
 
 def command(commands: Commands, name: str, text: str, *examples: str) -> parsing.Parser:
@@ -27,15 +29,29 @@ def command(commands: Commands, name: str, text: str, *examples: str) -> parsing
     return command
 
 
-def sources(command: parsing.Parser) -> None:
-    """Add the options that choose clusters and inventories."""
-    command.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+def sources(command: parsing.Parser, *, by_shard: bool = False) -> None:
+    """Add the options that choose clusters and inventories; `by_shard` adds --shard, which takes the place of names."""
+    choice = command.add_mutually_exclusive_group()
+    choice.add_argument("--cluster", action="append", default=[], metavar="NAME", help="only this cluster; repeatable")
+    if by_shard:
+        shard(choice)
     command.add_argument(
         "--inventory",
         action="append",
         default=[],
         metavar="DIR",
         help="read inventories from DIR instead of inventory/; repeatable",
+    )
+
+
+def shard(command: Container) -> None:
+    """Add --shard."""
+    command.add_argument(
+        "--shard",
+        type=arguments.shard,
+        default=shards.Shard(),
+        metavar="I/N",
+        help="only the clusters of part I of N, with I from 0, for one of several machines",
     )
 
 
@@ -46,16 +62,6 @@ def jobs(command: parsing.Parser) -> None:
         type=arguments.jobs,
         metavar="N",
         help="the most processes at a time (default: the cores that kae may use); small fleets take one",
-    )
-
-
-def shard(command: parsing.Parser) -> None:
-    """Add --shard."""
-    command.add_argument(
-        "--shard",
-        type=arguments.shard,
-        metavar="I/N",
-        help="only the clusters of part I of N, with I from 0, for one of several machines",
     )
 
 

@@ -25,31 +25,31 @@ _STATES = {
 
 
 class Done(NamedTuple):
-    """The result for output/: states of clusters, findings on foreign files, the diff of a check, changed objects."""
+    """The result for output/: states of clusters, findings on others' files in them and beside them, and changes."""
 
     rows: list[tuple[str, str]]
     foreign: diagnostics.Findings
     diffs: Sequence[Packed[str]] = ()
     changes: Sequence["object_changes.Said"] = ()
+    strangers: diagnostics.Findings = ()
 
 
-def end(call: compile_call.Call, found: diagnostics.Findings, done: Done) -> int:
+def end(call: compile_call.Call, found: Iterable[diagnostics.Diagnostic], done: Done) -> int:
     """Print the result and return the exit code."""
-    others = strangers(call, done.rows)
     extra = foreign.extra_folders(call.output, call.settings.extra)
-    found = diagnostics.merged([*found, *others])
+    found = diagnostics.merged([*found, *done.strangers])
     findings.show(
         call.arguments,
         found,
-        _text(call, done, others, extra),
+        _text(call, done, extra),
         clusters=[{"name": name, "state": state} for name, state in done.rows],
         changes=_changes(done),
-        foreign=[finding.span.file for finding in (*done.foreign, *others)],
+        foreign=[finding.span.file for finding in (*done.foreign, *done.strangers)],
         extra=[{"folder": item.folder, "files": item.files} for item in extra],
     )
     if findings.concluded(call.arguments, found):
         return cli.WRONG
-    differs = others or any(state != "fine" for _, state in done.rows)
+    differs = done.strangers or any(state != "fine" for _, state in done.rows)
     return cli.DIFFERS if call.arguments.check and differs else cli.FINE
 
 
@@ -58,17 +58,17 @@ def strangers(call: compile_call.Call, rows: Iterable[tuple[str, str]]) -> diagn
     if call.arguments.cluster:
         return ()
     entries = foreign.entries(call.output, [name for name, _ in rows], call.settings.extra)
-    return tuple(foreign_checks.files(str(call.output), call.shard.of(entries)))
+    return tuple(
+        foreign_checks.files(str(call.output), [name for name in entries if call.shard.takes(name.rstrip("/"))])
+    )
 
 
-def _text(
-    call: compile_call.Call, done: Done, others: diagnostics.Findings, extra: Iterable[foreign.Extra]
-) -> Iterator[str]:
+def _text(call: compile_call.Call, done: Done, extra: Iterable[foreign.Extra]) -> Iterator[str]:
     """Yield the answer for people; `patch` and `git apply` skip what stands before and after the diff."""
     check = call.arguments.check
     lines = [f"{name}: {text_of(state) if check else state}" for name, state in done.rows]
-    if others and check:
-        files = wording.listed((finding.span.file for finding in others), most=5)
+    if done.strangers and check:
+        files = wording.listed((finding.span.file for finding in done.strangers), most=5)
         lines.append(f"{files}: not written by the compiler")
     lines += [f"{item.folder}: {wording.counted(item.files, 'file')} of your own, not compiled" for item in extra]
     yield _summary(done)

@@ -13,7 +13,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the setting, that of the outputs also as a revision names it, and return the exit code."""
     if arguments.setting == "inventories":
         return _inventories(arguments)
-    if arguments.shard:
+    if arguments.shard.count > 1:
         cli.parser().error("the folder of outputs is one for all shards.", "Leave --shard out.")
     settings = project_file.of(arguments) if arguments.revision is None else _earlier(arguments.revision)
     sys.stdout.write(f"{project_file.output(settings)}\n")
@@ -42,7 +42,7 @@ def _inventories(arguments: argparse.Namespace) -> int:
     files = {names.stem(item.name): item.name for item in document_files.find(settings.inventories)[0]}
     watchers = {str(cluster.name): cluster.spec.watcher for cluster in fleet.clusters if cluster.spec.watcher.enabled}
     every = sorted({*files, *load.names_of(fleet)})
-    for name in arguments.shard.of(every) if arguments.shard else every:
+    for name in arguments.shard.of(every):
         place = watchers[name].repository if name in watchers else None
         branch, folder = (place.branch, place.path) if place else (f"inventory/{name}", "inventory")
         path = f"{name}.json" if folder == "." else f"{folder}/{name}.json"

@@ -2,14 +2,14 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-from compiler import cli, diagnostics, wording
+from compiler import cli, diagnostics, errors, wording
 from compiler.cli import findings
 from compiler.commands import compile_answer
-from compiler.output import cache, tree
-from compiler.project import document_files, load, project_file
+from compiler.output import cache
+from compiler.project import compile_call, document_files, load, project_file
 from compiler.project.by_cluster import planned, shard_files
-from compiler.settings import Settings
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -19,15 +19,21 @@ def run(arguments: argparse.Namespace) -> int:
     items, on_files = document_files.of_project(settings)
     project = load.project(settings, (items, on_files))
     files, clusters = (file for file, _ in project.places), load.names_of(project.fleet)
-    shard_files.require_whole(found, _digest(settings, items), files, clusters)
+    documents = compile_call.documents_key(compile_call.shared_files(settings, items), cache.Digests(Path()))
+    shard_files.require_whole(found, documents, files, clusters)
     done = planned.concluded(project, [cluster for each in found for cluster in each.clusters])
     every = diagnostics.merged([*done.findings, *(other for each in found for other in each.others)])
     rows = [(each.name, each.answer or "") for each in done.clusters]
     rows += [(name, "removed") for each in found for name in each.removed]
-    is_check = any(each.is_check for each in found)
+    is_check = found[0].is_check
     if findings.concluded(arguments, every):
         findings.show(arguments, every, clusters=[])
         return cli.WRONG
+    if unfinished := [each.name for each in done.clusters if each.answer is None]:
+        raise errors.RefusedError(
+            f"shards have stopped before {wording.listed(unfinished, most=3)}, and no error says why.",
+            hint="With --strict, a shard stops at warnings: give --strict here too.",
+        )
     findings.show(
         arguments,
         every,
@@ -35,13 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
         clusters=[{"name": name, "state": state} for name, state in rows],
     )
     return cli.DIFFERS if is_check and any(state != "fine" for _, state in rows) else cli.FINE
-
-
-def _digest(settings: Settings, items: Sequence[document_files.Input]) -> str:
-    """Return the digest of the documents as `kae compile` of a shard has it."""
-    file = project_file.file()
-    shared = [*([file] if file else ()), *(item for item in items if settings.is_policy_file(item.name))]
-    return cache.key({item.name: tree.digest(document_files.read(item)) for item in shared})
 
 
 def _lines(found: Sequence[shard_files.Found], rows: Sequence[tuple[str, str]], *, is_check: bool) -> Iterator[str]:

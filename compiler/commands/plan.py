@@ -4,13 +4,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import cli, diagnostic_formats, diagnostics, errors, wording
+from compiler import diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
 from compiler.planning import plan
 from compiler.project import load, project_file
-from compiler.project.by_cluster import nodes, planned, shards, workers
+from compiler.project.by_cluster import nodes, planned, workers
 from compiler.views import plan_data, plan_text, selection
 
 
@@ -19,8 +19,9 @@ class _Part:
     """What is printed of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
-    has_nodes: bool
     counts: plan_text.Counts
+    named: frozenset[tuple[str, str]] = frozenset()
+    """The nodes that the call names and the cluster has."""
     summary: tuple[str, ...] = ()
     details: tuple[str, ...] = ()
     nodes: Packed[plan_data.Nodes] | None = None
@@ -32,27 +33,23 @@ def run(arguments: argparse.Namespace) -> int:
     project = load.project(project_file.of(arguments))
     chosen = _clusters(arguments, project)
     wanted = _selection(arguments, project, chosen)
-    crew = workers.Crew(workers.jobs(arguments))
-    planned_ = planned.of_project(project, chosen, lambda view, _: _part(arguments, view, wanted), crew)
-    found = planned_.findings
+    crew = workers.Crew(arguments.jobs)
+    result = planned.of_project(project, chosen, lambda view, _: _part(arguments, view, wanted), crew)
+    found = result.findings
     if findings.concluded(arguments, found):
         _show(arguments, found, [])
         return findings.exit_code(arguments, found)
-    parts = planned_.answers
-    if arguments.node and not any(part.has_nodes for part in parts):
-        _require_nodes(arguments, project, chosen)
-    _show(arguments, found, [part for part in parts if part.has_nodes] or parts if wanted else parts)
+    parts = result.answers
+    _require_nodes(arguments.node, project, chosen, parts)
+    _show(arguments, found, [part for part in parts if part.counts.nodes] or parts if wanted else parts)
     return findings.exit_code(arguments, found)
 
 
 def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[definitions.Cluster]:
     """Return the selected clusters; where nodes are named, those that may hold them. Raises WorldError."""
-    if arguments.cluster and arguments.shard:
-        cli.parser().error("--cluster and --shard both choose clusters.", "Leave one of them out.")
     load.require_clusters(arguments.cluster, project.fleet.clusters)
-    shard = arguments.shard or shards.Shard()
     holding = {cluster.name for node in arguments.node for cluster in nodes.clusters(project, node, arguments.cluster)}
-    chosen = [item for item in project.fleet.selected(arguments.cluster) if shard.takes(item.name)]
+    chosen = [item for item in project.fleet.selected(arguments.cluster) if arguments.shard.takes(item.name)]
     return [item for item in chosen if item.name in holding] if arguments.node else chosen
 
 
@@ -84,15 +81,17 @@ def _require_policies(wanted: Sequence[str], fleet: definitions.Fleet, chosen: S
 
 def _part(arguments: argparse.Namespace, whole: plan.Plan, wanted: selection.Selection) -> _Part:
     view = selection.restricted(whole, wanted)
-    has_nodes, counts = bool(view.decisions), plan_text.counts(view)
+    name, counts = view.cluster.name, plan_text.counts(view)
+    pairs = ((name, node.name) for node in whole.inventory.nodes) if wanted.nodes else ()
+    named = wanted.nodes.intersection(pairs)
     if arguments.shape != "text":
         made = plan_data.lines(view) if arguments.shape == "ndjson" else plan_data.item(view)
-        return _Part(name=view.cluster.name, has_nodes=has_nodes, counts=counts, nodes=Packed.of(made))
+        return _Part(name=name, counts=counts, named=named, nodes=Packed.of(made))
     details = plan_text.without(view, is_problem=True) if arguments.problems else plan_text.details(view)
     return _Part(
-        name=view.cluster.name,
-        has_nodes=has_nodes,
+        name=name,
         counts=counts,
+        named=named,
         summary=tuple(plan_text.summary(view, _restriction(arguments))),
         details=tuple(details),
     )
@@ -115,7 +114,7 @@ def _show(arguments: argparse.Namespace, found: diagnostics.Findings, parts: Seq
         text = "\n".join(_lines(parts)).rstrip("\n") + "\n"
         findings.show(arguments, found, text if parts else "")
     elif arguments.shape == "ndjson":
-        findings.show_lines(arguments, found, (piece for cluster in pieces for piece in cluster))
+        findings.show(arguments, found, (piece for cluster in pieces for piece in cluster))
     else:
         findings.show(arguments, found, clusters=diagnostic_formats.Items(pieces))
 
@@ -128,10 +127,12 @@ def _lines(parts: Sequence[_Part]) -> Iterator[str]:
         yield from part.details
 
 
-def _require_nodes(arguments: argparse.Namespace, project: load.Project, chosen: Sequence[definitions.Cluster]) -> None:
-    """Raise WorldError for the first named node that the clusters do not have."""
-    known = {(cluster.name, name) for cluster in chosen for name in nodes.names(project, cluster)}
-    for wanted in arguments.node:
+def _require_nodes(
+    named: Sequence[str], project: load.Project, chosen: Sequence[definitions.Cluster], parts: Sequence[_Part]
+) -> None:
+    """Raise WorldError for the first named node that no part has."""
+    known = {pair for part in parts for pair in part.named}
+    for wanted in named:
         stated, _, name = wanted.rpartition("/")
         if not any(name == own and stated in ("", cluster) for cluster, own in known):
-            raise nodes.unknown(wanted, (f"{cluster}/{own}" if stated else own for cluster, own in sorted(known)))
+            raise nodes.unknown(wanted, nodes.full_names(project, chosen, is_full=bool(stated)))

@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace) -> int:
         project_file.of(arguments),
         arguments.cluster,
         lambda view, _: (view.cluster.name, _answers(view, arguments.kernel)),
-        workers.Crew(workers.jobs(arguments)),
+        workers.Crew(),
     )
     answered = run.answers
     # Warnings are about the nodes of today, and the question is about a kernel that none runs.

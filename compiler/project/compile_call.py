@@ -64,17 +64,16 @@ class Call:
         self.file_data = self._file_data(fingerprint)
         self.settings = project_file.remember(arguments, self.file_data[1] if self.file_data else {})
         self.output = _output(self.settings)
-        self.shard = arguments.shard or shards.Shard()
-        self.is_partial = bool(arguments.cluster) or self.shard.count > 1
+        self.shard: shards.Shard = arguments.shard
         self.inputs, self.findings = document_files.of_project(self.settings)
         every = [item for item in self.inputs if not self.settings.is_policy_file(item.name)]
         self.inventories = [item for item in every if self.takes(names.stem(item.name))]
         """The files of the inventories that the call reads: those of its clusters."""
-        self._shared = [item for item in self.inputs if self.settings.is_policy_file(item.name)]
+        self.inventories_of = document_files.by_cluster(self.inventories)
+        self._shared = shared_files(self.settings, self.inputs)
         self.sums = self._sums()
         base = cache.key(fingerprint, self.settings.output, self.settings.inventories)
-        inventories = {item.name for item in self.inventories}
-        self.documents = cache.key({name: sum_ for name, sum_ in self.sums.items() if name not in inventories})
+        self.documents = documents_key(self._shared, self.cache.digests)
         """The digest of all documents but inventories."""
         self._base = cache.key(base, self.documents)
         part = sorted(arguments.cluster), str(self.shard), [item.name for item in every]
@@ -110,12 +109,11 @@ class Call:
         return key, project_file.data()
 
     def _sums(self) -> dict[str, str]:
-        files = (*([self.file] if self.file else ()), *self._shared, *self.inventories)
-        return {item.name: document_files.digest(item, self.cache.digests.of) for item in files}
+        return _digests((*self._shared, *self.inventories), self.cache.digests)
 
     def cluster_key(self, name: str) -> str:
         """Return the digest of a cluster's input: all documents except the inventories of other clusters."""
-        own = {item.name: self.sums[item.name] for item in self.inventories if names.stem(item.name) == name}
+        own = {item.name: self.sums[item.name] for item in self.inventories_of.get(name, ())}
         return cache.key(self._base, own)
 
     def is_current(self, name: str) -> bool:
@@ -131,7 +129,7 @@ class Call:
         """Save the results for the next call, unless a document was edited in the meantime."""
         if self._sums() != self.sums:
             return
-        kept = dict(self.cache.clusters) if self.is_partial else {}
+        kept = {name: record for name, record in self.cache.clusters.items() if not self.takes(name)}
         for item in outcomes:
             kept[item.name] = cache.Record(key=item.key, diagnostics=records(item.findings), tree=item.digest)
         overall = cache.Record(key=self.overall, diagnostics=records(found))
@@ -141,6 +139,21 @@ class Call:
         """Write the cache, unless the call forbids it."""
         if not self.arguments.no_cache:
             cache.save(Path(), state)
+
+
+def shared_files(settings: Settings, inputs: Iterable[document_files.Input]) -> list[document_files.Input]:
+    """Return kae.yaml, if there is one, and those of the files that all clusters share."""
+    file = project_file.file()
+    return [*([file] if file else ()), *(item for item in inputs if settings.is_policy_file(item.name))]
+
+
+def documents_key(shared: Iterable[document_files.Input], digests: cache.Digests) -> str:
+    """Return the digest of the documents that all clusters share. Raises WorldError."""
+    return cache.key(_digests(shared, digests))
+
+
+def _digests(files: Iterable[document_files.Input], digests: cache.Digests) -> dict[str, str]:
+    return {item.name: document_files.digest(item, digests.of) for item in files}
 
 
 def records(found: Iterable[diagnostics.Diagnostic]) -> tuple[Mapping[str, object], ...]:

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -90,6 +90,15 @@ def find(folders: Sequence[str | Path], root: Path = _HERE) -> tuple[list[Input]
             pending = [walk.links.pop()]
         pending += walk.folder(*pending.pop())
     return sorted(walk.inputs, key=lambda item: item.name), walk.findings
+
+
+def by_cluster(inventories: Iterable[Input]) -> dict[str, tuple[Input, ...]]:
+    """Return the files of inventories by cluster, which their names say."""
+    found: dict[str, tuple[Input, ...]] = {}
+    for item in inventories:
+        cluster = names.stem(item.name)
+        found[cluster] = (*found.get(cluster, ()), item)
+    return found
 
 
 def require_folder(folder: str | Path, root: Path = _HERE) -> None:

@@ -68,11 +68,7 @@ def project(
     `files` are those of the project, and the findings on them, where they are known already.
     """
     items, on_files = files or document_files.of_project(settings)
-    inventories: dict[str, tuple[document_files.Input, ...]] = {}
-    for item in items:
-        if not settings.is_policy_file(item.name):
-            stem = names.stem(item.name)
-            inventories[stem] = (*inventories.get(stem, ()), item)
+    inventories = document_files.by_cluster(item for item in items if not settings.is_policy_file(item.name))
     judge = schema.Judge(package_data.schemas())
     found, unread = _decoded((item for item in items if settings.is_policy_file(item.name)), accepted, settings)
     places = tuple(_places(inventories))

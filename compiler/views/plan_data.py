@@ -46,7 +46,7 @@ class Nodes:
 
 def item(view: plan.Plan) -> Nodes:
     """Return a cluster as an item of a list in JSON."""
-    text = diagnostic_formats.item(_cluster(view, []))
+    text = diagnostic_formats.item(_cluster(view))
     before, mark, after = text.partition('\n      "nodes": []')
     has_nodes = any(decision.nodes for decision in view.decisions)
     names, decisions = _rows(view)
@@ -64,7 +64,7 @@ def item(view: plan.Plan) -> Nodes:
 
 def lines(view: plan.Plan) -> Nodes:
     """Return the nodes, pools and images of a cluster, each as a line of JSON."""
-    whole, cluster = _cluster(view, []), view.cluster.name
+    whole, cluster = _cluster(view), view.cluster.name
     more = [
         *(("pool", pool) for pool in whole["pools"]),
         *(("image", need) for need in whole["images"]),
@@ -89,15 +89,16 @@ def _rows(view: plan.Plan) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 def data(view: plan.Plan) -> dict[str, Any]:
     """Return a cluster for programs, its nodes by name."""
-    nodes = [{"name": name, **_node(decision)} for decision in view.decisions for name in decision.names]
-    return _cluster(view, sorted(nodes, key=lambda node: str(node["name"])))
+    cluster: dict[str, Any] = json.loads("".join(item(view).pieces()))
+    return cluster
 
 
-def _cluster(view: plan.Plan, nodes: list[dict[str, Any]]) -> dict[str, Any]:
+def _cluster(view: plan.Plan) -> dict[str, Any]:
+    """Return a cluster without its nodes."""
     counts = image_matrix.counted(view.decisions)
     return {
         "name": view.cluster.name,
-        "nodes": nodes,
+        "nodes": [],
         "pools": [
             {
                 "policy": division.policy.name,

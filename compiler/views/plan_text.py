@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import zip_longest
+from typing import NamedTuple
 
 from compiler import tables, wording
 from compiler.model import driver as drivers
@@ -24,13 +25,23 @@ _NAMES = 3
 _TITLES = {True: "problems", False: "without a component, and no problem"}
 
 
-Counts = tuple[int, int, int, int]
-"""The nodes of a plan, those with devices, those with problems, and its policies."""
+class Counts(NamedTuple):
+    """The numbers of a cluster in the table of all clusters."""
+
+    nodes: int
+    with_devices: int
+    with_problems: int
+    policies: int
 
 
 def counts(view: plan.Plan) -> Counts:
     """Return the numbers of a cluster for the table of all clusters."""
-    return _count(view), _count(view, gaps.has_devices), _count(view, gaps.has_problem), len(view.divisions)
+    return Counts(
+        nodes=_count(view),
+        with_devices=_count(view, gaps.has_devices),
+        with_problems=_count(view, gaps.has_problem),
+        policies=len(view.divisions),
+    )
 
 
 def clusters(rows: Sequence[tuple[str, Counts]]) -> Iterator[str]:

@@ -552,3 +552,21 @@ def test_a_policy_without_nodes_is_told_again_where_one_of_its_clusters_is_uncha
         assert answer.err.count("warning[policy-matches-nothing]: Policy 'tls' matches no node.") == 1
         assert answer.err.count("note: No node has the label pool=tsl; did you mean 'tls'?") == 1
     assert "policy-matches-nothing" not in served.err
+
+
+def test_a_policy_that_matches_nothing_in_one_of_its_clusters_is_compiled_there_whatever_its_severity(
+    tmp_path: Path,
+) -> None:
+    folder = project.write(
+        tmp_path,
+        {
+            "policies/tls.yaml": fleet.POLICY.replace("[east]", "[east, west]"),
+            "inventory/east.json": fleet.listed(fleet.NODES[:1]),
+            "inventory/west.json": fleet.listed(fleet.NODES[2:3]),
+            "kae.yaml": "findings: {policy-matches-nothing: error, node-without-policy: ignore}\n",
+        },
+    )
+    answer = project.kae(folder, "compile")
+
+    assert (answer.code, answer.err) == (0, "ignored as kae.yaml says: 1 node-without-policy\n")
+    assert (folder / "output/west/index.json").exists()

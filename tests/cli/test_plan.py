@@ -273,3 +273,21 @@ def test_a_plan_writes_nothing(tmp_path: Path) -> None:
     project.kae(folder, "plan")
 
     assert project.tree(folder) == before
+
+
+def test_each_named_node_has_to_be_there(tmp_path: Path) -> None:
+    folder = project.write(
+        tmp_path, {"policies/tls.yaml": fleet.POLICY, "inventory/east.json": fleet.listed(fleet.NODES[:1])}
+    )
+    answer = project.kae(folder, "plan", "--node", "kp920-01", "--node", "kp920-99")
+
+    assert (answer.code, answer.out) == (3, "")
+    assert answer.err.startswith("kae: no inventory holds a node 'kp920-99'.")
+
+
+def test_a_wrong_project_file_is_a_line_of_json_too(tmp_path: Path) -> None:
+    folder = project.write(tmp_path, {"policies/tls.yaml": fleet.POLICY, "kae.yaml": "findings: {nope: error}\n"})
+    answer = project.kae(folder, "plan", "-o", "ndjson")
+
+    assert answer.code == 1
+    assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["invalid-value"]

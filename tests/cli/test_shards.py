@@ -274,3 +274,34 @@ def test_findings_that_have_no_place_stop_a_shard_before_it_writes(place: str, s
     assert answer.code == 3
     assert answer.err.startswith(f"kae: no file can be written to '{place}'.")
     assert not (small / "output").exists()
+
+
+def test_warnings_that_stop_a_shard_stop_the_verdict(small: Path) -> None:
+    project.write(small, {"policies/nowhere.yaml": NOWHERE})
+    answer = shards(small, 1, "--strict")[0]
+    verdict, strict = merged(small, 1), merged(small, 1, "--strict")
+
+    assert (answer.code, verdict.code, strict.code) == (1, 1, 1)
+    assert "kae: shards have stopped before east, north and west, and no error says why." in verdict.err
+    assert not (small / "output").exists()
+
+
+def test_shards_that_compile_and_shards_that_check_give_no_verdict(small: Path) -> None:
+    project.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
+    project.kae(small, "compile", "--check", "--shard", "1/2", "--findings", "shard-1.json")
+    answer = merged(small, 2)
+
+    assert (answer.code, answer.out) == (1, "")
+    assert answer.err.startswith("kae: some of the files are of a check, and some of a compile.")
+
+
+def test_a_shard_that_changes_nothing_names_its_clusters_alone(tmp_path: Path) -> None:
+    declared = [fleet.EAST.replace("east", name) for name in ("east", "north", "west")]
+    folder = project.write(tmp_path, {f"policies/{number}.yaml": text for number, text in enumerate(declared)})
+    names: list[str] = []
+    for index in range(2):
+        for _ in range(2):
+            answer = project.kae(folder, "compile", "--shard", f"{index}/2", "-o", "json")
+        names += [cluster["name"] for cluster in json.loads(answer.out)["clusters"]]
+
+    assert sorted(names) == ["east", "north", "west"]

@@ -20,7 +20,7 @@ def clusters(project: load.Project, wanted: str, chosen: Sequence[str]) -> Seque
         return possible
     holding = [cluster for cluster in possible if project.mentions(cluster.name, name)]
     if not holding:
-        raise unknown(wanted, _names(project, possible, is_full=bool(stated)))
+        raise unknown(wanted, full_names(project, possible, is_full=bool(stated)))
     return holding
 
 
@@ -40,7 +40,7 @@ def unknown(wanted: str, known: Iterator[str]) -> errors.WorldError:
     return errors.WorldError(f"no inventory holds a node '{wanted}'.", hint=hint)
 
 
-def _names(project: load.Project, clusters: Sequence[definitions.Cluster], *, is_full: bool) -> Iterator[str]:
+def full_names(project: load.Project, clusters: Sequence[definitions.Cluster], *, is_full: bool) -> Iterator[str]:
     """Yield the nodes of clusters, with their clusters if the names are to be full."""
     for cluster in clusters:
         yield from (f"{cluster.name}/{name}" if is_full else name for name in names(project, cluster))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from compiler import diagnostics, pipeline
+from compiler.checks import fleet as fleet_checks
 from compiler.fleet import definitions
 from compiler.planning import plan
 from compiler.project import load, project_file
@@ -17,10 +18,10 @@ from compiler.settings import Settings
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")
 
-_ALONE = workers.Crew()
+_ALONE = workers.Crew(1)
 
 Make = Callable[[plan.Plan, diagnostics.Findings], Answer]
-"""A function from a plan and the findings on it, none of which is an error, to what a command needs of it."""
+"""A function from a plan and the findings on it, none of which is certainly an error, to what a command needs of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,7 @@ class Planned(Generic[Answer]):
 
     def with_answer(self, answer: Other | None) -> "Planned[Other]":
         """Return the cluster with another answer."""
-        other: Any = replace(self, answer=None)
+        other: Any = self
         return replace(other, answer=answer)
 
 
@@ -52,7 +53,7 @@ class Run(Generic[Answer]):
     """The planned clusters of a project, and what all of them decide together."""
 
     fleet: definitions.Fleet
-    read: Sequence[Planned[Answer]]
+    asked: Sequence[Planned[Answer]]
     """Every cluster that was asked for."""
     clusters: Sequence[Planned[Answer]]
     """Without those that turned out to have neither an inventory nor a KAECluster."""
@@ -93,14 +94,12 @@ def of_project(
     return replace(run, on_documents=(*run.on_documents, *on_output))
 
 
-def of_one(settings: Settings, chosen: Sequence[str]) -> tuple[Run[None], plan.Plan]:
+def of_one(settings: Settings, chosen: Sequence[str]) -> tuple[Run[plan.Plan], plan.Plan]:
     """Return the one selected cluster and its plan, also where there are errors. Raises WorldError without just one."""
     project = load.project(settings)
     cluster = load.one_cluster(project.fleet, chosen)
-    plans: list[plan.Plan] = []
-    run = of_project(project, [cluster], lambda view, _: plans.append(view))
-    view = plans[-1] if plans else _planned(project, cluster)[0]
-    return run, view
+    run = of_project(project, [cluster], lambda view, _: view)
+    return run, run.answers[0] if run.answers else _planned(project, cluster)[0]
 
 
 def of_clusters(
@@ -117,7 +116,8 @@ def of_clusters(
 
     def work(cluster: definitions.Cluster) -> Planned[Answer]:
         view, planned = _planned(project, cluster)
-        found = (*planned.on_inventories, *planned.findings)
+        # Another cluster may disprove the rest: without errors at the end, every cluster has an answer.
+        found = (*planned.on_inventories, *fleet_checks.certain(planned.findings))
         is_wrong = not project.fleet.sound or project.settings.has_errors(found)
         return planned if is_wrong else planned.with_answer(make(view, planned.findings))
 
@@ -136,7 +136,7 @@ def concluded(project: load.Project, done: Sequence[Planned[Answer]]) -> Run[Ans
     names = load.names_of(fleet)
     kept = [each for each in done if each.name in names]
     on_plans = pipeline.settle(fleet, {each.name: each.findings if fleet.sound else each.on_policies for each in kept})
-    return Run(fleet=fleet, read=done, clusters=kept, on_documents=on_documents, on_plans=on_plans)
+    return Run(fleet=fleet, asked=done, clusters=kept, on_documents=on_documents, on_plans=on_plans)
 
 
 def _planned(project: load.Project, cluster: definitions.Cluster) -> tuple[plan.Plan, Planned[Any]]:

@@ -182,6 +182,10 @@ def require_whole(found: Sequence[Found], documents: str, files: Iterable[str], 
     if len(counts) > 1:
         of = wording.listed(str(count) for count in sorted(counts))
         raise errors.RefusedError(f"the files are of {of} shards.", hint="Name those of one run.")
+    if len({each.is_check for each in found}) > 1:
+        raise errors.RefusedError(
+            "some of the files are of a check, and some of a compile.", hint="Name those of one run."
+        )
     given = [each.shard.index for each in found]
     (count,) = counts
     if twice := sorted({str(shards.Shard(index, count)) for index in given if given.count(index) > 1}):

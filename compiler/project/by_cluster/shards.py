@@ -18,7 +18,6 @@ class Shard:
 
     def takes(self, cluster: str) -> bool:
         """Return whether a cluster is in this part, whatever other clusters there are."""
-        cluster = cluster.rstrip("/")
         return int.from_bytes(hashlib.sha256(cluster.encode()).digest()[:8]) % self.count == self.index
 
     def of(self, clusters: Iterable[str]) -> list[str]:

@@ -1,6 +1,5 @@
 """Work on many items by several processes, which are forked, so that they share what is in memory already."""
 
-import argparse
 import contextlib
 import os
 import signal
@@ -29,7 +28,8 @@ _Outcome = tuple[Any, Exception | None]
 class Crew:
     """The processes that may work at a time, and what to tell of each item that is done."""
 
-    jobs: int = 1
+    jobs: int | None = None
+    """The most processes; None for as many as this one may use cores."""
     progress: Callable[[Any], None] = lambda _: None
 
     def each(
@@ -40,23 +40,18 @@ class Crew:
         No process is started for input that one process is done with sooner. An exception is that of the first item
         that raises one. Raises WorldError where a process is killed.
         """
-        count = min(self.jobs, len(items) - 1, sum(size(item) + _OWN for item in items) // _PAYS)
+        count = min(self.jobs or usable_cores(), len(items) - 1, sum(size(item) + _OWN for item in items) // _PAYS)
         answers = map(work, items) if count < 2 else _forked(work, items, size, count)
         for item, answer in zip(items, answers, strict=True):
             self.progress(item)
             yield answer
 
 
-def jobs(arguments: argparse.Namespace) -> int:
-    """Return the most processes of a call: as it says, or else as many as it may use cores."""
-    return getattr(arguments, "jobs", None) or usable_cores()
-
-
 def _forked(
     work: Callable[[Item], Answer], items: Sequence[Item], size: Callable[[Item], int], count: int
 ) -> Iterator[Answer]:
     ordered = sorted(range(len(items)), key=lambda number: -size(items[number]))
-    # The first item is worked on here: modules, validators and templates are then loaded once for all processes.
+    # The smallest item is worked on here: modules, validators and templates are then loaded once for all processes.
     done = {ordered[-1]: _outcome(work, items[ordered[-1]])}
     with _processes(lambda number: _outcome(work, items[number]), count) as ends:
         # The largest ones come first, so that none of them is the last.
