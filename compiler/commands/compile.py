@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         from compiler.project.by_cluster import shard_files  # noqa: PLC0415 - only a shard writes it
 
         shard_files.require_place(arguments.findings_file, call.settings, call.output)
+        shard_files.forget(Path(arguments.findings_file))
     code = None if leaves_findings else _unchanged(call)  # The cache keeps the findings of all clusters together.
     return _compiled(call) if code is None else code
 

@@ -154,6 +154,16 @@ def test_shards_of_other_documents_give_no_verdict(changed: dict[str, str], said
     assert answer.err.startswith(f"kae: {said}")
 
 
+def test_a_shard_that_does_not_end_leaves_no_earlier_findings(small: Path) -> None:
+    shards(small, 2)
+    (small / "output/north/index.json").unlink()
+    project.write(small, {"output/north/kustomization.yaml": "mine\n"})  # It is in the way now.
+    codes = [answer.code for answer in shards(small, 2)]
+
+    assert sorted(codes) == [0, 3]
+    assert f"'shard-{codes.index(3)}.json' cannot be read" in merged(small, 2).err
+
+
 def test_findings_are_left_by_a_shard_that_changes_nothing_too(small: Path) -> None:
     shards(small, 1)
     (small / "shard-0.json").unlink()

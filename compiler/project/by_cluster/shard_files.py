@@ -48,6 +48,15 @@ def write(path: Path, found: Found) -> None:
     atomic.write_file(path, [json.dumps(data, indent=1), "\n"])
 
 
+def forget(path: Path) -> None:
+    """Remove what an earlier call left, so that a shard that does not end leaves nothing. Raises WorldError."""
+    try:
+        if path.is_file() and not path.is_symlink():
+            path.unlink()
+    except OSError as error:
+        raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be removed: {error.strerror}.") from error
+
+
 def _cluster(found: planned.Planned[str]) -> dict[str, Any]:
     return {
         "name": found.name,
