@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import diagnostic_formats, diagnostics, errors, wording
+from compiler import cli, diagnostic_formats, diagnostics, errors, wording
 from compiler.cli import findings
 from compiler.fleet import assignment, definitions, label_selector
 from compiler.packing import Packed
@@ -47,6 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _clusters(arguments: argparse.Namespace, project: load.Project) -> Sequence[definitions.Cluster]:
     """Return the selected clusters; where nodes are named, those that may hold them. Raises WorldError."""
+    if arguments.node and arguments.shard.count > 1:
+        cli.parser().error("--node and --shard both choose clusters.", "Leave one of them out.")
     load.require_clusters(arguments.cluster, project.fleet.clusters)
     holding = {cluster.name for node in arguments.node for cluster in nodes.clusters(project, node, arguments.cluster)}
     chosen = [item for item in project.fleet.selected(arguments.cluster) if arguments.shard.takes(item.name)]

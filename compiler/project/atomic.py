@@ -31,14 +31,19 @@ def write(path: Path, texts: Iterable[str]) -> None:
 
 def write_file(path: Path, texts: Iterable[str]) -> None:
     """Write the file that a call names, as `write` does, unless a link leads out of the project. Raises WorldError."""
-    name = wording.file_name(str(path))
-    links.require_inside(path, hint="Remove the link, or name the file itself.")
+    require_file(path)
     try:
-        if path.exists() and not path.is_file():
-            raise errors.WorldError(f"'{name}' is not a regular file.")
         write(path, texts)
     except OSError as error:
-        raise errors.WorldError(f"'{name}' cannot be written: {error.strerror}.") from error
+        raise errors.WorldError(f"'{wording.file_name(str(path))}' cannot be written: {error.strerror}.") from error
+
+
+def require_file(path: Path) -> None:
+    """Raise WorldError for a path that `write_file` refuses: a link that leads out, or something that is no file."""
+    links.require_inside(path, hint="Remove the link, or name the file itself.")
+    # These raise nothing in a folder that may not be read.
+    if os.path.exists(path) and not os.path.isfile(path):  # noqa: PTH110, PTH113
+        raise errors.WorldError(f"'{wording.file_name(str(path))}' is not a regular file.")
 
 
 def _mode(path: Path) -> int:

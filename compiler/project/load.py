@@ -48,7 +48,7 @@ class Project:
         """Return whether a cluster's inventory may hold a node: by its text, or by escapes in it. Raises WorldError."""
         contents = map(document_files.read, self.inventories.get(cluster, ()))
         return cluster in self.fleet.inventories or any(
-            name.encode() in content or _ESCAPE.search(content) for content in contents
+            name.encode("utf-8", "surrogateescape") in content or _ESCAPE.search(content) for content in contents
         )
 
     def read(self, cluster: str) -> pipeline.Documents:

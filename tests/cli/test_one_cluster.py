@@ -78,6 +78,21 @@ def test_a_name_that_is_written_with_escapes_is_found(file: str, name: str, fold
     assert "cluster west: 1 of 1 node" in project.kae(folder, "plan", "--node", "kp920-01").out
 
 
+def test_a_name_that_is_not_utf_8_is_no_node(folder: Path) -> None:
+    answer = project.kae(folder, "explain", "\udcff")
+
+    assert answer.code == 3
+    assert answer.err.startswith("kae: no inventory holds a node ")
+
+
+def test_a_node_and_a_shard_are_not_chosen_together(folder: Path) -> None:
+    """The node may be in another shard, whose inventories are not searched."""
+    answer = project.kae(folder, "plan", "--node", "kp920-01", "--shard", "0/2")
+
+    assert answer.code == 2
+    assert "--node and --shard both choose clusters." in answer.err
+
+
 @pytest.mark.parametrize("command", ["plan", "explain", "compile"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")

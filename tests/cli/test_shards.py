@@ -1,6 +1,7 @@
 """`kae compile --shard` on several machines, and the one verdict of `kae merge-findings`."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -315,3 +316,17 @@ def test_a_shard_that_changes_nothing_names_its_clusters_alone(tmp_path: Path) -
         names += [cluster["name"] for cluster in json.loads(answer.out)["clusters"]]
 
     assert sorted(names) == ["east", "north", "west"]
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("pipe", "'pipe' is not a regular file."), ("away", "'away' is a link that leads out of the project.")],
+)
+def test_findings_that_cannot_be_written_stop_a_shard_before_it_writes(place: str, said: str, small: Path) -> None:
+    os.mkfifo(small / "pipe")
+    (small / "away").symlink_to("/tmp/shard-0.json")  # noqa: S108 - it is never made
+    answer = project.kae(small, "compile", "--findings", place)
+
+    assert answer.code == 3
+    assert answer.err.startswith(f"kae: {said}")
+    assert not (small / "output").exists()

@@ -1,6 +1,7 @@
 """The files in which machines leave what they found, so that one of them can give the verdict on all clusters."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -84,8 +85,9 @@ def require_place(path: str, settings: Settings, output: Path) -> None:
             f"'{name}' is in a folder of documents or of output, or is {names.PROJECT_FILE}.",
             hint="Name a file beside them.",
         )
-    if place.is_dir() or not place.parent.is_dir():
+    if os.path.isdir(place) or not os.path.isdir(place.parent):  # noqa: PTH112 - it raises nothing
         raise errors.WorldError(f"no file can be written to '{name}'.", hint="Name a file in a folder that is there.")
+    atomic.require_file(Path(path))
 
 
 def _printable(text: str) -> str:
