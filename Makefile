@@ -114,6 +114,10 @@ pairs: $(READY) ## Compare what kae diff claims of random pairs of commits with 
 divided: $(READY) ## Compile random fleets by one process, by several and by shards, and compare (COUNT=50 SEED=0)
 	$(BIN)/python -m tests.property.divided --count $(or $(COUNT),50) --seed $(SEED)
 
+.PHONY: kills
+kills: $(READY) ## Kill and interrupt compiles by several processes, and look at what the next one ends with (COUNT=30)
+	KAE_MOMENTS=$(or $(COUNT),30) $(BIN)/python -m pytest tests/kill/test_several_processes.py
+
 .PHONY: crashes
 crashes: $(READY) ## Kill the driver installer after every step, and look at what the host ends with
 	$(BIN)/python -m tests.installer.crashes

@@ -1,0 +1,163 @@
+"""A compile by several processes that is killed or interrupted ends at once, and the next one heals its output."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from benchmarks import fleets
+from compiler.output import scan, tree
+from tests import project
+
+Act = Callable[["subprocess.Popen[str]", random.Random], bool]
+"""What is done to a compile; False where there was nothing to do it to."""
+
+MOMENTS = int(os.environ.get("KAE_MOMENTS", "2"))
+"""How many of each kind; `make kills` takes more."""
+
+KAE = (
+    "import sys; from compiler import __main__ as entry; from compiler.project.by_cluster import workers;"
+    "workers._PAYS = 1; sys.argv[0] = 'kae'; entry.main()"
+)
+"""The real program, which starts processes for a small fleet too."""
+
+CLUSTERS = 12
+SECONDS = 30
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet whose documents have changed since its compile, with the output of another, undisturbed, one."""
+    folder = tmp_path_factory.mktemp("fleet")
+    made = fleets.project(folder / "old")
+    fleets.answer(folder / "nodes.json", 40)
+    for number in range(CLUSTERS):
+        shutil.copy(folder / "nodes.json", made / f"inventory/c{number:02}.json")
+    assert project.kae(made, "compile").code == 0
+    policy = made / "policies/tls.yaml"
+    policy.write_text(policy.read_text().replace("2.2.0", "2.3.0").replace("1.4.1", "1.5.0"))
+    shutil.copytree(made, folder / "new")
+    assert project.kae(folder / "new", "compile").code == 0
+    return folder
+
+
+def started(folder: Path) -> "subprocess.Popen[str]":
+    """A compile by three processes, in a session of its own."""
+    return subprocess.Popen(
+        (sys.executable, "-c", KAE, "compile", "--jobs", "3", "--no-cache"),
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def members(session: int) -> list[int]:
+    """The processes of a session that have not ended."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, own = path.read_text().rpartition(")")[2].split()[:4]
+        except OSError:
+            continue
+        if int(own) == session and state not in "ZX":
+            found.append(int(path.parent.name))
+    return found
+
+
+def workers_of(process: "subprocess.Popen[str]") -> list[int]:
+    """The processes that a compile has started."""
+    return [number for number in members(process.pid) if number != process.pid]
+
+
+def kill_worker(process: "subprocess.Popen[str]", draw: random.Random) -> bool:
+    """Kill a worker; return whether there was one."""
+    if own := workers_of(process):
+        os.kill(draw.choice(own), signal.SIGKILL)
+    return bool(own)
+
+
+def kill(process: "subprocess.Popen[str]", _: random.Random) -> bool:
+    process.kill()
+    return True
+
+
+def interrupt(process: "subprocess.Popen[str]", _: random.Random) -> bool:
+    """Press Ctrl-C, which a terminal sends to all processes of a group."""
+    os.killpg(process.pid, signal.SIGINT)
+    return True
+
+
+def moments(draw: random.Random, ends: Sequence[int], code: int) -> Iterator[float]:
+    """Times after the start of a compile's processes; more of them while no compile has ended by this code.
+
+    A compile whose moment came too late ends with 0, as it does on a machine with other work.
+    """
+    while len(ends) < MOMENTS or (code not in ends and len(ends) < MOMENTS + 20):
+        yield draw.uniform(0, 0.4) if ends else 0
+
+
+def assert_old_new_or_incomplete(output: Path, fleet: Path) -> None:
+    """Every cluster's files are those of one state, unless its index says that they are of both."""
+    old, new = (project.tree(fleet / name / "output") for name in ("old", "new"))
+    for cluster in {name.partition("/")[0] for name in old}:
+        recorded = scan.recorded(output, cluster)
+        assert recorded is not None
+        own = {name: text for name, text in project.tree(output).items() if name.startswith(f"{cluster}/")}
+        states = [{name: text for name, text in each.items() if name.startswith(f"{cluster}/")} for each in (old, new)]
+        if recorded.complete:
+            own = {name: text for name, text in own.items() if not name.endswith(tree.TEMPORARY)}
+            assert own in states
+
+
+def disturbed(fleet: Path, folder: Path, delay: float, act: Act, draw: random.Random) -> tuple[int, str]:
+    """Disturb a compile some time after it has started its processes; return its exit code and what it says."""
+    shutil.copytree(fleet / "old", folder)
+    process = started(folder)
+    while process.poll() is None and not workers_of(process):
+        time.sleep(0.001)
+    time.sleep(delay)
+    acted = act(process, draw)
+    _, said = process.communicate(timeout=SECONDS)
+    end = time.monotonic() + 2
+    while members(process.pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert members(process.pid) == []
+    assert "Traceback" not in said
+    assert_old_new_or_incomplete(folder / "output", fleet)
+    assert project.kae(folder, "compile", "--no-cache").code == 0
+    assert project.tree(folder / "output") == project.tree(fleet / "new/output")
+    return (process.returncode, said) if acted else (0, "")
+
+
+@pytest.mark.parametrize(
+    ("act", "code", "sentence"),
+    [
+        (kill_worker, 3, "a worker process was killed; the kernel does so where memory runs out.\nhint: "),
+        (kill, -signal.SIGKILL, ""),
+        (interrupt, 130, "\n"),
+    ],
+    ids=["a worker is killed", "the compile is killed", "Ctrl-C"],
+)
+def test_a_compile_by_several_processes_that_is_disturbed_ends_at_once_and_is_healed(
+    act: Act, code: int, sentence: str, fleet: Path, tmp_path: Path
+) -> None:
+    draw = random.Random(code)  # noqa: S311 - a test's choice
+    ends = list[int]()
+    for number, delay in enumerate(moments(draw, ends, code)):
+        end, said = disturbed(fleet, tmp_path / str(number), delay, act, draw)
+        assert end in (0, code), said
+        assert end == 0 or sentence in said
+        ends.append(end)
+
+    assert code in ends
