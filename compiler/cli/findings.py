@@ -56,12 +56,13 @@ def show(
     Standard output holds one thing. An answer in JSON or YAML holds the findings too; findings in JSON or SARIF leave
     the answer for people to standard error. Only the formats of code hosts show `notes`.
     """
+    form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
     every = project_file.of(arguments).with_severities(found) if found else ()
     if getattr(arguments, "quiet", False):
-        every, body = tuple(item for item in every if _stops(arguments, item)), ""
+        every = tuple(item for item in every if _stops(arguments, item))
+        body = "" if shape == "text" else body
     pieces = [body] if isinstance(body, str) else body
     shown, ignored = diagnostics.split_ignored(every)
-    form, shape = getattr(arguments, "format", "text"), getattr(arguments, "shape", "text")
     if shape == "ndjson":
         sys.stdout.writelines(itertools.chain(pieces, diagnostic_formats.lines(shown)))
     elif shape in ("json", "yaml"):

@@ -40,7 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
         "".join(f"{line}\n" for line in _lines(found, rows, is_check=is_check)),
         clusters=[{"name": name, "state": state} for name, state in rows],
     )
-    return cli.DIFFERS if is_check and any(state != "fine" for _, state in rows) else cli.FINE
+    has_strangers = any(other.code == "foreign-file" for each in found for other in each.others)
+    differs = has_strangers or any(state != "fine" for _, state in rows)
+    return cli.DIFFERS if is_check and differs else cli.FINE
 
 
 def _lines(found: Sequence[shard_files.Found], rows: Sequence[tuple[str, str]], *, is_check: bool) -> Iterator[str]:

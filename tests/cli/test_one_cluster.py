@@ -93,6 +93,18 @@ def test_a_node_and_a_shard_are_not_chosen_together(folder: Path) -> None:
     assert "--node and --shard both choose clusters." in answer.err
 
 
+@pytest.mark.parametrize("command", [("plan", "--node"), ("explain",)], ids=" ".join)
+def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing(
+    command: tuple[str, ...], folder: Path
+) -> None:
+    text = (folder / "inventory/west.json").read_text()
+    project.write(folder, {"inventory/west.json": text[: text.index('"kp920-04"')]})
+    answer = project.kae(folder, *command, "kp920-04")
+
+    assert answer.code == 1
+    assert answer.err.startswith("inventory/west.json:")
+
+
 @pytest.mark.parametrize("command", ["plan", "explain", "compile"])
 def test_a_cluster_that_no_inventory_and_no_document_names_is_refused(command: str, folder: Path) -> None:
     arguments = ("explain", "north/kp920-01") if command == "explain" else (command, "--cluster", "north")

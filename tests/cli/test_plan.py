@@ -79,6 +79,28 @@ def test_a_plan_in_lines_of_documents_with_mistakes_is_their_findings_alone(fold
     assert [json.loads(line)["code"] for line in answer.out.splitlines()] == ["unknown-kind"]
 
 
+def test_a_plan_in_lines_says_how_many_findings_the_project_ignores(folder: Path, tmp_path: Path) -> None:
+    some = project.write(shutil.copytree(folder, tmp_path / "some"), {"kae.yaml": "findings: {node-unknown: ignore}\n"})
+
+    assert project.kae(some, "plan", "-o", "ndjson").err.endswith("ignored as kae.yaml says: 1 node-unknown\n")
+
+
+def test_a_quiet_plan_for_programs_is_whole_in_lines_too(folder: Path, planned: dict[str, Any]) -> None:
+    answer = project.kae(folder, "plan", "-o", "ndjson", "-q")
+
+    assert {json.loads(line)["kind"] for line in answer.out.splitlines()} == {"node", "pool"}
+    assert answer.err == ""
+
+
+@pytest.mark.parametrize("text", [f"{fleet.POLICY}  x: 1\n", fleet.POLICY.replace("[east]", "[south]")])
+def test_a_policy_with_a_mistake_is_not_said_to_be_missing(text: str, folder: Path, tmp_path: Path) -> None:
+    wrong = project.write(shutil.copytree(folder, tmp_path / "wrong"), {"policies/tls.yaml": text})
+    answer = project.kae(wrong, "plan", "--policy", "tls")
+
+    assert answer.code == 1
+    assert answer.err.startswith("policies/tls.yaml:")
+
+
 def test_a_node_that_gets_everything_has_no_null(planned: dict[str, Any]) -> None:
     node = nodes(planned)["kp920-01"]
 

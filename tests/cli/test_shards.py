@@ -108,18 +108,29 @@ def test_a_removal_that_is_not_accepted_is_the_verdict(small: Path) -> None:
     assert "error[removes-drivers]" in verdict.err
 
 
-def test_a_file_that_belongs_to_no_cluster_is_found_once(small: Path) -> None:
+@pytest.mark.parametrize("check", [False, True])
+def test_a_file_that_belongs_to_no_cluster_is_found_once(check: bool, small: Path) -> None:
+    project.kae(small, "compile")
     project.write(small, {"output/notes.txt": "mine\n"})
-    answers = shards(small, 3)
+    answers = shards(small, 3, *(["--check"] if check else []))
+    verdict = merged(small, 3)
 
     assert sum("output/notes.txt" in answer.err for answer in answers) == 1
-    assert "output/notes.txt" in merged(small, 3).err
+    assert [sorted({answer.code for answer in answers}), verdict.code] == ([[0, 4], 4] if check else [[0], 0])
+    assert "output/notes.txt" in verdict.err
+
+
+def test_a_shard_calls_no_folder_of_another_one_strange(small: Path) -> None:
+    project.kae(small, "compile")
+
+    assert [answer.err for count in range(2, 9) for answer in shards(small, count)] == [""] * 35
 
 
 @pytest.mark.parametrize(
     ("files", "said"),
     [
         (["shard-0.json"], "no file is of shard 1/2."),
+        (["shard-1.json"], "no file is of shard 0/2."),
         (["shard-0.json", "shard-0.json", "shard-1.json"], "several files are of shard 0/2."),
         (["shard-0.json", "other.json"], "the files are of 2 and 3 shards."),
         (["shard-0.json", "policies/tls.yaml"], "'policies/tls.yaml' is not what `kae compile --findings`"),
@@ -163,6 +174,23 @@ def test_a_shard_that_does_not_end_leaves_no_earlier_findings(small: Path) -> No
 
     assert sorted(codes) == [0, 3]
     assert f"'shard-{codes.index(3)}.json' cannot be read" in merged(small, 2).err
+
+
+def test_one_shard_of_other_documents_is_one_too_many(small: Path) -> None:
+    shards(small, 2)
+    before = (small / "policies/tls.yaml").read_text()
+    project.write(small, {"policies/tls.yaml": before.replace("2.2.0", "2.3.0")})
+    project.kae(small, "compile", "--shard", "0/2", "--findings", "shard-0.json")
+    project.write(small, {"policies/tls.yaml": before})
+
+    assert merged(small, 2).err.startswith("kae: a shard has compiled other policies")
+
+
+def test_an_inventory_that_is_gone_gives_no_verdict(small: Path) -> None:
+    shards(small, 2)
+    (small / "inventory/north.json").unlink()
+
+    assert merged(small, 2).err.startswith("kae: the inventories are not those that the shards have read: ")
 
 
 def test_findings_are_left_by_a_shard_that_changes_nothing_too(small: Path) -> None:

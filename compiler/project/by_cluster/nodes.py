@@ -11,6 +11,8 @@ from compiler.project import load
 def clusters(project: load.Project, wanted: str, chosen: Sequence[str]) -> Sequence[definitions.Cluster]:
     """Return the selected clusters that may have the node NODE or CLUSTER/NODE: their files hold its name.
 
+    Where none does, they are those whose inventories have mistakes, as one that is damaged may have lost the node.
+
     Raises WorldError where there is no such cluster, or no such node.
     """
     stated, _, name = wanted.rpartition("/")
@@ -18,7 +20,9 @@ def clusters(project: load.Project, wanted: str, chosen: Sequence[str]) -> Seque
     possible = [cluster for cluster in project.fleet.selected(chosen) if stated in ("", cluster.name)]
     if len(possible) == 1:
         return possible
-    holding = [cluster for cluster in possible if project.mentions(cluster.name, name)]
+    holding = [cluster for cluster in possible if project.mentions(cluster.name, name)] or [
+        cluster for cluster in possible if project.settings.has_errors(project.read(cluster.name).findings)
+    ]
     if not holding:
         raise unknown(wanted, full_names(project, possible, is_full=bool(stated)))
     return holding
