@@ -127,3 +127,22 @@ def test_an_empty_inventory_that_a_person_accepts_counts_as_none(tmp_path: Path)
     assert "error[inventory-empty]" in refused.err
     assert "south: " in accepted.out
     assert (folder / "output/south/index.json").exists()
+
+
+def test_an_empty_inventory_without_a_kaecluster_is_told_where_it_is_read(tmp_path: Path) -> None:
+    folder = project.write(fleet.small(tmp_path), {"inventory/south.json": ""})
+    shards = [
+        project.kae(folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json") for index in range(4)
+    ]
+    accepted = [
+        project.kae(
+            folder, "compile", "--shard", f"{index}/4", "--findings", f"{index}.json", "--accept", "inventory-empty"
+        )
+        for index in range(4)
+    ]
+
+    assert sorted(answer.code for answer in shards) == [0, 0, 0, 1]
+    assert [answer.code for answer in accepted] == [0] * 4
+    assert project.kae(folder, "merge-findings", *(f"{index}.json" for index in range(4))).code == 0
+    assert project.kae(folder, "plan", "--cluster", "east").code == 0
+    assert project.kae(folder, "plan").code == 1

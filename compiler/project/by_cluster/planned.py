@@ -157,7 +157,8 @@ def _documents(project: load.Project, done: Sequence[Planned[Any]]) -> tuple[def
     own = {each.name for each in done}
     on_inventories = (one for each in done for one in each.on_inventories)
     read = replace(project.shared, findings=(*project.shared.findings, *on_inventories))
-    places = [place for place in project.places if place[1] not in own]
+    # Whether an empty file may stand for a cluster is asked where that cluster is read.
+    places = [place for place in project.places if place[1] not in own and project.size(place[1])]
     places += [place for each in done for place in each.inventories]
     fleet, found = pipeline.fleet_of(read, places, project.settings)
     return fleet, (*found, *project_file.of_clusters(project.settings, load.names_of(fleet)))
