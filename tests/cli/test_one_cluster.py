@@ -49,7 +49,7 @@ def test_the_inventory_of_another_cluster_is_not_decoded(
     assert ("inventory/west.json" in decoded) == (arguments == ("explain", "kp920-01"))
 
 
-@pytest.mark.parametrize("arguments", ASKED[:3] + ASKED[4:], ids=" ".join)
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
 def test_a_mistake_in_the_inventory_of_another_cluster_does_not_stop_them(
     arguments: tuple[str, ...], folder: Path
 ) -> None:
@@ -103,6 +103,36 @@ def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing
 
     assert answer.code == 1
     assert answer.err.startswith("inventory/west.json:")
+
+
+def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded = []
+    real = document_files.read
+
+    def read(found: document_files.Input) -> bytes:
+        decoded.append(found.name)
+        return real(found)
+
+    monkeypatch.setattr(document_files, "read", read)
+    project.write(folder, {"inventory/east.json": fleet.listed(fleet.NODES[1:2])})
+    project.kae(folder, "compile", "--cluster", "east")
+    decoded.clear()
+    answer = project.kae(folder, "compile")
+
+    assert answer.out == "east: unchanged\nwest: unchanged\n"
+    assert not [name for name in decoded if name.startswith("inventory/")]
+
+
+def test_a_compile_of_all_compiles_what_a_compile_of_one_has_left(tmp_path: Path) -> None:
+    declared = {"policies/east.yaml": fleet.EAST, "policies/west.yaml": fleet.CLUSTER}
+    folder = project.write(tmp_path, {"policies/rest.yaml": fleet.REST, **declared})
+    project.kae(folder, "compile", "--cluster", "east")
+    left = (folder / "output/west").exists()
+    project.kae(folder, "compile")
+
+    assert (left, (folder / "output/west").exists()) == (False, True)
 
 
 @pytest.mark.parametrize("command", ["plan", "explain", "compile"])

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
+from compiler.views import plan_data
 from tests import builders, project
 from tests.cli import fleet
 
@@ -52,6 +53,19 @@ def test_programs_get_exactly_the_fields_that_are_promised(planned: dict[str, An
 
 def test_a_plan_in_json_is_indented_as_every_answer_is(folder: Path, planned: dict[str, Any]) -> None:
     assert project.kae(folder, "plan", "-o", "json").out == json.dumps(planned, indent=2, ensure_ascii=False) + "\n"
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7])
+def test_a_plan_is_whole_in_whatever_pieces_it_is_written(
+    count: int, folder: Path, planned: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plan_data, "_CHUNK", count)
+    lines = project.kae(folder, "plan", "-o", "ndjson").out.splitlines()
+
+    assert json.loads(project.kae(folder, "plan", "-o", "json").out) == planned
+    assert sum(json.loads(line)["kind"] == "node" for line in lines) == len(
+        [node for cluster in planned["clusters"] for node in cluster["nodes"]]
+    )
 
 
 def test_a_plan_in_lines_of_json_holds_what_the_plan_in_json_does(folder: Path, planned: dict[str, Any]) -> None:
