@@ -112,11 +112,12 @@ def changed(cluster: str, before: deployed.Deployed, after: deployed.Deployed, p
     """Return what changes between two outputs of a cluster with the planned nodes."""
     earlier, later = _by_ref(before), _by_ref(after)
     damaged = set(before.index.files) - set(before.objects)
-    replaced = {ref for ref, path in later.items() if path in damaged}
-    replaced |= {ref for ref, path in later.items() if ref in earlier and not _same(before, earlier[ref], after, path)}
+    # No name of a function: where it names an item of one comprehension, Python 3.12.1 does not find it in another.
+    replaced = {one for one, path in later.items() if path in damaged}
+    replaced |= {one for one, path in later.items() if one in earlier and not _same(before, earlier[one], after, path)}
     created = later.keys() - earlier.keys() - replaced
     deleted = earlier.keys() - later.keys()
-    paths = [*(later[ref] for ref in created | replaced), *(earlier[ref] for ref in deleted)]
+    paths = [*(later[one] for one in created | replaced), *(earlier[one] for one in deleted)]
     places = any(path.startswith(_PLACING) for path in paths)
     touched, restarts = _touched(before, after, planned) if places else (set(), {})
     return Objects(
