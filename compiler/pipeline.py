@@ -68,20 +68,19 @@ def read(
     `known` are places of inventories that are not read here. `unread` are findings on files that are no documents, and
     come first. `settings` are the settings of the project.
     """
-    known = tuple(known)
-    return fleet_of(judged(found, judge, (file for file, _ in known), unread, settings), known, settings)
+    found, known = tuple(found), tuple(known)
+    files = {*_files(found), *(finding.span.file for finding in unread), *(file for file, _ in known)}
+    return fleet_of(judged(found, judge, files, unread, settings), known, settings)
 
 
 def judged(
     found: Iterable[documents.Document],
     judge: schema.Judge,
-    others: Iterable[str] = (),
+    files: Collection[str],
     unread: diagnostics.Findings = (),
     settings: Settings = _DEFAULTS,
 ) -> Documents:
-    """Return documents with the findings on them; `others` are the names of the project's other files."""
-    found = tuple(found)
-    files = {document.file for document in found} | {finding.span.file for finding in unread} | {*others}
+    """Return documents with the findings on them; `files` are the names of all files of the project."""
     every = [_judge_one(document, judge, settings, files) for document in found]
     accepted = [item for item in every if not item.findings]
     return Documents(
@@ -120,8 +119,12 @@ def read_inventory(
 ) -> tuple[snapshot.Inventory, diagnostics.Findings]:
     """Return the inventory of a cluster in these documents, an empty one without any, and the findings on them."""
     found = tuple(found)
-    read = judged(found, judge, settings=settings)
+    read = judged(found, judge, _files(found), settings=settings)
     return inventory_of(cluster, read) or _no_nodes(cluster, found[0].file if found else ""), read.findings
+
+
+def _files(found: Iterable[documents.Document]) -> frozenset[str]:
+    return frozenset(document.file for document in found)
 
 
 def inventory_of(cluster: definitions.Cluster, read: Documents) -> snapshot.Inventory | None:

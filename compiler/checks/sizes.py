@@ -8,7 +8,7 @@ from compiler.fleet import assignment, definitions, selectors
 from compiler.planning import pools
 
 _REST = 32 << 10
-"""Bytes left for everything in a DaemonSet but its node affinity; one with default settings needs 5 KB."""
+"""Bytes left for everything in a DaemonSet but its node affinity; one with default settings needs 7 KB."""
 _STORED = 1536 << 10
 """Bytes of an object: etcd's --max-request-bytes, 1.5 MiB."""
 _ANNOTATED = 256 << 10

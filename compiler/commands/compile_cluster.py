@@ -19,7 +19,7 @@ from compiler.views import object_changes as view
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What a compile takes away from a cluster, the findings on other changes, and what changes by object."""
+    """The removals of a compile from a cluster, the findings on its other changes, and the changes by object."""
 
     removals: tuple[acceptance.Removal, ...]
     changes: diagnostics.Findings

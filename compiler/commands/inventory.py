@@ -112,9 +112,5 @@ def _settings(arguments: argparse.Namespace) -> tuple[cluster.KAEClusterSpec, di
     own = next((item for item in declared.clusters if item.name == name), parse.default_cluster(name))
     if own.source is not None and not own.spec.watcher.ignoreLabels and not own.spec.watcher.inventory.labels:
         return own.spec, ()
-    faults = (
-        item
-        for item in found
-        if item.code not in _OF_CLUSTERS and diagnostics.has_errors(settings.with_severities([item]))
-    )
+    faults = (item for item in found if item.code not in _OF_CLUSTERS and settings.has_errors([item]))
     return own.spec, diagnostics.merged([*faults, *cluster_checks.ignored_labels(declared.policies, own)])

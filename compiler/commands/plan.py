@@ -16,7 +16,7 @@ from compiler.views import plan_data, plan_text, selection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """What is printed of a cluster, small enough to be kept for every cluster of a fleet."""
+    """The printed text of a cluster, small enough to be kept for every cluster of a fleet."""
 
     name: str
     counts: plan_text.Counts

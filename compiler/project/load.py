@@ -26,6 +26,8 @@ class Project:
     judge: schema.Judge
     shared: pipeline.Documents
     """The documents of policies and clusters, and the findings on all files that are not read."""
+    files: frozenset[str]
+    """The names of all files, also of those that cannot be read."""
     inventories: Mapping[str, tuple[document_files.Input, ...]]
     """The files of each cluster."""
     fleet: definitions.Fleet
@@ -54,8 +56,7 @@ class Project:
     def read(self, cluster: str) -> pipeline.Documents:
         """Return the documents of a cluster's inventory, judged. Raises WorldError."""
         found, unread = _decoded(self.inventories.get(cluster, ()), self.accepted, self.settings)
-        names_of_files = [item.name for own in self.inventories.values() for item in own]
-        return pipeline.judged(found, self.judge, names_of_files, unread, self.settings)
+        return pipeline.judged(found, self.judge, self.files, unread, self.settings)
 
 
 def project(
@@ -71,11 +72,18 @@ def project(
     inventories = document_files.by_cluster(item for item in items if not settings.is_policy_file(item.name))
     judge = schema.Judge(package_data.schemas())
     found, unread = _decoded((item for item in items if settings.is_policy_file(item.name)), accepted, settings)
-    places = tuple(_places(inventories))
-    shared = pipeline.judged(found, judge, (file for file, _ in places), (*on_files, *unread), settings)
-    fleet, _ = pipeline.fleet_of(shared, places, settings)
+    unread = (*on_files, *unread)
+    every = frozenset((*(item.name for item in items), *(finding.span.file for finding in unread)))
+    shared = pipeline.judged(found, judge, every, unread, settings)
+    fleet, _ = pipeline.fleet_of(shared, _places(inventories), settings)
     return Project(
-        settings=settings, judge=judge, shared=shared, inventories=inventories, fleet=fleet, accepted=accepted
+        settings=settings,
+        judge=judge,
+        shared=shared,
+        files=every,
+        inventories=inventories,
+        fleet=fleet,
+        accepted=accepted,
     )
 
 

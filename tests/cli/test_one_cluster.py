@@ -28,18 +28,24 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
-@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
-def test_the_inventory_of_another_cluster_is_not_decoded(
-    arguments: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decoded = []
+@pytest.fixture
+def decoded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that commands read once the folder is there."""
+    names: list[str] = []
     real = document_files.read
 
     def read(found: document_files.Input) -> bytes:
-        decoded.append(found.name)
+        names.append(found.name)
         return real(found)
 
     monkeypatch.setattr(document_files, "read", read)
+    return names
+
+
+@pytest.mark.parametrize("arguments", ASKED, ids=" ".join)
+def test_the_inventory_of_another_cluster_is_not_decoded(
+    arguments: tuple[str, ...], folder: Path, decoded: list[str]
+) -> None:
     project.write(folder, {"policies/east.yaml": f"# A change.\n{fleet.EAST}"})
     answer = project.kae(folder, *arguments)
 
@@ -105,17 +111,7 @@ def test_a_node_that_a_damaged_inventory_may_have_lost_is_not_said_to_be_missing
     assert answer.err.startswith("inventory/west.json:")
 
 
-def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    decoded = []
-    real = document_files.read
-
-    def read(found: document_files.Input) -> bytes:
-        decoded.append(found.name)
-        return real(found)
-
-    monkeypatch.setattr(document_files, "read", read)
+def test_a_compile_of_all_takes_over_what_a_compile_of_one_has_made(folder: Path, decoded: list[str]) -> None:
     project.write(folder, {"inventory/east.json": fleet.listed(fleet.NODES[1:2])})
     project.kae(folder, "compile", "--cluster", "east")
     decoded.clear()

@@ -26,7 +26,7 @@ Make = Callable[[plan.Plan, diagnostics.Findings], Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planned(Generic[Answer]):
-    """What is left of a cluster when its inventory is forgotten."""
+    """A planned cluster without its inventory: its findings, and the answer that a command needs of it."""
 
     name: str
     inventories: tuple[pipeline.Place, ...] = ()
@@ -68,7 +68,7 @@ class Run(Generic[Answer]):
 
     @property
     def answers(self) -> Sequence[Answer]:
-        """What a command needs of each cluster without errors."""
+        """The answers for the clusters without errors."""
         return [each.answer for each in self.clusters if each.answer is not None]
 
 

@@ -18,7 +18,7 @@ from compiler.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What one shard found."""
+    """The findings of one shard, and the state of its clusters."""
 
     shard: shards.Shard
     documents: str

@@ -21,7 +21,7 @@ _OWN = 400_000
 """The time that an item takes besides its input, as bytes of input."""
 
 _Outcome = tuple[Any, Exception | None]
-"""What work on an item returned, or the exception that it raised."""
+"""The answer for an item, or the exception that the work on it raised."""
 
 
 @dataclass(frozen=True, slots=True)
