@@ -10,17 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from compiler import recipes
+
 VENDOR = "19e5"
 """PCI vendor id of Huawei; in YAML it needs quotes, as the bare word is the number 1900000."""
 
-DOMAIN = "openfuyao.com"
+DOMAIN = recipes.DOMAIN
 """Prefix of the resources and node labels."""
 
 BASE_MODULES = ("uacce", "hisi_qm")
 """The modules that the module of every kind depends on, in the order of loading."""
-
-POOL_PREFIX = f"{DOMAIN}/kae.pool."
-"""Prefix of the node labels that NFD sets for the pools of policies; the name of the policy follows."""
 
 MAX_VFS = 63
 """The most virtual functions of one device."""
@@ -42,42 +41,35 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class Kind(recipes.Kind):
     """A kind of accelerator: the PCI device ids of its physical and virtual functions, and its module."""
 
-    name: str
+    vendor: str = VENDOR
     title: str
     switch: str
     """The field of `operator` that enables the kind."""
-    pf: str
-    vf: str
     module: str
     parameters: Mapping[str, Parameter]
 
     @property
+    def pf(self) -> str:
+        """The PCI device id of its physical functions."""
+        return self.devices[0]
+
+    @property
+    def vf(self) -> str:
+        """The PCI device id of its virtual functions."""
+        return self.virtual[0]
+
+    @property
     def resource(self) -> str:
         """The extended resource that a pod requests."""
-        return f"{DOMAIN}/kae.{self.name}"
+        return self.stem
 
     @property
     def vfio_resource(self) -> str:
         """The extended resource of its functions for virtual machines; a pod that wants another gets none of them."""
         return f"{self.resource}.vfio"
-
-    @property
-    def present(self) -> str:
-        """The label of a node that has a device of this kind."""
-        return f"{self.resource}.present"
-
-    @property
-    def pf_count(self) -> str:
-        """The label with the number of a node's physical functions."""
-        return f"{self.resource}.pf"
-
-    @property
-    def vf_count(self) -> str:
-        """The label with the number of a node's virtual functions, which is an effect of `driver.sriov`."""
-        return f"{self.resource}.vf"
 
 
 def _parameters(**more: Parameter) -> Mapping[str, Parameter]:
@@ -94,8 +86,8 @@ KINDS: tuple[Kind, ...] = (
         name="hpre",
         title="HPRE (public-key work)",
         switch="enabledHPRE",
-        pf="a258",
-        vf="a259",
+        devices=("a258",),
+        virtual=("a259",),
         module="hisi_hpre",
         parameters=_parameters(),
     ),
@@ -103,8 +95,8 @@ KINDS: tuple[Kind, ...] = (
         name="sec",
         title="SEC (ciphers and digests)",
         switch="enabledSEC",
-        pf="a255",
-        vf="a256",
+        devices=("a255",),
+        virtual=("a256",),
         module="hisi_sec2",
         parameters=_parameters(
             ctx_q_num=Parameter(least=2, most=32, step=2),
@@ -115,20 +107,20 @@ KINDS: tuple[Kind, ...] = (
         name="zip",
         title="ZIP (compression)",
         switch="enabledZIP",
-        pf="a250",
-        vf="a251",
+        devices=("a250",),
+        virtual=("a251",),
         module="hisi_zip",
         parameters=_parameters(perf_mode=Parameter(least=0, most=1)),
     ),
 )
 
-PRESENT = f"{DOMAIN}/kae.present"
+KAE = recipes.Recipe(name="kae", devices="KAE devices", kinds=KINDS)
+"""The built-in recipe, whose policies are KAEPolicies."""
+
+PRESENT = KAE.present
 """The label of a node that has a KAE device of any kind."""
 
-OPT_OUT_DRIVER = f"{DOMAIN}/kae.deploy.driver"
-OPT_OUT_DEVICE_PLUGIN = f"{DOMAIN}/kae.deploy.device-plugin"
-"""Node labels with which people keep a component away (value "false"); the compiler never sets them."""
-
-_LABELS = (label for kind in KINDS for label in (kind.present, kind.pf_count, kind.vf_count))
-DECIDING = tuple(sorted((PRESENT, OPT_OUT_DRIVER, OPT_OUT_DEVICE_PLUGIN, *_LABELS)))
-"""The labels that decide over a node under any policy: its devices and its opt-outs."""
+POOL_PREFIX = KAE.pool_prefix
+OPT_OUT_DRIVER = KAE.opt_out_driver
+OPT_OUT_DEVICE_PLUGIN = KAE.opt_out_device_plugin
+DECIDING = KAE.deciding

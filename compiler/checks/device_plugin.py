@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from compiler import wording
 from compiler.checks import containers
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import assignment, definitions
+from compiler.fleet import definitions
 from compiler.formats import documents
 
 _OWN = ("/dev", "/proc", "/run/kae", "/sys")
@@ -52,7 +52,7 @@ def _idle(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str
 
 def _shared_groups(policy: definitions.Policy) -> Iterator[tuple[documents.Path, str, str]]:
     spec = policy.spec.devicePlugin
-    for kind in assignment.enabled_kinds(policy):
+    for kind in policy.kinds:
         if getattr(spec.mode, kind.name) == "vfio" and getattr(spec.sharing, kind.name) > 1:
             yield (
                 ("sharing", kind.name),

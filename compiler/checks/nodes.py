@@ -137,7 +137,7 @@ def untolerated(
     tolerations = policy.spec.daemonSets.tolerations
     by_taint: dict[str, list[plan.Decision]] = {}
     for decision in own:
-        if any(decision.node.label(kind.present) == "true" for kind in assignment.enabled_kinds(policy)):
+        if assignment.is_present(policy, decision.node):
             for taint in taints.untolerated(tolerations, decision.node.profile.taints):
                 by_taint.setdefault(taints.text(taint), []).append(decision)
     for taint_text, decisions in sorted(by_taint.items()):
@@ -185,7 +185,7 @@ def guests_without_driver(
     driver = policy.spec.driver
 
     def lacks(decision: plan.Decision) -> bool:
-        counts = [plan.functions(kind, decision.node) for kind in assignment.enabled_kinds(policy)]
+        counts = [plan.functions(kind, decision.node) for kind in policy.kinds]
         is_guest = any(vf for _, vf in counts) and not any(pf for pf, _ in counts)
         is_served = decision.pool is not None and decision.pool.driver.state == "Present"
         return is_guest and driver.enabled and decision.device_plugin.image is not None and not is_served

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from compiler import devices, diagnostics, names
 from compiler.checks import containers, device_plugin, driver, images, pools
 from compiler.diagnostics import Diagnostic
-from compiler.fleet import assignment, definitions, overlap, selectors
+from compiler.fleet import definitions, overlap, selectors
 from compiler.formats import documents
 from compiler.model import base
 from compiler.planning import overrides
@@ -35,7 +35,7 @@ def findings(policy: definitions.Policy) -> Iterator[Diagnostic]:
 
 def no_kind_enabled(policy: definitions.Policy) -> Iterator[Diagnostic]:
     """A policy serves at least one kind of device."""
-    if not assignment.enabled_kinds(policy):
+    if not policy.kinds:
         yield Diagnostic(
             code="no-kind-enabled",
             span=policy.source.setting_span("spec", "operator"),

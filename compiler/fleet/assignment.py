@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, names
+from compiler import names
 from compiler.fleet import definitions, overlap, selectors
 from compiler.inventory import snapshot
 
@@ -44,16 +44,23 @@ class Shares:
     unassigned: tuple[Alike, ...]
 
 
-def enabled_kinds(policy: definitions.Policy) -> tuple[devices.Kind, ...]:
-    """Return the kinds of devices that a policy serves, in the order of `devices.KINDS`."""
-    return tuple(kind for kind in devices.KINDS if getattr(policy.spec.operator, kind.switch))
+def presence(policy: definitions.Policy) -> tuple[selectors.Term, ...]:
+    """Return selector terms for the nodes with the hardware that a policy serves: a device of any of its kinds."""
+    if policy.recipe.kinds:
+        return tuple((selectors.Requirement(kind.present, "In", ("true",)),) for kind in policy.kinds)
+    return (tuple(selectors.Requirement(key, "In", values) for key, values in policy.recipe.labels),)
+
+
+def is_present(policy: definitions.Policy, node: snapshot.Node) -> bool:
+    """Return whether a node is known to have the hardware that the policy serves."""
+    if policy.recipe.kinds:
+        return any(node.label(kind.present) == "true" for kind in policy.kinds)
+    return all(node.label(key) in values for key, values in policy.recipe.labels)
 
 
 def is_served(policy: definitions.Policy, node: snapshot.Node) -> bool:
-    """Return whether a node has a device that the policy serves, or may have one: NFD has not labelled it yet."""
-    if not node.profile.discovered:
-        return True
-    return any(node.label(kind.present) == "true" for kind in enabled_kinds(policy))
+    """Return whether a node has the hardware that the policy serves, or may have it: NFD has not labelled it yet."""
+    return (policy.recipe.has_rules and not node.profile.discovered) or is_present(policy, node)
 
 
 def holds_in(policy: definitions.Policy, cluster: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NewType
 
-from compiler import diagnostics
+from compiler import devices, diagnostics, recipes
 from compiler.fleet import selectors
 from compiler.formats import documents
 from compiler.inventory import snapshot
@@ -15,19 +15,34 @@ PolicyName = NewType("PolicyName", str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """A KAEPolicy that its schema accepts."""
+    """A KAEPolicy or DevicePolicy that its schema accepts."""
 
     name: PolicyName
+    recipe: recipes.Recipe = devices.KAE
+    """The stack that its nodes get."""
     spec: policy.KAEPolicySpec
+    """The spec of a KAEPolicy; that of a DevicePolicy in the same terms (see `stacks`)."""
     term: selectors.Term
     """Its nodeSelector; without one, the term that matches every node."""
     source: documents.Document
 
     @property
+    def path(self) -> documents.Path:
+        """The path of `rollout` and `kernelMappings` in the document."""
+        return ("spec", "driver") if self.recipe is devices.KAE else ("spec",)
+
+    @property
+    def kinds(self) -> tuple[recipes.Kind, ...]:
+        """The kinds of devices that it serves, in the order of its recipe."""
+        if self.recipe is not devices.KAE:
+            return self.recipe.kinds
+        return tuple(kind for kind in devices.KINDS if getattr(self.spec.operator, kind.switch))
+
+    @property
     def groups(self) -> tuple[tuple[documents.Path, driver.Frozen | driver.Wave], ...]:
         """The frozen groups, then the waves, in the order in which they take nodes, each with its path."""
         rollout = self.spec.driver.rollout
-        path: documents.Path = ("spec", "driver", "rollout")
+        path = (*self.path, "rollout")
         frozen = (((*path, "frozen", index), group) for index, group in enumerate(rollout.frozen))
         waves = (((*path, "waves", index), wave) for index, wave in enumerate(rollout.waves))
         return (*frozen, *waves)
@@ -35,7 +50,7 @@ class Policy:
     @property
     def mappings(self) -> tuple[tuple[documents.Path, driver.KernelMapping], ...]:
         """The kernel mappings, in the order in which they take kernels, each with its path."""
-        path: documents.Path = ("spec", "driver", "kernelMappings")
+        path = (*self.path, "kernelMappings")
         return tuple(((*path, index), mapping) for index, mapping in enumerate(self.spec.driver.kernelMappings))
 
 

@@ -4,10 +4,11 @@ The decisions use the same terms and tolerations that the DaemonSets carry, so t
 DaemonSet controller. Nodes that no selector distinguishes share one decision.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler import devices, wording
+from compiler import devices, recipes, wording
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
@@ -34,7 +35,8 @@ class Decision:
     """The pool whose driver installer runs there."""
     driver: Landing
     device_plugin: Landing
-    resources: tuple[tuple[str, int], ...]
+    resources: tuple[tuple[str, int | None], ...]
+    """Each with its amount; None where only the node itself knows it."""
 
     @property
     def node(self) -> snapshot.Node:
@@ -54,26 +56,47 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A cluster with its policies and the decision for each node."""
+    """A cluster with the policies of a recipe, and the decision for each node."""
 
     cluster: definitions.Cluster
     inventory: snapshot.Inventory
+    recipe: recipes.Recipe = devices.KAE
     divisions: tuple[pools.Division, ...]
     decisions: tuple[Decision, ...]
     """Sorted by the name of the first node."""
+    stacks: tuple["Plan", ...] = ()
+    """Beside the plan of KAE: those of the other recipes that the cluster has policies of, sorted by name."""
+
+    @property
+    def every(self) -> tuple["Plan", ...]:
+        """The plans of all recipes, KAE's first."""
+        return (self, *self.stacks)
 
     @property
     def compared(self) -> frozenset[str]:
         """The labels of which the nodes of a decision have equal values."""
         selected = (one.key for division in self.divisions for term in division.terms for one in term)
-        return frozenset((*devices.DECIDING, *selected))
+        return frozenset((*self.recipe.deciding, *selected))
 
 
 def of_cluster(
     cluster: definitions.Cluster, policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory
 ) -> Plan:
-    """Return the plan of a cluster for its policies and the nodes of its inventory."""
-    shares = assignment.shares(policies, inventory.nodes, devices.DECIDING)
+    """Return the plan of a cluster for its policies, of any recipe, and the nodes of its inventory."""
+    others = {assigned.policy.recipe.name: assigned.policy.recipe for assigned in policies}
+    others.pop(devices.KAE.name, None)
+    stacks = tuple(_of_recipe(one, cluster, policies, inventory) for _, one in sorted(others.items()))
+    return dataclasses.replace(_of_recipe(devices.KAE, cluster, policies, inventory), stacks=stacks)
+
+
+def _of_recipe(
+    one: recipes.Recipe,
+    cluster: definitions.Cluster,
+    every: Sequence[assignment.Assigned],
+    inventory: snapshot.Inventory,
+) -> Plan:
+    policies = [assigned for assigned in every if assigned.policy.recipe.name == one.name]
+    shares = assignment.shares(policies, inventory.nodes, one.deciding)
     made: list[Decision] = [_unassigned(alike) for alike in shares.unassigned]
     divisions = []
     for assigned, share in zip(policies, shares.by_policy, strict=True):
@@ -83,6 +106,7 @@ def of_cluster(
     return Plan(
         cluster=cluster,
         inventory=inventory,
+        recipe=one,
         divisions=tuple(divisions),
         decisions=tuple(sorted(made, key=lambda decision: decision.node.name)),
     )
@@ -133,7 +157,7 @@ def _why(assigned: assignment.Assigned, node: snapshot.Node) -> str:
 def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.Pool | None) -> Landing:
     if not division.policy.spec.driver.enabled:
         return Landing(image=None, reason="driver.enabled is false: it is pre-installed")
-    obstacle = _obstacle(division.policy, node, division.driver_terms, devices.OPT_OUT_DRIVER)
+    obstacle = _obstacle(division.policy, node, division.driver_terms, division.policy.recipe.opt_out_driver)
     if pool is None:
         return Landing(image=None, reason=obstacle or division.why_not(node))
     return _landing(division.policy, node, pool.image, obstacle)
@@ -142,24 +166,40 @@ def _driver_landing(division: pools.Division, node: snapshot.Node, pool: pools.P
 def _device_plugin_landing(division: pools.Division, node: snapshot.Node) -> Landing:
     if not division.policy.spec.devicePlugin.enabled:
         return Landing(image=None, reason="devicePlugin.enabled is false: it is pre-installed")
-    obstacle = _obstacle(division.policy, node, division.device_plugin_terms, devices.OPT_OUT_DEVICE_PLUGIN)
+    opt_out = division.policy.recipe.opt_out_device_plugin
+    obstacle = _obstacle(division.policy, node, division.device_plugin_terms, opt_out)
     return _landing(division.policy, node, division.device_plugin_image, obstacle)
 
 
 def _landing(policy: definitions.Policy, node: snapshot.Node, image: str, obstacle: str | None) -> Landing:
     if obstacle is not None:
         return Landing(image=None, reason=obstacle)
-    present = ", ".join(kind.name for kind in assignment.enabled_kinds(policy) if node.label(kind.present) == "true")
-    return Landing(image=image, reason=f"it has devices of {present}")
+    return Landing(image=image, reason=_hardware(policy, node))
+
+
+def _hardware(policy: definitions.Policy, node: snapshot.Node) -> str:
+    """Return how a node is known to have the hardware of a policy."""
+    if policy.recipe.kinds:
+        present = ", ".join(kind.name for kind in policy.kinds if node.label(kind.present) == "true")
+        return f"it has devices of {present}"
+    labels = ", ".join(f"{key}={node.label(key)}" for key, _ in policy.recipe.labels)
+    return f"it has {labels}" if labels else f"recipe '{policy.recipe.name}' is for every node"
+
+
+def _lack(policy: definitions.Policy, node: snapshot.Node) -> str:
+    """Return which hardware of a policy a node does not have."""
+    if policy.recipe.kinds:
+        return f"it has no device of {', '.join(kind.name for kind in policy.kinds)}"
+    lacking = (f"{key} is not {' or '.join(values)}" for key, values in policy.recipe.labels)
+    return f"it is no node of recipe '{policy.recipe.name}': {', '.join(lacking)}"
 
 
 def _obstacle(
     policy: definitions.Policy, node: snapshot.Node, terms: Iterable[selectors.Term], opt_out: str
 ) -> str | None:
     """Return the first reason why a DaemonSet with these terms has no pod on the node; None if it has one."""
-    kinds = assignment.enabled_kinds(policy)
-    if node.profile.discovered and not any(node.label(kind.present) == "true" for kind in kinds):
-        return f"it has no device of {', '.join(kind.name for kind in kinds)}"
+    if not assignment.is_served(policy, node):
+        return _lack(policy, node)
     if node.label(opt_out) == "false":
         return f"it has opted out: {opt_out}=false"
     barred = taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints)
@@ -171,7 +211,7 @@ def _obstacle(
     return None
 
 
-def functions(kind: devices.Kind, node: snapshot.Node) -> tuple[int, int]:
+def functions(kind: recipes.Kind, node: snapshot.Node) -> tuple[int, int]:
     """Return the numbers of physical and of virtual functions of a kind that NFD counted on the node."""
     return _count(node.label(kind.pf_count)), _count(node.label(kind.vf_count))
 
@@ -193,7 +233,9 @@ def resources(
     if driven is not None and driven.state == "Absent":
         return ()
     amounts = []
-    for kind in assignment.enabled_kinds(policy):
+    for kind in policy.kinds:
+        if not isinstance(kind, devices.Kind):
+            continue
         pf, vf = functions(kind, node)
         wanted = getattr(driven.sriov, kind.name) if driven is not None else None
         count = pf * (wanted or 1) if pf and wanted is not None else vf or pf

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from compiler import devices
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
 from compiler.model import cluster as clusters
@@ -157,8 +156,8 @@ def divided(assigned: assignment.Assigned, cluster: definitions.Cluster, nodes: 
         groups=(),
         classes=(),
         pools=(),
-        driver_terms=_serving_terms(assigned, devices.OPT_OUT_DRIVER) if policy.spec.driver.enabled else (),
-        device_plugin_terms=_serving_terms(assigned, devices.OPT_OUT_DEVICE_PLUGIN) if plugin.enabled else (),
+        driver_terms=_serving_terms(assigned, policy.recipe.opt_out_driver) if policy.spec.driver.enabled else (),
+        device_plugin_terms=_serving_terms(assigned, policy.recipe.opt_out_device_plugin) if plugin.enabled else (),
         device_plugin_image=images.of(plugin, mirrors),
     )
     if not policy.spec.driver.enabled:
@@ -193,37 +192,37 @@ def pool_of(
         kernels=by_kernel,
         driver=driver,
         image=images.of(driver, mirrors),
-        terms=_serving_terms(assigned, devices.OPT_OUT_DRIVER, own),
+        terms=_serving_terms(assigned, policy.recipe.opt_out_driver, own),
     )
 
 
 def _label(policy: definitions.Policy) -> str:
     """Return the key of the label that a policy with pools gives its nodes."""
-    return f"{devices.POOL_PREFIX}{policy.name}"
+    return f"{policy.recipe.pool_prefix}{policy.name}"
 
 
 def _serving_terms(
     assigned: assignment.Assigned, opt_out: str, pool: selectors.Term = ()
 ) -> tuple[selectors.Term, ...]:
-    """Return the node affinity of a component: a device of an enabled kind, no opt-out, and the policy's own terms.
+    """Return the node affinity of a component: the hardware of the policy, no opt-out, and the policy's own terms.
 
     `opt_out` is the label that keeps the component away; `pool` is the requirement on the label of a pool.
     """
     return tuple(
         (
-            selectors.Requirement(kind.present, "In", ("true",)),
+            *present,
             selectors.Requirement(opt_out, "NotIn", ("false",)),
             *pool,
             *term,
         )
-        for kind in assignment.enabled_kinds(assigned.policy)
+        for present in assignment.presence(assigned.policy)
         for term in assigned.terms
     )
 
 
 def _is_driven(policy: definitions.Policy, classes: Sequence[KernelClass], node: snapshot.Node) -> bool:
     """Return whether a driver is installed on the node, or may be: NFD has not labelled it yet."""
-    if not assignment.is_served(policy, node) or node.label(devices.OPT_OUT_DRIVER) == "false":
+    if not assignment.is_served(policy, node) or node.label(policy.recipe.opt_out_driver) == "false":
         return False
     if taints.untolerated(policy.spec.daemonSets.tolerations, node.profile.taints):
         return False

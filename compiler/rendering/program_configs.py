@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pydantic import BaseModel
 
 from compiler import devices
-from compiler.fleet import assignment, definitions
+from compiler.fleet import definitions
 from compiler.model import base, config
 from compiler.model import driver as drivers
 from compiler.model import policy as policies
@@ -30,7 +30,7 @@ def driver(
 ) -> str:
     """Return the driver installer's config in one pool of a policy."""
     spec = pool.driver
-    enabled = assignment.enabled_kinds(policy)
+    enabled = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
     environment = {variable.name: variable.value for variable in spec.env}
     return _text(
         config.DriverConfig(
@@ -61,7 +61,7 @@ def driver(
 def device_plugin(policy: definitions.Policy, *, cluster_name: str) -> str:
     """Return the device plugin's config of a policy."""
     spec = policy.spec.devicePlugin
-    served = assignment.enabled_kinds(policy)
+    served = tuple(kind for kind in policy.kinds if isinstance(kind, devices.Kind))
     return _text(
         config.DevicePluginConfig(
             cluster=cluster_name,

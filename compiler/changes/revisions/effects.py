@@ -50,7 +50,7 @@ class Placement:
     state: Literal["Present", "Absent"] | None
     device_plugin: str | None
     """The image of its device plugin."""
-    resources: tuple[tuple[str, int], ...]
+    resources: tuple[tuple[str, int | None], ...]
     """The resources that it offers, with their amounts."""
 
 
@@ -274,6 +274,6 @@ def _drain(left: Half, right: Half) -> Drain:
     return Drain(
         evicts=config["drain"]["enabled"],
         timeout_seconds=config["drain"]["timeoutSeconds"],
-        most=sum(amount for _, amount in left.decision.resources) if left.decision else 0,
+        most=sum(amount or 0 for _, amount in left.decision.resources) if left.decision else 0,
         hosts_at_a_time=len(config["leases"]["names"]),
     )
