@@ -197,6 +197,7 @@ CODES: Mapping[str, Code] = MappingProxyType(
         "import-source": _error("The import reads one values file, or one KAEPolicy of the KAE Operator."),
         "import-dropped": _warning("Every option of the KAE Operator has an equivalent in KAE."),
         "import-differs": _warning("Every option of the KAE Operator has the same meaning in KAE."),
+        "recipe-behind": _warning("A copy of a shipped recipe was made of the one that kae ships now."),
         # Facts about the world.
         "operator-image": _warning("A component has an image of this project, not one of the KAE Operator."),
         "device-plugin-settings": _error("The settings of a device plugin have an effect and contradict none other."),

@@ -24,6 +24,10 @@ POLICIES = "policies"
 INVENTORY = "inventory"
 """The folders of a project that hold its documents, unless kae.yaml names others."""
 
+RECIPES = "recipes"
+RECIPE_FILE = "recipe.yaml"
+"""The folder of a project that holds recipes, and the file of each in a folder of its own."""
+
 OUTPUT = "output"
 """The folder of a project that a compile writes, unless kae.yaml names another."""
 

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 
 from compiler import __version__, diagnostics, wording
-from compiler.cli import arguments, live_commands, options, parsing, reference_commands
+from compiler.cli import arguments, live_commands, options, parsing, recipe_commands, reference_commands
 
 _EPILOG = """exit codes:
   0  fine, warnings included
@@ -55,7 +55,7 @@ def _commands() -> dict[str, Callable[[options.Commands], None]]:
         _import,
         _inventory,
     )
-    every = (*on_projects, *live_commands.ALL, *reference_commands.ALL)
+    every = (*on_projects, *recipe_commands.ALL, *live_commands.ALL, *reference_commands.ALL)
     return {add.__name__.strip("_").replace("_", "-"): add for add in every}
 
 

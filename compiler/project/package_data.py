@@ -50,6 +50,11 @@ def templates() -> Mapping[str, str]:
     }
 
 
+def recipes() -> Mapping[str, Path]:
+    """Return the folder of each recipe that is shipped as a copy to take, by the recipe's name."""
+    return {path.parent.name: path.parent for path in sorted((folder("templates") / "recipes").glob("*/recipe.yaml"))}
+
+
 def report() -> Mapping[str, str]:
     """Return the template, the style and the scripts of the report's page by name."""
     return {path.name: path.read_text(encoding="utf-8") for path in (folder("templates") / "report").iterdir()}

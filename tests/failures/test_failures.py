@@ -15,6 +15,8 @@ CASES = sorted({path.parent.name for path in HERE.glob("*/project")} | projects.
 
 OF_IMPORT = {code for code in diagnostics.CODES if code.startswith("import-")}
 """Codes of `kae import` alone, which reads no project; IMPORT_TESTS earn these codes."""
+OF_RECIPES = {"recipe-behind"}
+"""Codes of `kae recipe` alone."""
 IMPORT_TESTS = HERE.parent / "cli/test_import.py"
 
 
@@ -39,6 +41,8 @@ def test_the_documents_of_a_code_earn_exactly_its_text(code: str, tmp_path: Path
     command: tuple[str, ...] = ("diff",) if code in risks.CHANGES else ("compile", "--no-cache")
     if (folder / projects.IMAGE).exists():
         command = ("preflight", "--image", projects.IMAGE)
+    elif code in OF_RECIPES:
+        command = ("recipe", "list")
     answer = project.kae(folder, *command)
 
     *lines, summary = answer.err.splitlines(keepends=True)
