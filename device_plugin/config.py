@@ -53,3 +53,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     """Absent: the device nodes stay as they are."""
     metrics: shapes.MetricsEndpoint | None = None
     """Without it no metrics are served."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a kind that is not one of KAE."""
+        shapes.require_kinds(self.kinds, recipe=False)

@@ -71,6 +71,41 @@ class Source(shapes.Shape, frozen=True, kw_only=True):
         return [name for name, part in parts.items() if part is not None]
 
 
+_PATH = r"(/\.{0,2}[A-Za-z0-9_+][A-Za-z0-9._+@:-]*)+\Z"
+Path = Annotated[str, msgspec.Meta(pattern=f"^{_PATH}", max_length=1000)]
+"""An absolute path without a part that is '.' or '..'."""
+NodePath = Annotated[str, msgspec.Meta(pattern=f"^/dev{_PATH}", max_length=1000)]
+OptPath = Annotated[str, msgspec.Meta(pattern=f"^/opt{_PATH}", max_length=1000)]
+Parameter = int | bool | Annotated[str, msgspec.Meta(pattern=r'^[^"\x00-\x1f\x7f]*\Z', max_length=1000)]
+"""The value of a module's parameter."""
+
+
+class ModuleRule(shapes.Shape, frozen=True, kw_only=True):
+    """What a module of a recipe needs beyond its load."""
+
+    replaces: tuple[shapes.Module, ...] = ()
+    """Modules of the kernel that are unloaded first, and loaded again by a rollback; perhaps one of its own name."""
+    network: bool = False
+    """Interfaces hang on it: it stays while one carries the node's own traffic."""
+
+
+class Payload(shapes.Shape, frozen=True, kw_only=True):
+    """An image whose files an init container has copied to <payload folder>/<name>."""
+
+    name: shapes.Name
+    paths: Annotated[tuple[Path, ...], msgspec.Meta(min_length=1)]
+    """Folders of the image."""
+
+
+class HostFiles(shapes.Shape, frozen=True, kw_only=True):
+    """A folder of a payload that the host gets."""
+
+    from_: Path = msgspec.field(name="from")
+    """Its path in a payload."""
+    to: OptPath
+    """Its path on the host."""
+
+
 class Drain(shapes.Shape, frozen=True, kw_only=True):
     """What happens to pods that hold a device when a module has to be unloaded."""
 
@@ -114,9 +149,13 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     cluster: str
     policy: str
     pool: str
-    vendor: shapes.PciId
-    """PCI vendor id of the devices."""
-    kinds: Annotated[tuple[shapes.Kind, ...], msgspec.Meta(min_length=1)]
+    recipe: shapes.RecipeName | None = None
+    """Absent: the stack is KAE."""
+    class_: Literal["none"] | None = msgspec.field(default=None, name="class")
+    """none: a driver without devices of the class uacce; absent: uacce."""
+    vendor: shapes.PciId = ""
+    """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
+    kinds: tuple[shapes.Kind, ...]
     """Every kind, enabled or not: its module may be loaded, and has to be unloaded before the common ones."""
     daemon_set: DaemonSet
     state: Literal["Present", "Absent"]
@@ -130,7 +169,17 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     source: Source
     modules: Annotated[tuple[shapes.Module, ...], msgspec.Meta(min_length=1)]
     """The common ones and those of the enabled kinds, in the order of loading; unloaded in reverse."""
-    module_parameters: dict[shapes.Module, dict[str, int]] = msgspec.field(default_factory=dict)
+    module_parameters: dict[shapes.Module, dict[str, Parameter]] = msgspec.field(default_factory=dict)
+    module_rules: dict[shapes.Module, ModuleRule] = msgspec.field(default_factory=dict)
+    """Only of the modules that have one."""
+    network_force: bool = False
+    """True to swap modules although an interface of theirs carries the node's own traffic."""
+    payloads: tuple[Payload, ...] = ()
+    nodes: tuple[NodePath, ...] = ()
+    """Device nodes that are there once the modules are loaded."""
+    files: tuple[HostFiles, ...] = ()
+    resources: tuple[shapes.Resource, ...] = ()
+    """Extended resources whose holders are drained, besides those of the kinds."""
     sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
     device_nodes: shapes.DeviceNodes = shapes.DeviceNodes()
@@ -138,6 +187,13 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     leases: Leases
     metrics: shapes.MetricsEndpoint | None = None
     """Nothing is served without it."""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a recipe without a class, or with a kind of KAE, and the other way round."""
+        of_recipe = self.recipe is not None
+        if of_recipe is not (self.class_ is not None) or of_recipe is bool(self.vendor):
+            raise ValueError("Expected `recipe` with `class`, or neither, with `vendor`")
+        shapes.require_kinds(self.kinds, recipe=of_recipe)
 
     @property
     def all_modules(self) -> tuple[str, ...]:

@@ -1,6 +1,7 @@
 """The configs of the programs, as the compiler writes them: the shapes they share, and how to read one."""
 
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -35,26 +36,61 @@ PciId = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{4}\Z", max_length=4)]
 Name = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", max_length=63)]
 Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z", max_length=55)]
 
+RecipeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=20)]
+Resource = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]
+"""An extended resource, such as example.com/device."""
 
-class Kind(Shape, frozen=True, kw_only=True):
-    """A device kind."""
+
+class Kind(Shape, frozen=True, kw_only=True, omit_defaults=True):
+    """A device kind: of KAE, with the first fields, or of a recipe, with `vendor` and those below it."""
 
     name: Name
-    resource: Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]
+    resource: Resource = ""
     """The extended resource that a pod asks for."""
-    pf: PciId
+    pf: PciId = ""
     """The PCI device id of the physical function."""
-    vf: PciId
+    vf: PciId = ""
     """The PCI device id of the virtual function."""
-    module: Module
+    module: Module = ""
     """The kernel module, which is also the name of its PCI driver."""
     mode: Literal["vfio"] | None = None
     """vfio: the device plugin offers its functions that are bound to vfio-pci, as IOMMU groups."""
+    vendor: PciId = ""
+    """The PCI vendor id of a recipe's kind; KAE's is the config's."""
+    devices: tuple[PciId, ...] = ()
+    """The PCI device ids of its functions."""
+    virtual: tuple[PciId, ...] = ()
+    """The PCI device ids of its virtual functions."""
+    classes: tuple[PciId, ...] = ()
+    """The first four digits of the PCI classes of its functions; with none, every class."""
 
     @property
     def vfio_resource(self) -> str:
         """Return the extended resource of a uacce kind's functions where they are offered by vfio."""
         return f"{self.resource}.vfio"
+
+    def has(self, vendor: str, device: str, pci_class: str) -> bool:
+        """Return whether a function of the config's or the kind's vendor is of this kind."""
+        if not self.vendor:
+            return device in (self.pf, self.vf)
+        listed = not self.devices or device in self.devices or device in self.virtual
+        return vendor == self.vendor and listed and (not self.classes or pci_class in self.classes)
+
+
+def require_kinds(kinds: Sequence[Kind], *, recipe: bool) -> None:
+    """Raise ValueError where a kind is not one of KAE, or not one of a recipe."""
+    for kind in kinds:
+        of_kae = (kind.resource, kind.pf, kind.vf, kind.module)
+        if recipe and (not kind.vendor or any(of_kae) or kind.mode):
+            raise ValueError(f"Kind '{kind.name}' of a recipe needs `vendor`, and has no field of a kind of KAE")
+        if recipe and not kind.devices and not kind.classes:
+            raise ValueError(f"Kind '{kind.name}' needs `devices` or `classes`")
+        if not recipe and (not all(of_kae) or kind.vendor or kind.devices or kind.virtual or kind.classes):
+            raise ValueError(
+                f"Kind '{kind.name}' needs `resource`, `pf`, `vf` and `module`, and has no field of a recipe's kind"
+            )
+    if not recipe and not kinds:
+        raise ValueError("Expected a kind")
 
 
 class DeviceNodes(Shape, frozen=True, kw_only=True):

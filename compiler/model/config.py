@@ -1,9 +1,10 @@
 """The config files of the node programs and of the watcher: the compiler writes, the programs read them."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
+from compiler import names
 from compiler.model import base, policy
 from compiler.model import driver as drivers
 from compiler.model import watcher as watchers
@@ -14,34 +15,89 @@ _PciId = Annotated[
     Field(pattern=r"^[0-9a-f]{4}$", max_length=4, json_schema_extra=base.form("four hexadecimal digits")),
 ]
 
+RecipeName = Annotated[
+    str,
+    Field(
+        pattern=rf"^{names.POLICY_PATTERN}$",
+        max_length=20,
+        json_schema_extra=base.form("the name of a recipe (a DNS label of at most 20 characters without '--')"),
+    ),
+]
+
+_PATH = r"(/\.{0,2}[A-Za-z0-9_+][A-Za-z0-9._+@:-]*)+"
+"""A pattern of absolute paths without a part that is '.' or '..'."""
+
+
+def _path(beginning: str, words: str) -> Any:
+    return Field(pattern=f"^{beginning}{_PATH}$", max_length=1000, json_schema_extra=base.form(words))
+
+
+_AnyPath = Annotated[str, _path("", "an absolute path without '..'")]
+
 _Module = Annotated[
     str,
     Field(pattern=r"^[a-z][a-z0-9_]*$", max_length=55, json_schema_extra=base.form("the name of a module")),
 ]
 
 
+_Resource = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$",
+        max_length=317,
+        json_schema_extra=base.form("an extended resource, such as example.com/device"),
+    ),
+]
+
+ParameterText = Annotated[
+    str,
+    Field(
+        pattern=r'^[^"\x00-\x1f\x7f]*$',
+        max_length=1000,
+        json_schema_extra=base.form("the value of a module's parameter (one line without quotation marks)"),
+    ),
+]
+"""It is quoted in a line of modprobe.d(5), and the kernel knows no escape (next_arg of lib/cmdline.c)."""
+
+
 class Kind(Model):
-    """A device kind, out of the compiler's table."""
+    """A device kind: of KAE, out of the compiler's table, or of a recipe, with `vendor` and the fields below it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["vendor"]},
+            "then": {
+                "properties": {"resource": False, "pf": False, "vf": False, "module": False, "mode": False},
+                "if": {"required": ["devices"], "properties": {"devices": {"minItems": 1}}},
+                "else": {"required": ["classes"], "properties": {"classes": {"minItems": 1}}},
+            },
+            "else": {
+                "required": ["resource", "pf", "vf", "module"],
+                "properties": {"devices": False, "virtual": False, "classes": False},
+            },
+        }
+    )
 
     name: base.DnsLabel
     """A part of the names of sockets, too."""
-    resource: Annotated[
-        str,
-        Field(
-            pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$",
-            max_length=317,
-            json_schema_extra=base.form("an extended resource, such as example.com/device"),
-        ),
-    ]
+    resource: _Resource | None = None
     """The extended resource that a pod asks for."""
-    pf: _PciId
+    pf: _PciId | None = None
     """PCI device id of the physical function."""
-    vf: _PciId
+    vf: _PciId | None = None
     """PCI device id of the virtual function."""
-    module: _Module
+    module: _Module | None = None
     """The kernel module, which is also the name of its PCI driver."""
     mode: Literal["vfio"] | None = None
     """vfio: it is offered as IOMMU groups of functions that are bound to vfio-pci."""
+    vendor: _PciId | None = None
+    """PCI vendor id of a recipe's kind; that of KAE is the config's."""
+    devices: tuple[_PciId, ...] | None = None
+    """PCI device ids; absent: every device of the classes."""
+    virtual: tuple[_PciId, ...] | None = None
+    """PCI device ids of virtual functions; others are known by their physical function."""
+    classes: tuple[_PciId, ...] | None = None
+    """The first four digits of PCI classes; absent: every class."""
 
 
 class MetricsEndpoint(Model):
@@ -63,9 +119,6 @@ class NodeProgram(Program):
     """What both programs on a node are told."""
 
     policy: str
-    vendor: _PciId
-    """PCI vendor id of the devices."""
-    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)]
 
 
 class Lease(Model):
@@ -91,9 +144,60 @@ class Kernels(Model):
     """Patterns that come first: a kernel that one of them matches belongs to another pool."""
 
 
+class ModuleRule(Model):
+    """What a module of a recipe needs beyond its load."""
+
+    replaces: tuple[_Module, ...] = ()
+    """Modules of the kernel that are unloaded first, and loaded again by a rollback; perhaps one of its own name."""
+    network: bool = False
+    """Interfaces hang on it: it stays while one carries the node's own traffic."""
+
+
+class Payload(Model):
+    """An image whose files an init container has copied to /payload/<name>."""
+
+    name: base.DnsLabel
+    paths: Annotated[tuple[_AnyPath, ...], Field(min_length=1)]
+    """Folders of the image."""
+
+
+class HostFiles(Model):
+    """A folder of a payload that the host gets."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    from_: Annotated[_AnyPath, Field(alias="from")]
+    """Its path in a payload."""
+    to: Annotated[str, _path("/opt", "a path below /opt")]
+    """Its path on the host."""
+
+
 class DriverConfig(NodeProgram):
     """What the driver installer brings its host to."""
 
+    model_config = ConfigDict(
+        populate_by_name=True,
+        json_schema_extra={
+            "if": {"required": ["recipe"]},
+            "then": {
+                "required": ["class"],
+                "properties": {"vendor": False, "kinds": {"items": {"required": ["vendor"]}}},
+            },
+            "else": {
+                "required": ["vendor"],
+                "properties": {"class": False, "kinds": {"minItems": 1, "items": {"required": ["module"]}}},
+            },
+        },
+    )
+
+    class_: Annotated[Literal["none"] | None, Field(alias="class")] = None
+    """none: a driver without devices of the class uacce; absent: uacce."""
+    recipe: RecipeName | None = None
+    """Absent: the stack is KAE."""
+    vendor: _PciId | None = None
+    """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
+    kinds: tuple[Kind, ...]
+    """A recipe may have none."""
     pool: str
     daemonSet: DaemonSetRef
     state: Literal["Present", "Absent"]
@@ -108,7 +212,17 @@ class DriverConfig(NodeProgram):
     source: drivers.Source
     modules: Annotated[tuple[_Module, ...], Field(min_length=1)]
     """The modules of the enabled kinds and those below them, in the order of loading; unloaded in reverse."""
-    moduleParameters: dict[_Module, dict[str, int]] = Field(default_factory=dict)
+    moduleParameters: dict[_Module, dict[str, int | bool | ParameterText]] = Field(default_factory=dict)
+    moduleRules: dict[_Module, ModuleRule] | None = None
+    """Only of the modules that have one."""
+    networkForce: bool | None = None
+    """true: modules are swapped although an interface of theirs carries the node's own traffic."""
+    payloads: tuple[Payload, ...] | None = None
+    nodes: tuple[Annotated[str, _path("/dev", "a path below /dev")], ...] | None = None
+    """Device nodes that are there once the modules are loaded."""
+    files: tuple[HostFiles, ...] | None = None
+    resources: tuple[_Resource, ...] | None = None
+    """Extended resources whose holders are drained; KAE's are those of its kinds."""
     sriov: dict[base.DnsLabel, drivers.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
     deviceNodes: drivers.DeviceNodes | None = None
@@ -120,6 +234,9 @@ class DriverConfig(NodeProgram):
 class DevicePluginConfig(NodeProgram):
     """How the device plugin offers the devices of its node; `kinds` are the ones that it serves."""
 
+    vendor: _PciId
+    """PCI vendor id of the devices."""
+    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)]
     sharing: dict[base.DnsLabel, policy.Replicas]
     """Kind and replicas of each device."""
     allocationPolicy: Literal["Balanced", "Packed"]

@@ -106,14 +106,14 @@ def seconds(duration: str) -> int:
     return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"([0-9]+)([hms])", duration))
 
 
-def _module_parameters(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, dict[str, int]]:
+def _module_parameters(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, dict[str, int | bool | str]]:
     """Return the parameters of the module of each kind: the policy's over the defaults.
 
     uacce_mode 1 (shared virtual addresses) is all that the kernel's own modules know; KAE's work with 2.
     """
     mode = 1 if spec.source.inTree is not None else 2
     defaults = {"uacce_mode": mode, "pf_q_num": devices.PF_QUEUES}
-    return {kind.module: defaults | spec.moduleParameters.get(kind.module, {}) for kind in kinds}
+    return {kind.module: {**defaults, **spec.moduleParameters.get(kind.module, {})} for kind in kinds}
 
 
 def _virtual_functions(spec: drivers.Driver, kinds: Iterable[devices.Kind]) -> dict[str, int]:

@@ -43,7 +43,9 @@ def options(settings: config.Config) -> dict[str, str]:
     drivers/crypto/hisilicon/zip/zip_main.c, hisi_zip_probe).
     """
     kinds = (kind for kind in settings.kinds if kind.module in settings.modules and settings.sriov.get(kind.name))
-    stated = {kind.module: {"vfs_num": settings.sriov[kind.name]} for kind in kinds}
+    stated: dict[str, dict[str, config.Parameter]] = {
+        kind.module: {"vfs_num": settings.sriov[kind.name]} for kind in kinds
+    }
     for module, values in settings.module_parameters.items():
         stated[module] = stated.get(module, {}) | values
     return {

@@ -110,7 +110,7 @@ NULLABLE = (
 LANGUAGE = mutations.Language("device-plugin-config", config.Config)
 DEFINITIONS = {
     "Inject": FULL["inject"],
-    "Kind": FULL["kinds"][1],
+    "Kind": FULL["kinds"][1] | {"vendor": "1924", "devices": [], "virtual": [], "classes": ["0200"]},
     "MetricsEndpoint": FULL["metrics"],
     "DeviceNodes": FULL["deviceNodes"],
 }

@@ -32,6 +32,9 @@ DIGEST = "d" * 64
 
 _CYCLES = 4
 
+_OF_RECIPES = ("vendor", "moduleRules", "networkForce", "payloads", "nodes", "files", "resources")
+"""Fields that are absent from the config where they are empty."""
+
 
 def kind(name: str) -> shapes.Kind:
     """Return a kind as the compiler writes it."""
@@ -71,8 +74,9 @@ def parameters(**values: int) -> dict[str, dict[str, int]]:
 
 
 def text(stated: shape.Config) -> str:
-    """Return a config as the compiler writes it, without null values."""
-    return json.dumps(_without_nulls(json.loads(msgspec.json.encode(stated))))
+    """Return a config as the compiler writes it: without null values, and without empty fields of recipes."""
+    data = _without_nulls(json.loads(msgspec.json.encode(stated)))
+    return json.dumps({key: value for key, value in data.items() if value or key not in _OF_RECIPES})
 
 
 def _without_nulls(value: Any) -> Any:

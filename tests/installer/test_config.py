@@ -85,7 +85,25 @@ FULL: dict[str, Any] = {
     "leases": {"namespace": "kae-operator", "names": ["kae-driver-tls-0"]},
     "metrics": {"port": 9511},
 }
-"""A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+"""A config of KAE with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+
+RECIPE: dict[str, Any] = {key: value for key, value in FULL.items() if key not in ("vendor", "presentWhen")} | {
+    "recipe": "onload",
+    "class": "none",
+    "kinds": [{"name": "sfc", "vendor": "1924", "devices": ["0b03"], "virtual": ["1b03"], "classes": ["0200"]}],
+    "source": {"prebuilt": {}},
+    "modules": ["sfc", "onload"],
+    "moduleParameters": {"onload": {"flag": True, "text": "a b", "number": 7}},
+    "moduleRules": {"sfc": {"replaces": ["sfc"], "network": True}},
+    "networkForce": True,
+    "payloads": [{"name": "user", "paths": ["/opt/onload"]}],
+    "nodes": ["/dev/onload"],
+    "files": [{"from": "/opt/onload", "to": "/opt/onload"}],
+    "resources": ["amd.com/onload"],
+}
+"""A config of a recipe with every field."""
+
+FULLS = (FULL, RECIPE)
 
 SOURCES: dict[str, dict[str, Any]] = {
     "build": {"repositories": ["file:///opt/rpm"], "credentialsSecret": "kae-mirror"},
@@ -100,6 +118,7 @@ VALUES: tuple[Any, ...] = (
     *(-1, 0, 1, 2, 63, 64, 65535, 65536, 86400, 86401, 2**31 - 1, 2**31, 10**30, 0.5),
     *("", "x", "hpre", "Hpre", "hisi_hpre", "hisi-hpre", "x" * 55, "x" * 56, "x" * 64, "19e5", "19E5", "a/b", "a b"),
     *("é", "x\n", "1", "true", "Present", "Absent", "present", "Always", "IfNotPresent", "file:///x", "file://x"),
+    *("/opt/x", "/opt", "/opt/../x", "/opt/.../x", "/dev/x/y", "/dev", "x/y", 'a"b', "kmod-lab", "kmod--lab", "none"),
     *("http://x", "http://x y", "ftp://x", "${X}", "a;b", "0660", "0666", "Loaded", "Serving", "vfio"),
 )
 
@@ -124,10 +143,13 @@ DEFINITIONS = {
     "Drain": FULL["drain"],
     "InTreeSource": SOURCES["inTree"],
     "Kernels": FULL["kernels"],
-    "Kind": FULL["kinds"][1],
+    "HostFiles": RECIPE["files"][0],
+    "Kind": FULL["kinds"][1] | RECIPE["kinds"][0],
     "Lease": FULL["leases"],
     "MetricsEndpoint": FULL["metrics"],
+    "ModuleRule": RECIPE["moduleRules"]["sfc"],
     "PackagesSource": SOURCES["packages"],
+    "Payload": RECIPE["payloads"][0],
     "PrebuiltSource": SOURCES["prebuilt"],
     "Source": SOURCES,
 }
@@ -188,6 +210,23 @@ def test_the_fields_are_those_of_the_full_config() -> None:
         leases=config.Leases(namespace="kae-operator", names=("kae-driver-tls-0",)),
         metrics=shapes.MetricsEndpoint(port=9511),
     )
+
+
+def test_the_fields_of_a_recipe_are_those_of_its_full_config() -> None:
+    found = LANGUAGE.decoded(RECIPE)
+
+    assert found
+    assert (found.recipe, found.class_, found.vendor) == ("onload", "none", "")
+    assert found.kinds == (
+        shapes.Kind(name="sfc", vendor="1924", devices=("0b03",), virtual=("1b03",), classes=("0200",)),
+    )
+    assert found.module_parameters == {"onload": {"flag": True, "text": "a b", "number": 7}}
+    assert found.module_rules == {"sfc": config.ModuleRule(replaces=("sfc",), network=True)}
+    assert found.network_force
+    assert found.payloads == (config.Payload(name="user", paths=("/opt/onload",)),)
+    assert found.nodes == ("/dev/onload",)
+    assert found.files == (config.HostFiles(from_="/opt/onload", to="/opt/onload"),)
+    assert found.resources == ("amd.com/onload",)
 
 
 def test_what_is_absent_has_the_default_of_the_schema() -> None:
@@ -251,3 +290,21 @@ def test_a_source_that_is_null_is_absent_for_the_decoder_alone() -> None:
 
     assert not LANGUAGE.judge.is_valid(data)
     assert LANGUAGE.decoded(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "valid"),
+    [
+        (FULL | {"kinds": []}, False),
+        (FULL | {"kinds": RECIPE["kinds"]}, False),
+        (FULL | {"class": "none"}, False),
+        (RECIPE | {"kinds": []}, True),
+        (RECIPE | {"kinds": FULL["kinds"]}, False),
+        (RECIPE | {"vendor": "19e5"}, False),
+        (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924"}]}, False),
+        (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924", "devices": [], "classes": ["0200"]}]}, True),
+        (RECIPE | {"kinds": [{"name": "sfc", "vendor": "1924", "classes": ["0200"]}]}, True),
+    ],
+)
+def test_kae_needs_kinds_and_a_recipe_has_kinds_of_its_own_form_or_none(data: dict[str, Any], valid: bool) -> None:
+    assert LANGUAGE.judge.is_valid(data) is (LANGUAGE.decoded(data) is not None) is valid
