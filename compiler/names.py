@@ -12,6 +12,9 @@ POLICY_PATTERN = "[a-z0-9]+(-[a-z0-9]+)*"
 POLICY_LENGTH = 30
 """The form of a policy's name: a DNS label without `--`, which separates the parts of a pool's name."""
 
+RECIPE_LENGTH = 20
+"""The length of a recipe's name, which has the form of a policy's."""
+
 LABEL_PATTERN = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 LABEL_LENGTH = 63
 """The form of a DNS label, such as a namespace."""
@@ -21,6 +24,7 @@ KERNEL_LENGTH = 63
 """The form of a kernel's full version."""
 
 POLICIES = "policies"
+RECIPES = "recipes"
 INVENTORY = "inventory"
 """The folders of a project that hold its documents, unless kae.yaml names others."""
 

@@ -261,10 +261,18 @@ class PodPlacement(Model):
     """The nodes that the pods may run on; absent means every node whose taints they tolerate."""
 
 
-class Component(Model):
-    """An image and how it is pulled and run."""
+class Container(Model):
+    """A program on the nodes of a policy."""
 
     enabled: bool = True
+    """Run it."""
+    resources: ResourceRequirements = defaults()
+    """What the container asks for and is held to."""
+
+
+class Component(Container):
+    """An image and how it is pulled and run."""
+
     repository: ImagePart = REPOSITORY
     """Registry and path before the image's name."""
     image: ImagePart
@@ -275,8 +283,6 @@ class Component(Model):
     """When the kubelet pulls the image."""
     pullSecrets: tuple[LocalObjectReference, ...] = ()
     """Secrets of the namespace with the registry's credentials."""
-    resources: ResourceRequirements = defaults()
-    """What the container asks for and is held to."""
 
 
 class Metadata(Model):

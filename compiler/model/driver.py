@@ -134,15 +134,15 @@ class Overrides(Model):
     """Instead of driver.state."""
 
 
-class Named(Overrides):
+class Named(Model):
     """A part of a policy's nodes with a name."""
 
     name: base.PolicyName
     """A part of the pool's name."""
 
 
-class KernelMapping(Named):
-    """Nodes with certain kernels, by either regexp or literal; the first mapping that matches takes a node."""
+class KernelGroup(Named):
+    """Nodes with certain kernels, by either regexp or literal."""
 
     regexp: Annotated[str, Field(min_length=1, max_length=500)] | None = None
     """RE2, unanchored, against the kernel's full version."""
@@ -151,6 +151,10 @@ class KernelMapping(Named):
     kernels: Annotated[tuple[Kernel, ...], Field(min_length=1)] | None = None
     """The kernels that there are images for, where an image's name holds `${KERNEL_…}`; absent means those of the
     inventory."""
+
+
+class KernelMapping(KernelGroup, Overrides):
+    """Nodes with certain kernels, by either regexp or literal; the first mapping that matches takes a node."""
 
 
 class Group(Named):
@@ -164,22 +168,26 @@ class Group(Named):
     """Names or shell globs of clusters in which it holds; absent means every cluster of the policy."""
 
 
-class Wave(Group):
-    """Nodes that change earlier than the rest: one of percent, nodes and inventorySelector.
-
-    The first wave that takes a node keeps it.
-    """
+class Share(Group):
+    """Nodes of a policy: one of percent, nodes and inventorySelector."""
 
     percent: Annotated[float, Field(ge=0.01, le=100)] | None = None
     """The share of the policy's nodes, by a hash of their names, that is in this wave or in one before it."""
 
 
-class Frozen(Group):
+class Wave(Share, Overrides):
+    """Nodes that change earlier than the rest: one of percent, nodes and inventorySelector.
+
+    The first wave that takes a node keeps it.
+    """
+
+
+class Frozen(Group, Overrides):
     """Nodes that stay as they are until this entry is edited; they belong to no wave."""
 
 
-class Rollout(Model):
-    """The pace at which hosts change their driver."""
+class Pace(Model):
+    """The pace at which hosts change their driver, but for groups of them."""
 
     maxParallel: Annotated[int, Field(ge=1, le=1000)] = 1
     """Hosts of the policy that may swap their driver at a time, over all its pools."""
@@ -187,6 +195,11 @@ class Rollout(Model):
     """Pods of each DaemonSet that may be replaced at a time."""
     minReadySeconds: Annotated[int, Field(ge=0, le=3600)] = 30
     """How long a new pod stays Ready before it counts as available."""
+
+
+class Rollout(Pace):
+    """The pace at which hosts change their driver."""
+
     waves: tuple[Wave, ...] = ()
     """Nodes that change earlier, in order; all others are the rest."""
     frozen: tuple[Frozen, ...] = ()
@@ -215,7 +228,20 @@ class DriverVariable(base.EnvVar):
     """An environment variable of the driver installer with a plain value."""
 
 
-class Driver(base.Component):
+class Managed(Model):
+    """What a driver of any recipe has: its presence on the hosts, and the eviction of pods that hold a device."""
+
+    state: Literal["Present", "Absent"] = "Present"
+    """Absent removes the driver from the hosts."""
+    enabledCleanup: bool = False
+    """Also remove the driver when the DaemonSet itself is deleted."""
+    drain: Drain = base.defaults()
+    """What becomes of pods that hold a device."""
+    metrics: DriverMetrics = base.defaults()
+    """Metrics of the driver installer."""
+
+
+class Driver(Managed, base.Component):
     """The driver installer: which driver a host ends with, and how it gets there."""
 
     enabled: bool = True
@@ -223,10 +249,6 @@ class Driver(base.Component):
     image: DriverImagePart = "kae-driver-installer"
     version: DriverImagePart = "latest"
     """A tag, or a digest `sha256:…`; with kernelMappings it may hold `${KERNEL_FULL_VERSION}` or `${KERNEL_XYZ}`."""
-    state: Literal["Present", "Absent"] = "Present"
-    """Absent removes the driver from the hosts."""
-    enabledCleanup: bool = False
-    """Also remove the driver when the DaemonSet itself is deleted."""
     env: tuple[DriverVariable, ...] = ()
     """INSTALL_POLICY is IfNotPresent (default) or Always; other names are passed on."""
     presentWhen: Literal["Serving", "Loaded"] = "Serving"
@@ -244,7 +266,3 @@ class Driver(base.Component):
     """Mode and group of the device nodes."""
     rollout: Rollout = base.defaults()
     """The pace of a change."""
-    drain: Drain = base.defaults()
-    """What becomes of pods that hold a device."""
-    metrics: DriverMetrics = base.defaults()
-    """Metrics of the driver installer."""

@@ -19,18 +19,22 @@ from pydantic_core import core_schema
 
 from compiler import API_VERSION
 from compiler.model import base, cel_rules, cluster, config, driver, gitops, inventory, policy, project
+from compiler.model.stacks import device_policy, recipe, resources
+from compiler.model.stacks import driver as recipe_drivers
 
 Schema = dict[str, Any]
 
 _MODELS: Mapping[str, type[BaseModel]] = MappingProxyType(
     {
         "device-plugin-config": config.DevicePluginConfig,
+        "devicepolicy": device_policy.DevicePolicy,
         "driver-config": config.DriverConfig,
         "kaecluster": cluster.KAECluster,
         "kaepolicy": policy.KAEPolicy,
         "kaeproject": project.ProjectFile,
         "nodeinventory": inventory.NodeInventory,
         "nodelist": inventory.NodeList,
+        "recipe": recipe.Recipe,
         "watcher-config": config.WatcherConfig,
     }
 )
@@ -131,7 +135,8 @@ def _meanings() -> Mapping[str, Mapping[str, str]]:
     Pydantic can read them itself (use_attribute_docstrings), but would do so at every start of the compiler.
     """
     written: dict[str, dict[str, str]] = {}
-    for module in (base, driver, policy, gitops, cluster, inventory, config, project):
+    stacks = (recipe_drivers, resources, recipe, device_policy)
+    for module in (base, driver, policy, gitops, cluster, inventory, config, project, *stacks):
         for node in ast.parse(inspect.getsource(module)).body:
             if isinstance(node, ast.ClassDef):
                 written[node.name] = dict(_field_texts(node))

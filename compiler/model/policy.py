@@ -122,7 +122,18 @@ class Modes(Model):
     """ZIP devices; vfio as openfuyao.com/kae.zip.vfio."""
 
 
-class DevicePlugin(base.Component):
+class Offer(Model):
+    """What a device plugin of any recipe has: its pace, and the choice between devices."""
+
+    maxUnavailable: base.IntOrPercent = "10%"
+    """Pods of the DaemonSet that may be replaced at a time."""
+    allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
+    """Which device is handed out first: the least used, or the most used that still has room."""
+    metrics: DevicePluginMetrics = base.defaults()
+    """Metrics of the device plugin."""
+
+
+class DevicePlugin(Offer, base.Component):
     """The device plugin: how devices are offered to containers."""
 
     enabled: bool = True
@@ -130,20 +141,14 @@ class DevicePlugin(base.Component):
     image: base.ImagePart = "kae-device-plugin"
     version: base.ImagePart = release.version("kae-device-plugin")
     """A tag, or a digest `sha256:…`."""
-    maxUnavailable: base.IntOrPercent = "10%"
-    """Pods of the DaemonSet that may be replaced at a time."""
     mode: Modes = base.defaults()
     """How devices are offered."""
     sharing: Sharing = base.defaults()
     """Containers that may share one device."""
-    allocationPolicy: Literal["Balanced", "Packed"] = "Balanced"
-    """Which device is handed out first: the least used, or the most used that still has room."""
     inject: Inject = base.defaults()
     """What a container gets beside its device."""
     deviceNodes: drivers.DeviceNodes | None = None
     """Mode and group of the device nodes of a pre-installed driver (driver.enabled: false); absent: as they are."""
-    metrics: DevicePluginMetrics = base.defaults()
-    """Metrics of the device plugin."""
 
 
 KubeletDir = Annotated[
@@ -157,8 +162,8 @@ KubeletDir = Annotated[
 ]
 
 
-class KAEPolicySpec(Model):
-    """Which nodes of which clusters, and the components that they get."""
+class Selection(Model):
+    """Which nodes of which clusters, and what all their pods have."""
 
     clusters: Annotated[tuple[base.Glob, ...], Field(min_length=1)] | None = None
     """Names or shell globs of clusters; absent means every cluster."""
@@ -166,12 +171,17 @@ class KAEPolicySpec(Model):
     """Absent means every node. The cluster evaluates it, at any time."""
     default: bool = False
     """Take the nodes that no other policy of the cluster matches."""
-    operator: Operator = base.defaults()
-    """The kinds of devices to serve."""
     kubeletDir: KubeletDir = "/var/lib/kubelet"
     """The root folder of the nodes' kubelet (its --root-dir), such as /var/lib/k0s/kubelet of k0s."""
     daemonSets: DaemonSets = base.defaults()
     """What every pod of the policy gets."""
+
+
+class KAEPolicySpec(Selection):
+    """Which nodes of which clusters, and the components that they get."""
+
+    operator: Operator = base.defaults()
+    """The kinds of devices to serve."""
     driver: drivers.Driver = base.defaults()
     """The driver, and how hosts change to it."""
     devicePlugin: DevicePlugin = base.defaults()

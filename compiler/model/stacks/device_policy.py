@@ -1,0 +1,133 @@
+"""DevicePolicy: which nodes get the stack of a recipe, with which values, and at which pace."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from compiler.model import base, policy
+from compiler.model import driver as drivers
+from compiler.model.base import Model
+from compiler.model.stacks import fields
+
+
+class ImageOverride(Model):
+    """The parts of an image that differ from the recipe's."""
+
+    repository: base.ImagePart | None = None
+    """Registry and path before the image's name."""
+    image: drivers.DriverImagePart | None = None
+    """The image's name."""
+    version: drivers.DriverImagePart | None = None
+    """A tag, or a digest `sha256:…`; with kernelMappings it may hold `${KERNEL_FULL_VERSION}` or `${KERNEL_XYZ}`."""
+
+
+class DriverOverride(Model):
+    """The fields of the driver that a part of a policy's nodes has instead."""
+
+    source: drivers.Source | None = None
+    """Instead of driver.source, as a whole."""
+    state: Literal["Present", "Absent"] | None = None
+    """Instead of driver.state."""
+    modules: tuple[fields.ModuleName, ...] | None = None
+    """Instead of driver.modules."""
+
+
+class StackOverrides(Model):
+    """What a part of a policy's nodes gets instead: frozen over wave over mapping over policy."""
+
+    images: dict[fields.PartName, ImageOverride] = Field(default_factory=dict)
+    """Images, field by field."""
+    values: dict[str, Any] = Field(default_factory=dict)
+    """Values of the recipe's parameters, each as a whole."""
+    driver: DriverOverride = base.defaults()
+    """The driver, field by field."""
+
+
+class StackMapping(drivers.KernelGroup, StackOverrides):
+    """Nodes with certain kernels, by either regexp or literal; the first mapping that matches takes a node."""
+
+
+class StackWave(drivers.Share, StackOverrides):
+    """Nodes that change earlier than the rest: one of percent, nodes and inventorySelector.
+
+    The first wave that takes a node keeps it.
+    """
+
+
+class StackFrozen(drivers.Group, StackOverrides):
+    """Nodes that stay as they are until this entry is edited; they belong to no wave."""
+
+
+class StackRollout(drivers.Pace):
+    """The pace at which hosts change."""
+
+    waves: tuple[StackWave, ...] = ()
+    """Nodes that change earlier, in order; all others are the rest."""
+    frozen: tuple[StackFrozen, ...] = ()
+    """Nodes that never move until their entry is edited."""
+
+
+class Network(Model):
+    """What becomes of network interfaces that hang on a module."""
+
+    force: bool = False
+    """Unload a module although an interface of it carries the node's traffic: the node may be lost."""
+
+
+class StackDriver(drivers.Managed, base.Container):
+    """The driver of the recipe, and how hosts change to it."""
+
+    enabled: bool = True
+    """false: the driver is pre-installed, and nothing touches it."""
+    installPolicy: Literal["IfNotPresent", "Always"] = "IfNotPresent"
+    """IfNotPresent keeps a driver that others installed while it works; Always replaces it."""
+    source: drivers.Source | None = None
+    """Where the modules come from; absent: the first of the recipe's sources."""
+    modules: tuple[fields.ModuleName, ...] | None = None
+    """The modules that are loaded; absent: all that are not optional."""
+    moduleParameters: dict[fields.ModuleName, dict[fields.ModuleParameter, fields.ParameterValue]] = Field(
+        default_factory=dict
+    )
+    """Module, parameter, value; over the defaults of the recipe."""
+    sriov: dict[fields.PartName, Annotated[int, Field(ge=0, le=256)]] = Field(default_factory=dict)
+    """Virtual functions for each physical function of a kind; an absent kind is left alone."""
+    network: Network = base.defaults()
+    """What becomes of network interfaces."""
+
+
+class StackPlugin(policy.Offer, base.Container):
+    """How the devices of the recipe are offered to containers."""
+
+    enabled: bool = True
+    """false: no device plugin runs."""
+
+
+class DevicePolicySpec(policy.Selection):
+    """Which nodes of which clusters, and what they get of a recipe."""
+
+    recipe: fields.RecipeName
+    """The recipe: a folder below recipes/."""
+    values: dict[str, Any] = Field(default_factory=dict)
+    """Values of the recipe's parameters."""
+    images: dict[fields.PartName, ImageOverride] = Field(default_factory=dict)
+    """Images that differ from the recipe's, by name."""
+    pullPolicy: base.PullPolicy = "IfNotPresent"
+    """When the kubelet pulls the images."""
+    pullSecrets: tuple[base.LocalObjectReference, ...] = ()
+    """Secrets of the namespace with the registries' credentials."""
+    driver: StackDriver = base.defaults()
+    """The driver, and how hosts change to it."""
+    devicePlugin: StackPlugin = base.defaults()
+    """How devices are offered to containers."""
+    kernelMappings: tuple[StackMapping, ...] = ()
+    """By kernel: what nodes get. A node whose kernel none of them matches keeps what it has."""
+    rollout: StackRollout = base.defaults()
+    """The pace of a change."""
+
+
+class DevicePolicy(base.Document):
+    """Which nodes get the stack of a recipe, and how."""
+
+    kind: Literal["DevicePolicy"]
+    metadata: policy.PolicyMetadata
+    spec: DevicePolicySpec
