@@ -3,13 +3,37 @@
 KAE is the built-in recipe (`devices.KAE`); the others are documents of a project.
 """
 
+import re
 from dataclasses import dataclass
 
 DOMAIN = "openfuyao.com"
 """Prefix of the node labels, and of KAE's resources."""
 
+_FOREIGN = "npu"
+"""No recipe has this name: the feature discovery of openFuyao's NPU operator labels nodes `openfuyao.com/npu.present`.
+"""
+_STEM = rf"{re.escape(DOMAIN)}/(?!{_FOREIGN}\.)[a-z0-9-]+"
+_MACHINE = re.compile(rf"{_STEM}\.(present|[a-z0-9-]+\.(present|pf|vf))")
+_POOL = re.compile(rf"{_STEM}\.pool\..+")
+_COUNT = re.compile(rf"{_STEM}\.[a-z0-9-]+\.(pf|vf)")
+
 Labels = tuple[tuple[str, tuple[str, ...]], ...]
 """Keys of node labels, each with the values that a node may have."""
+
+
+def is_of_machine(key: str) -> bool:
+    """Return whether a label has the shape of those that NodeFeatureRules of a recipe set for devices."""
+    return _MACHINE.fullmatch(key) is not None
+
+
+def is_of_pool(key: str) -> bool:
+    """Return whether a label has the shape of those that NodeFeatureRules of a recipe set for pools."""
+    return _POOL.fullmatch(key) is not None
+
+
+def is_count(key: str) -> bool:
+    """Return whether a label has the shape of those that count the functions of a kind."""
+    return _COUNT.fullmatch(key) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

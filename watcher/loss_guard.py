@@ -5,19 +5,20 @@ remembered in the messages of the watcher's own commits. A commit by anybody els
 judgement of the file: what was lost before it counts no more.
 """
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from compiler import devices
+from compiler import recipes
 from compiler.inventory import reduction, snapshot
 
 _OWN, _LOST = "Kae-Watcher:", "Kae-Lost:"
 _NODE = "(node)"
 """What every node has, and one that is gone has lost: no key of a label has brackets."""
 _ITEM = re.compile(r"[^=;\s]+(=[0-9]{1,6}>[0-9]{1,6})?")
-_COUNTS = tuple(f"{kind.resource}.{sort}" for kind in devices.KINDS for sort in ("pf", "vf"))
+_is_count = functools.lru_cache(10_000)(recipes.is_count)
 
 Nodes = Mapping[str, snapshot.Node]
 Losses = Mapping[str, frozenset[str]]
@@ -113,8 +114,7 @@ def _belongings(node: snapshot.Node | None) -> dict[str, int]:
 
 def devices_of(node: snapshot.Node) -> dict[str, int]:
     """Return the number of devices by the labels of NFD that count them."""
-    labels = node.profile.labels
-    return {key: int(labels[key]) for key in _COUNTS if labels.get(key, "").isdecimal()}
+    return {key: int(value) for key, value in node.profile.labels.items() if _is_count(key) and value.isdecimal()}
 
 
 def _remembered(messages: Iterable[str], rules: Rules) -> dict[str, set[str]]:

@@ -38,11 +38,13 @@ class Examples:
 
 def keys(policies: Iterable[definitions.Policy], cluster: str) -> frozenset[str]:
     """Return the labels by which the nodes of a cluster with these policies differ; none where names count."""
+    policies = tuple(policies)
     own = {requirement.key for policy in policies for requirement in policy.term}
+    deciding = {key for policy in policies for key in policy.recipe.deciding}
     groups = (group for policy in policies for _, group in policy.groups)
     if snapshot.HOSTNAME in own or any(names.globs_match(group.clusters, cluster) for group in groups):
         return frozenset()
-    return frozenset((*own, *_RELEVANT))
+    return frozenset((*own, *deciding, *_RELEVANT))
 
 
 def examples(content: bytes, keys: frozenset[str]) -> Examples | None:

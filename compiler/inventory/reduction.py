@@ -6,13 +6,14 @@ are few profiles and a changed label changes one line of the inventory.
 """
 
 import fnmatch
+import functools
 import sys
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from compiler import devices
+from compiler import devices, recipes
 from compiler.inventory import snapshot
 
 _TOLERATED_TAINTS = frozenset(
@@ -38,7 +39,8 @@ _PASSING_TAINTS = frozenset(
 _MACHINE_DOMAINS = (".feature.node.kubernetes.io", ".profile.node.kubernetes.io", ".beta.kubernetes.io")
 _MACHINE_KEYS = frozenset({"kubernetes.io/arch", "kubernetes.io/os", "node.kubernetes.io/instance-type"})
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
-_DISCOVERED = ("feature.node.kubernetes.io/", f"{devices.DOMAIN}/kae.")
+_KAE = f"{devices.DOMAIN}/kae."
+_DISCOVERED = ("feature.node.kubernetes.io/", _KAE)
 
 _KEYS = 10_000
 """The most label keys whose destination is remembered; some keys hold names of short-lived objects."""
@@ -49,13 +51,11 @@ def is_machine_label(key: str) -> bool:
     domain = key.rpartition("/")[0]
     if f".{domain}".endswith(_MACHINE_DOMAINS):
         return True
-    return key in _MACHINE_KEYS or (
-        domain == devices.DOMAIN and key.startswith(f"{devices.DOMAIN}/kae.") and not is_opt_out(key)
-    )
+    return key in _MACHINE_KEYS or recipes.is_of_machine(key) or (key.startswith(_KAE) and not _is_opt_out(key))
 
 
-def is_opt_out(key: str) -> bool:
-    """Return whether people set a label to keep a component away from a node."""
+def _is_opt_out(key: str) -> bool:
+    """Return whether people set a label of KAE's to keep a component away from a node."""
     return key in (devices.OPT_OUT_DRIVER, devices.OPT_OUT_DEVICE_PLUGIN)
 
 
@@ -148,7 +148,7 @@ class Reducer:
         if self._kept and not any(is_kept(key, name) for name in self._kept):
             return "ignored"
         # NodeFeatureRules of the compiler set the labels of pools: they follow from the policies.
-        if key.startswith(devices.POOL_PREFIX) or any(is_ignored(key, pattern) for pattern in self._ignored):
+        if recipes.is_of_pool(key) or any(is_ignored(key, pattern) for pattern in self._ignored):
             return "ignored"
         return "machine" if is_machine_label(key) else "own"
 
@@ -174,9 +174,15 @@ class Reducer:
 
 def _is_discovered(metadata: Mapping[str, Any]) -> bool:
     annotations = metadata.get("annotations") or {}
-    return bool(annotations.get(NFD_ANNOTATION)) or any(
-        key.startswith(_DISCOVERED) and not is_opt_out(key) for key in metadata.get("labels") or {}
-    )
+    return bool(annotations.get(NFD_ANNOTATION)) or any(map(_is_of_nfd, metadata.get("labels") or {}))
+
+
+@functools.lru_cache(_KEYS)
+def _is_of_nfd(key: str) -> bool:
+    """Return whether NFD sets a label, by its own rules or by those of a recipe."""
+    if key.startswith(_DISCOVERED):
+        return not _is_opt_out(key)
+    return recipes.is_of_machine(key) or recipes.is_of_pool(key)
 
 
 def _lasting(taints: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, str, str]]:

@@ -28,13 +28,15 @@ def of_cluster(policies: Iterable[definitions.Policy], cluster: str) -> Iterator
     Kernels, operating systems and architectures are no labels here: the inventory has them from the kubelet. Neither is
     the name of the host, which no setting leaves out.
     """
-    for policy in assignment.in_cluster(policies, cluster):
+    here = assignment.in_cluster(policies, cluster)
+    for policy in here:
         if policy.spec.nodeSelector is not None:
             yield from _of_selector(policy, ("spec", "nodeSelector"), policy.spec.nodeSelector)
         for path, group in policy.groups:
             if group.inventorySelector is not None and names.globs_match(group.clusters, cluster):
                 yield from _of_selector(policy, (*path, "inventorySelector"), group.inventorySelector)
-    yield from (Deciding(key=key) for key in devices.DECIDING)
+    deciding = {*devices.DECIDING, *(key for policy in here for key in policy.recipe.deciding)}
+    yield from (Deciding(key=key) for key in sorted(deciding))
 
 
 def _of_selector(policy: definitions.Policy, path: documents.Path, selector: base.NodeSelector) -> Iterator[Deciding]:

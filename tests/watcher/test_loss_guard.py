@@ -1,5 +1,6 @@
 """What a snapshot loses, what the last day's commits remember of it, and when it is too much."""
 
+import dataclasses
 from collections.abc import Iterable
 
 import pytest
@@ -97,6 +98,16 @@ def test_devices_and_labels_and_the_node_itself_can_be_lost(new: snapshot.Node |
     found = loss_guard.lost(old, new)
 
     assert found == items
+
+
+def test_devices_of_every_recipe_are_counted() -> None:
+    found = {"openfuyao.com/onload.sfc.pf": "4", "openfuyao.com/onload.sfc.vf": "8", "x.io/pf": "4"}
+    old, new = (
+        fleet.node("a")._replace(profile=dataclasses.replace(fleet.node("a").profile, labels=labels))
+        for labels in (found, dict.fromkeys(found, "3"))
+    )
+
+    assert loss_guard.lost(old, new) == {"openfuyao.com/onload.sfc.pf=4>3", "openfuyao.com/onload.sfc.vf=8>3"}
 
 
 def test_nine_percent_every_two_minutes_is_refused_at_the_second_time() -> None:

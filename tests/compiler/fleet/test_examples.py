@@ -1,10 +1,13 @@
 """An inventory by examples: what becomes one, and the names that an example stands for."""
 
+import dataclasses
 import json
 
 import pytest
 
+from compiler import recipes
 from compiler.fleet import examples
+from tests import builders
 
 _KEYS = frozenset({"pool"})
 
@@ -33,3 +36,11 @@ def test_nodes_that_differ_in_other_labels_share_an_example() -> None:
 @pytest.mark.parametrize("names", [("kp-1", "kp-2", "kp-1"), ("kp-1 kp-2", "kp-3"), ("", "kp-1"), ("kp-1", "kp\t2")])
 def test_names_that_no_nodes_have_are_left_to_the_thorough_reader(names: tuple[str, ...]) -> None:
     assert examples.examples(text(*names), _KEYS) is None
+
+
+def test_nodes_that_a_recipe_distinguishes_share_no_example() -> None:
+    fpga = recipes.Recipe(name="fpga", devices="devices of recipe 'fpga'", labels=(("vendor.io/fpga", ("yes",)),))
+
+    keys = examples.keys([builders.policy(), dataclasses.replace(builders.policy("lab"), recipe=fpga)], "east")
+
+    assert keys - examples.keys([builders.policy()], "east") == set(fpga.deciding)

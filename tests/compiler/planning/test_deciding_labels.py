@@ -1,9 +1,11 @@
 """The labels that decide are exactly those whose loss changes a plan."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
 
+from compiler import recipes
 from compiler.planning import deciding_labels
 from tests import builders
 
@@ -62,3 +64,29 @@ def test_devices_and_opt_outs_decide_under_every_policy() -> None:
 
 def test_a_group_decides_in_its_clusters_only() -> None:
     assert ("zone" in deciding(), "zone" in deciding("west")) == (False, True)
+
+
+def test_what_the_recipes_of_a_cluster_look_at_decides_there() -> None:
+    sfc = recipes.Kind(recipe="onload", name="sfc", vendor="1924", devices=())
+    onload = recipes.Recipe(name="onload", devices="devices of recipe 'onload'", kinds=(sfc,))
+    labelled = recipes.Recipe(name="fpga", devices="devices of recipe 'fpga'", labels=(("vendor.io/fpga", ("yes",)),))
+    policies = [
+        dataclasses.replace(builders.policy("desk", clusters=["east"]), recipe=onload),
+        dataclasses.replace(builders.policy("lab"), recipe=labelled),
+    ]
+
+    here, elsewhere = (
+        {label.key for label in deciding_labels.of_cluster(policies, cluster)} - deciding()
+        for cluster in ("east", "west")
+    )
+
+    assert elsewhere == {
+        "vendor.io/fpga",
+        "openfuyao.com/fpga.deploy.driver",
+        "openfuyao.com/fpga.deploy.device-plugin",
+    }
+    assert here - elsewhere == {
+        *("openfuyao.com/onload.present", "openfuyao.com/onload.deploy.driver"),
+        *("openfuyao.com/onload.deploy.device-plugin", "openfuyao.com/onload.sfc.present"),
+        *("openfuyao.com/onload.sfc.pf", "openfuyao.com/onload.sfc.vf"),
+    }
