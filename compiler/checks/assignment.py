@@ -3,9 +3,9 @@
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import repeats, wording
+from compiler import devices, repeats, wording
 from compiler.diagnostics import Diagnostic, Span
-from compiler.fleet import assignment, definitions, overlap, selectors
+from compiler.fleet import assignment, claims, definitions, overlap
 from compiler.inventory import snapshot
 
 _MOST_OVERLAPS = 50
@@ -18,7 +18,7 @@ def findings(
     """Yield every reason why a node could be assigned to two policies, or the default policy to none."""
     yield from duplicate_policies(policies)
     yield from second_defaults(policies)
-    yield from overlaps(policies, inventory)
+    yield from overlaps(assigned.policies, inventory)
     yield from defaults(policies, assigned)
 
 
@@ -35,60 +35,71 @@ def duplicate_policies(policies: Iterable[definitions.Policy]) -> Iterator[Diagn
 
 
 def second_defaults(policies: Iterable[definitions.Policy]) -> Iterator[Diagnostic]:
-    """A cluster has at most one default policy."""
-    defaults = [policy for policy in policies if policy.spec.default]
-    for policy in defaults[1:]:
-        yield Diagnostic(
-            code="two-defaults",
-            span=policy.source.span("spec", "default"),
-            message=f"Policies '{defaults[0].name}' and '{policy.name}' are both the default.",
-            notes=(f"The first default is at {defaults[0].source.span('spec', 'default')}.",),
-            hint="Give one of them a nodeSelector instead, or give them different clusters.",
-        )
+    """A cluster has at most one default policy of a recipe."""
+    first: dict[str, definitions.Policy] = {}
+    for policy in policies:
+        if not policy.spec.default:
+            continue
+        earlier = first.setdefault(policy.recipe.name, policy)
+        if earlier is not policy:
+            yield Diagnostic(
+                code="two-defaults",
+                span=policy.source.span("spec", "default"),
+                message=f"Policies '{earlier.name}' and '{policy.name}' are both the default{_of_recipe(policy)}.",
+                notes=(f"The first default is at {earlier.source.span('spec', 'default')}.",),
+                hint="Give one of them a nodeSelector instead, or give them different clusters.",
+            )
 
 
-def overlaps(policies: Iterable[definitions.Policy], inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
-    """No node that exists or could exist matches two policies."""
-    selecting = [policy for policy in policies if not policy.spec.default]
-    pairs = (
-        (selecting[left], selecting[right], witness)
-        for left, right, witness in overlap.overlaps([policy.term for policy in selecting])
-        if selecting[left].name != selecting[right].name
+def overlaps(policies: Sequence[assignment.Assigned], inventory: snapshot.Inventory) -> Iterator[Diagnostic]:
+    """No node that exists or could exist matches two policies whose claims meet."""
+    found = (one for one in claims.overlaps(policies) if one.one.name != one.other.name)
+    shown = list(itertools.islice(found, _MOST_OVERLAPS + 1))
+    for meeting in shown[:_MOST_OVERLAPS]:
+        more = f"Only the first {_MOST_OVERLAPS} overlaps are shown."
+        yield _overlap(meeting, _on_both(meeting, policies, inventory), more if len(shown) > _MOST_OVERLAPS else "")
+
+
+def _on_both(meeting: claims.Meeting, policies: Iterable[assignment.Assigned], inventory: snapshot.Inventory) -> str:
+    """Return a sentence on the nodes that both policies match today; none for no node."""
+    pair = [one for one in policies if one.policy is meeting.one or one.policy is meeting.other]
+    both = [node.name for node in inventory.nodes if all(one.takes(node.label) for one in pair)]
+    return f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'." if both else ""
+
+
+def _overlap(meeting: claims.Meeting, *more: str) -> Diagnostic:
+    one, other = meeting.one, meeting.other
+    labels = ", ".join(f"{key}={value}" for key, value in sorted(meeting.labels.items()))
+    noun = wording.inflected("label", len(meeting.labels))
+    is_kae = one.recipe is other.recipe is devices.KAE
+    hint = "Give the two selectors different values of one key"
+    return Diagnostic(
+        code="policy-overlap",
+        span=_selector_span(other),
+        message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
+        notes=(
+            f"Both match a node with {f'the {noun} {labels}' if labels else 'no labels'}.",
+            # There is no KAEPolicy without KAE.
+            *(() if is_kae else (meeting.why,)),
+            f"The other selector is at {_selector_span(one)}.",
+            *filter(None, more),
+        ),
+        hint=f"{hint}, or make one policy the default." if one.recipe.name == other.recipe.name else f"{hint}.",
     )
-    shown = list(itertools.islice(pairs, _MOST_OVERLAPS + 1))
-    for one, other, witness in shown[:_MOST_OVERLAPS]:
-        both = [
-            node.name
-            for node in inventory.nodes
-            if selectors.term_matches(one.term, node.label) and selectors.term_matches(other.term, node.label)
-        ]
-        labels = ", ".join(f"{key}={value}" for key, value in sorted(witness.items()))
-        noun = wording.inflected("label", len(witness))
-        yield Diagnostic(
-            code="policy-overlap",
-            span=_selector_span(other),
-            message=f"Policies '{one.name}' and '{other.name}' can both match one node.",
-            notes=(
-                f"Both match a node with {f'the {noun} {labels}' if labels else 'no labels'}.",
-                f"The other selector is at {_selector_span(one)}.",
-                *((f"Today both match {wording.nodes(both)} of cluster '{inventory.cluster}'.",) if both else ()),
-                *((f"Only the first {_MOST_OVERLAPS} overlaps are shown.",) if len(shown) > _MOST_OVERLAPS else ()),
-            ),
-            hint="Give the two selectors different values of one key, or make one policy the default.",
-        )
 
 
 def defaults(policies: Iterable[definitions.Policy], assigned: assignment.Assignment) -> Iterator[Diagnostic]:
-    """The nodes of the default policy can be described by few selector terms, and there can be such nodes."""
+    """The nodes of a default policy can be described by few selector terms, and there can be such nodes."""
     for policy in policies:
-        if policy.spec.default and isinstance(assigned.rest, overlap.TooComplex):
-            yield _too_complex(policy, assigned.rest)
-        elif policy.spec.default and not assigned.rest:
+        rest = assigned.rests[policy.recipe.name] if policy.spec.default else None
+        if isinstance(rest, overlap.TooComplex):
+            yield _too_complex(policy, rest)
+        elif rest == ():
             # The API server refuses a node affinity without terms, so "no node" cannot be rendered.
             yield Diagnostic(
                 code="selector-never-matches",
                 span=policy.source.span("spec", "default"),
-                message=f"The other policies leave no node to the default policy '{policy.name}'.",
+                message=f"The other policies{_of_recipe(policy)} leave no node to the default policy '{policy.name}'.",
                 notes=("Together they match every possible node.",),
                 hint="Remove the default policy from the cluster, or narrow the other policies.",
             )
@@ -100,15 +111,21 @@ def _too_complex(policy: definitions.Policy, rest: overlap.TooComplex) -> Diagno
         span=policy.source.span("spec", "default"),
         message=f"The nodes of the default policy '{policy.name}' need more than {overlap.MOST_TERMS} selector terms.",
         notes=(
-            "The default policy compiles to the negation of all other nodeSelectors.",
+            f"The default policy compiles to the negation of all other nodeSelectors{_of_recipe(policy)}.",
             f"Together they use {len(rest.keys)} keys; the most common ones are {wording.listed(rest.keys[:3])}.",
         ),
         hint="Let all policies select by one shared key, such as `pool`.",
     )
 
 
+def _of_recipe(policy: definitions.Policy) -> str:
+    """Return the words that limit a rule to the policies of a recipe; none for KAEPolicies, which have no other."""
+    return "" if policy.recipe is devices.KAE else f" of recipe '{policy.recipe.name}'"
+
+
 def _selector_span(policy: definitions.Policy) -> Span:
-    """Return the position of the key nodeSelector, or of the policy's name if it has none and selects every node."""
-    if policy.spec.nodeSelector is None:
+    """Return the position of the key that selects nodes, or of the name of a policy that selects every node."""
+    key = "default" if policy.spec.default else "nodeSelector"
+    if not policy.spec.default and policy.spec.nodeSelector is None:
         return policy.source.span("metadata", "name")
-    return policy.source.key_span("spec", "nodeSelector")
+    return policy.source.key_span("spec", key)

@@ -2,7 +2,7 @@
 
 import operator
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from compiler import names
@@ -11,6 +11,9 @@ from compiler.inventory import snapshot
 
 Alike = tuple[snapshot.Node, ...]
 """Nodes with one profile and the same values of all labels that decide over them."""
+
+Rest = tuple[selectors.Term, ...] | overlap.TooComplex
+"""The nodes that some policies leave."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,9 +33,9 @@ class Assignment:
     """The policies of a cluster with their terms, sorted by name."""
 
     policies: tuple[Assigned, ...]
-    """Without the default policy if its terms are too complex."""
-    rest: tuple[selectors.Term, ...] | overlap.TooComplex | None
-    """The nodes that no other policy matches; None if the cluster has no default policy."""
+    """Without default policies whose terms are too complex."""
+    rests: Mapping[str, Rest]
+    """For each recipe with a default policy: the nodes that no other policy of the recipe matches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,17 +77,22 @@ def in_cluster(policies: Iterable[definitions.Policy], cluster: str) -> tuple[de
 
 
 def assign(policies: Sequence[definitions.Policy]) -> Assignment:
-    """Return the selector terms of each policy of one cluster; the default policy takes what the others leave."""
-    selecting = [policy for policy in policies if not policy.spec.default]
-    has_default = len(selecting) < len(policies)
-    rest = overlap.complement(policy.term for policy in selecting) if has_default else None
+    """Return the selector terms of each policy of one cluster.
+
+    A default policy takes what the others of its recipe leave.
+    """
+    recipes = dict.fromkeys(policy.recipe.name for policy in policies if policy.spec.default)
+    rests = {recipe: _rest(policy for policy in policies if policy.recipe.name == recipe) for recipe in recipes}
     assigned = []
     for policy in policies:
-        if not policy.spec.default:
-            assigned.append(Assigned(policy=policy, terms=(policy.term,)))
-        elif isinstance(rest, tuple):
-            assigned.append(Assigned(policy=policy, terms=rest))
-    return Assignment(policies=tuple(sorted(assigned, key=lambda one: one.policy.name)), rest=rest)
+        terms = rests[policy.recipe.name] if policy.spec.default else (policy.term,)
+        if isinstance(terms, tuple):
+            assigned.append(Assigned(policy=policy, terms=terms))
+    return Assignment(policies=tuple(sorted(assigned, key=lambda one: one.policy.name)), rests=rests)
+
+
+def _rest(policies: Iterable[definitions.Policy]) -> Rest:
+    return overlap.complement(policy.term for policy in policies if not policy.spec.default)
 
 
 def shares(policies: Sequence[Assigned], nodes: Iterable[snapshot.Node], keys: Iterable[str] = ()) -> Shares:

@@ -1,8 +1,9 @@
 """Rules for the assignment of nodes to policies: no node is assigned to two."""
 
+import dataclasses
 from collections.abc import Sequence
 
-from compiler import diagnostics
+from compiler import diagnostics, recipes
 from compiler.checks import assignment as checks
 from compiler.fleet import assignment, definitions
 from compiler.inventory import snapshot
@@ -84,3 +85,49 @@ def test_every_finding_about_two_policies_is_an_error() -> None:
     found = findings([builders.policy("a"), builders.policy("b")])
 
     assert diagnostics.has_errors(found)
+
+
+ONLOAD = recipes.Recipe(name="onload", devices="OpenOnload devices", labels=(("nic", ("x2",)),))
+
+
+def of_onload(policy: definitions.Policy) -> definitions.Policy:
+    """Return a policy that brings a recipe to the nodes of a KAEPolicy, and claims nothing else."""
+    return dataclasses.replace(policy, recipe=ONLOAD)
+
+
+def test_policies_of_two_recipes_without_a_common_claim_share_nodes() -> None:
+    assert judged(builders.policy("a"), of_onload(builders.policy("b"))) == []
+
+
+def test_a_node_gets_a_recipe_once() -> None:
+    one, other = of_onload(builders.policy("a")), of_onload(builders.selecting("b", desk="lab"))
+
+    (found,) = findings([one, other])
+
+    assert found.code == "policy-overlap"
+    assert found.notes[1] == "Both run recipe 'onload', which a node can have once."
+
+
+def test_each_recipe_has_a_default_of_its_own() -> None:
+    policies = [builders.policy("a", default=True), of_onload(builders.policy("b", default=True))]
+
+    assert judged(*policies) == []
+    assert judged(*policies, of_onload(builders.policy("c", default=True))) == ["two-defaults"]
+
+
+def test_a_default_takes_what_the_policies_of_its_own_recipe_leave() -> None:
+    policies = [
+        builders.selecting("a", pool="tls"),
+        builders.policy("b", default=True),
+        of_onload(builders.selecting("c", desk="lab")),
+        of_onload(builders.policy("d", default=True)),
+    ]
+
+    taken = [item.policy.name for item in assignment.assign(policies).policies if item.takes({"pool": "tls"}.get)]
+
+    assert judged(*policies) == []
+    assert taken == ["a", "d"]
+
+
+def test_a_name_is_given_once_in_a_cluster_over_all_recipes() -> None:
+    assert judged(builders.policy("a"), of_onload(builders.policy("a"))) == ["duplicate-policy"]

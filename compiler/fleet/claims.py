@@ -1,0 +1,118 @@
+"""The claims of policies: what a node can have only once, and the policies that would give it to one node twice.
+
+Policies of different recipes share nodes unless their claims meet. Policies of one recipe always meet, as each claims
+the recipe itself.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from compiler import devices, wording
+from compiler.fleet import assignment, definitions, overlap
+
+Claim = tuple[str, str]
+"""Its sort, one of `_SENTENCES`, and its name."""
+
+_SENTENCES: Mapping[str, str] = {
+    "recipe": "Both run recipe {}, which a node can have once.",
+    "module": "Both load module {}.",
+    "resource": "Both offer {}.",
+    "path": "Both claim the path {}.",
+    "socket": "Both claim the socket {}.",
+}
+"""In the order in which they are told: the first one that two policies have in common explains why they meet."""
+
+_ORDER = tuple(_SENTENCES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meeting:
+    """Two policies that one node can match, although it cannot have both."""
+
+    one: definitions.Policy
+    other: definitions.Policy
+    labels: Mapping[str, str]
+    """The fewest labels of a node that both match."""
+    why: str
+    """A sentence that names the claim."""
+
+
+def of(policy: definitions.Policy) -> frozenset[Claim]:
+    """Return everything that a policy claims on its nodes, over all of its mappings, waves and frozen groups."""
+    return frozenset((("recipe", policy.recipe.name), *(_of_kae(policy) if policy.recipe is devices.KAE else ())))
+
+
+def _of_kae(policy: definitions.Policy) -> Iterator[Claim]:
+    kinds = [kind for kind in policy.kinds if isinstance(kind, devices.Kind)]
+    if policy.spec.driver.enabled:
+        yield from (("module", name) for name in (*devices.BASE_MODULES, *(kind.module for kind in kinds)))
+    for kind in kinds if policy.spec.devicePlugin.enabled else ():
+        is_uacce = getattr(policy.spec.devicePlugin.mode, kind.name) == "uacce"
+        yield "resource", kind.resource if is_uacce else kind.vfio_resource
+
+
+def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:
+    """Return a sentence on the first claim that meets one of the other's; None if no node is refused either."""
+    met = _around(one) & other | one & _around(other)
+    first = min(met, key=lambda claim: (_ORDER.index(claim[0]), claim[1]), default=None)
+    return None if first is None else _SENTENCES[first[0]].format(wording.quoted(first[1]))
+
+
+def _around(claims: frozenset[Claim]) -> frozenset[Claim]:
+    """Return claims with the folders that their paths lie in: who claims a folder claims all that is in it."""
+    folders = (str(folder) for sort, name in claims if sort == "path" for folder in PurePosixPath(name).parents)
+    return claims.union(("path", folder) for folder in folders)
+
+
+def overlaps(policies: Sequence[assignment.Assigned]) -> Iterator[Meeting]:
+    """Yield every two policies of one cluster whose claims meet and that one node can match.
+
+    A default policy leaves the nodes of its own recipe's policies alone, by its terms.
+    """
+    by_recipe: defaultdict[str, list[assignment.Assigned]] = defaultdict(list)
+    for assigned in policies:
+        by_recipe[assigned.policy.recipe.name].append(assigned)
+    for _, own in sorted(by_recipe.items()):
+        yield from _within(tuple(assigned.policy for assigned in own if not assigned.policy.spec.default))
+    if len(by_recipe) > 1:
+        yield from _between(by_recipe)
+
+
+def _within(policies: Sequence[definitions.Policy]) -> Iterator[Meeting]:
+    """Yield the policies of one recipe that overlap."""
+    for left, right, labels in overlap.overlaps([policy.term for policy in policies]):
+        one, other = policies[left], policies[right]
+        why = _SENTENCES["recipe"].format(wording.quoted(one.recipe.name))
+        yield Meeting(one=one, other=other, labels=labels, why=why)
+
+
+def _between(by_recipe: Mapping[str, Iterable[assignment.Assigned]]) -> Iterator[Meeting]:
+    """Yield the policies of different recipes whose claims meet and that overlap, each pair once."""
+    claims = {id(assigned): of(assigned.policy) for own in by_recipe.values() for assigned in own}
+    members = [assigned for own in _meeting(by_recipe, claims) for assigned in own]
+    terms = [(assigned, term) for assigned in members for term in assigned.terms]
+    seen: set[tuple[int, int]] = set()
+    for left, right, labels in overlap.overlaps([term for _, term in terms]):
+        one, other = terms[left][0], terms[right][0]
+        pair = (id(one), id(other))
+        if one.policy.recipe.name == other.policy.recipe.name or pair in seen:
+            continue
+        seen.add(pair)
+        why = common(claims[id(one)], claims[id(other)])
+        if why is not None:
+            yield Meeting(one=one.policy, other=other.policy, labels=labels, why=why)
+
+
+def _meeting(
+    by_recipe: Mapping[str, Iterable[assignment.Assigned]], claims: Mapping[int, frozenset[Claim]]
+) -> Iterator[list[assignment.Assigned]]:
+    """Yield the policies of each recipe that may meet one of another: most claim what no other recipe does."""
+    holders: defaultdict[Claim, set[str]] = defaultdict(set)
+    for recipe, own in by_recipe.items():
+        for assigned in own:
+            for claim in _around(claims[id(assigned)]):
+                holders[claim].add(recipe)
+    for own in by_recipe.values():
+        yield [one for one in own if any(len(holders[claim]) > 1 for claim in _around(claims[id(one)]))]
