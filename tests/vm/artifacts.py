@@ -10,9 +10,7 @@ import hashlib
 import itertools
 import os
 import platform
-import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -20,7 +18,9 @@ from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from tests.vm import kernels, kmod_images
+from tests.vm.kernels import HERE
+
 REPOSITORY = HERE.parents[1]
 
 DEBIAN: Mapping[str, str] = {
@@ -33,11 +33,10 @@ DEBIAN: Mapping[str, str] = {
     "qemu-system-x86_64": "qemu-system-x86",
     "setpriv": "util-linux",
     "strip": "binutils",
+    "xz": "xz-utils",
+    "zstd": "zstd",
 }
 """The commands that Debian's packages bring, and which package brings each."""
-
-HEADERS = "linux-headers-cloud-amd64"
-"""The package that depends on the headers of the newest kernel that apt offers; the guest runs that kernel."""
 
 MODULES = ("uacce", "hisi_qm", "hisi_hpre", "hisi_sec2", "hisi_zip")
 
@@ -58,7 +57,7 @@ class Driver:
     name: str
     version: str
     fault: str = "none"
-    """What happens: see `stub_has` in modules/."""
+    """What happens: see `stub_has` in modules/kae/."""
 
     module: str = "none"
     """Where it happens."""
@@ -95,7 +94,11 @@ class Artifacts:
     """Read only, and shared by machines at work side by side."""
 
     release: str
-    kernel: Path
+    """The kernel that guests run, unless they are told to run another one."""
+
+    kernels: Mapping[str, Path]
+    """The kernels that can be started, by release: the newest, and the one before."""
+
     root: Path
     payload: Path
 
@@ -108,7 +111,7 @@ def obstacles() -> Iterator[str]:
         yield "The machine's disk is made by root: run the tests of tests/vm as root."
     else:
         packages = {package for command, package in DEBIAN.items() if shutil.which(command) is None}
-        packages |= {HEADERS} if _release() is None else set()
+        packages.update(kernels.missing())
         if packages:
             names = " ".join(sorted(packages))
             yield f"Debian packages are missing: apt-get install --no-install-recommends {names}"
@@ -120,34 +123,25 @@ def make(folder: Path) -> Artifacts:
     Raises:
         AssertionError: A tool failed, with what it said.
     """
-    release = _release() or ""
+    releases = kernels.releases()
+    release = releases[0]
     with _lock():
-        kernel = _kept("kernel", release, functools.partial(_unpack_kernel, release))
-        bus = _kept("bus", release + _digest(HERE / "bus"), lambda out: _compile(release, "bus", out))
-        stubs = f"{release}{DRIVERS}{_digest(HERE / 'modules')}"
+        trees = [_kept("kernel", name, functools.partial(kernels.unpack, name)) for name in releases]
+        buses = [_kept("bus", name + _digest(HERE / "bus"), functools.partial(_compile_bus, name)) for name in releases]
+        stubs = f"{release}{DRIVERS}{_digest(HERE / 'modules/kae')}"
         drivers = _kept("drivers", stubs, functools.partial(_compile_drivers, release))
+        others = f"{releases}{_digest(HERE / 'modules')}{_digest(HERE / 'kmod_images.py')}"
+        kmods = _kept("kmods", others, functools.partial(kmod_images.make, releases))
         script = HERE / "guest/image.sh"
-        pieces = f"{release}{_digest(HERE / 'guest')}{_digest(HERE / 'bus')}"
-        arguments = (str(kernel), str(bus / "kunpeng_pci.ko"))
-        image = _kept("image", pieces, lambda out: _run("sh", str(script), str(out), *arguments))
+        pieces = f"{releases}{_digest(HERE / 'guest')}{_digest(HERE / 'bus')}"
+        arguments = [str(path) for pair in zip(trees, buses, strict=True) for path in pair]
+        image = _kept("image", pieces, lambda out: kernels.run("sh", str(script), str(out), *arguments))
         locks = [REPOSITORY / program / "requirements.lock" for program in ("installer", "device_plugin")]
         site = _kept("site", "".join(map(_digest, locks)), functools.partial(_install_packages, locks))
     payload = folder / "payload.ext4"
-    _pack(payload, site, drivers, release)
-    return Artifacts(release=release, kernel=image / "vmlinuz", root=image / "root.ext4", payload=payload)
-
-
-def headers(release: str) -> Path:
-    """Return the folder of a kernel's headers."""
-    return Path(f"/usr/src/linux-headers-{release}")
-
-
-def _release() -> str | None:
-    """Return the newest of the kernels whose headers are here."""
-    makefiles = Path("/usr/src").glob("linux-headers-6.1.*-cloud-amd64/Makefile")
-    names = (path.parent.name for path in makefiles)
-    newest = max(names, key=lambda name: [int(number) for number in re.findall(r"\d+", name)], default="")
-    return newest.removeprefix("linux-headers-") or None
+    _pack(payload, site, drivers, kmods)
+    started = {name: image / f"vmlinuz-{name}" for name in releases}
+    return Artifacts(release=release, kernels=started, root=image / "root.ext4", payload=payload)
 
 
 @contextlib.contextmanager
@@ -180,32 +174,20 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(b"".join(file.name.encode() + file.read_bytes() for file in files)).hexdigest()
 
 
-def _unpack_kernel(release: str, out: Path) -> None:
-    _run("apt-get", "-qq", "download", f"linux-image-{release}", cwd=out)
-    for package in out.glob("*.deb"):
-        _run("dpkg-deb", "-x", str(package), str(out))
-        package.unlink()
-
-
 def _compile_drivers(release: str, out: Path) -> None:
+    def compile_driver(driver: Driver) -> None:
+        # In a header and not by a flag: srcversion is a digest of the sources alone.
+        names = {"VERSION": driver.version, "FAULT": driver.fault, "FAULT_MODULE": driver.module}
+        text = "".join(f'#define STUB_{name} "{value}"\n' for name, value in names.items())
+        words = (f"STUB_SUFFIX={driver.suffix}",)
+        kernels.build(release, HERE / "modules/kae", out / driver.name, *words, files={"variant.h": text})
+
     with futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda driver: _compile(release, "modules", out / driver.name, driver), DRIVERS.values()))
+        list(pool.map(compile_driver, DRIVERS.values()))
 
 
-def _compile(release: str, sources: str, out: Path, driver: Driver | None = None) -> None:
-    with tempfile.TemporaryDirectory() as work:
-        shutil.copytree(HERE / sources, work, dirs_exist_ok=True)
-        suffix = ""
-        if driver is not None:
-            # In a header and not by a flag: srcversion is a digest of the sources alone.
-            names = {"VERSION": driver.version, "FAULT": driver.fault, "FAULT_MODULE": driver.module}
-            text = "".join(f'#define STUB_{name} "{value}"\n' for name, value in names.items())
-            (Path(work) / "variant.h").write_text(text)
-            suffix = driver.suffix
-        _run("make", "-s", "-C", str(headers(release)), f"M={work}", f"STUB_SUFFIX={suffix}", "modules")
-        out.mkdir(exist_ok=True)
-        for module in Path(work).glob("*.ko"):
-            _run("strip", "-g", "-o", str(out / module.name), str(module))
+def _compile_bus(release: str, out: Path) -> None:
+    kernels.build(release, HERE / "bus", out)
 
 
 def _install_packages(locks: list[Path], out: Path) -> None:
@@ -213,11 +195,14 @@ def _install_packages(locks: list[Path], out: Path) -> None:
     accepted = itertools.chain.from_iterable(("--platform", name) for name in platforms)
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--target", str(out))
     asked = itertools.chain.from_iterable(("-r", str(lock)) for lock in locks)
-    _run(*pip, "--only-binary", ":all:", "--require-hashes", *_PYTHON, *accepted, *asked)
+    kernels.run(*pip, "--only-binary", ":all:", "--require-hashes", *_PYTHON, *accepted, *asked)
 
 
-def _pack(payload: Path, site: Path, drivers: Path, release: str) -> None:
-    """Write the disk that a guest mounts at /payload: project/, site/, and images/, the roots of installers' images."""
+def _pack(payload: Path, site: Path, drivers: Path, kmods: Path) -> None:
+    """Write the disk that a guest mounts at /payload.
+
+    It has project/, site/, images/ (the roots of installers' images), and kmods/ as `kmod_images` has it.
+    """
     with tempfile.TemporaryDirectory() as work:
         tree = Path(work)
         ignored = shutil.ignore_patterns("__pycache__")
@@ -229,9 +214,10 @@ def _pack(payload: Path, site: Path, drivers: Path, release: str) -> None:
         shutil.copytree(site, tree / "site", ignore=ignored)
         for driver in DRIVERS:
             image = tree / "images" / driver / "opt"
-            shutil.copytree(drivers / driver, image / "lib/modules" / release)
+            shutil.copytree(drivers / driver, image / "lib/modules" / kernels.releases()[0])
             (image / "kae/lib").mkdir(parents=True)
             (image / "kae/lib/libwd.so.2").write_text(f"{driver}\n")
+        kernels.run("cp", "-a", str(kmods), str(tree / "kmods"))  # With its hard links.
         disk(tree, payload)
 
 
@@ -239,9 +225,4 @@ def disk(tree: Path, out: Path) -> None:
     """Write a disk with the content of a folder, which a guest knows by the file's name: /dev/disk/by-label/<name>."""
     used = sum(path.lstat().st_size for path in tree.rglob("*"))
     kinds = ("-t", "ext4", "-O", "^has_journal", "-L", out.stem)
-    _run("mke2fs", "-q", *kinds, "-d", str(tree), str(out), f"{used // (1 << 20) * 5 // 4 + 64}M")
-
-
-def _run(*command: str, cwd: Path | None = None) -> None:
-    done = subprocess.run(command, check=False, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    assert done.returncode == 0, f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    kernels.run("mke2fs", "-q", *kinds, "-d", str(tree), str(out), f"{used // (1 << 20) * 5 // 4 + 64}M")

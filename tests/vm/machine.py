@@ -64,6 +64,8 @@ class Machine:
         self._disk = folder / "disk.qcow2"
         self.console = folder / "console.log"
         self.accelerator = _accelerator()
+        self.release = parts.release
+        """The kernel that the next start runs."""
         self._parts, self._folder = parts, folder
         self._extra, self._append = extra, append
         self._process: subprocess.Popen[bytes] | None = None
@@ -116,7 +118,7 @@ class Machine:
             "qemu-system-x86_64",
             *("-machine", f"q35,accel={self.accelerator}", "-cpu", CPUS[self.accelerator]),
             *("-m", "1G", "-smp", "2,sockets=2", *NODES, "-display", "none", "-nodefaults"),
-            *("-kernel", str(self._parts.kernel), "-append", f"{COMMAND_LINE} {self._append}"),
+            *("-kernel", str(self._parts.kernels[self.release]), "-append", f"{COMMAND_LINE} {self._append}"),
             *("-chardev", f"file,id=console,path={self.console},append=on", "-serial", "chardev:console"),
             *(word for flag, name in ports.items() for word in (flag, f"unix:{sockets[name]},server=on,wait=off")),
             *("-nic", "user,model=virtio-net-pci", *disks, *self._extra),

@@ -17,7 +17,7 @@ from installer.host import chroot
 from installer.sources import build
 from tests.images import inputs, kaesource, stores
 from tests.installer import settings
-from tests.vm import artifacts, conftest, host
+from tests.vm import artifacts, conftest, host, kernels
 
 ENGINES = ("hisi_hpre", "hisi_sec2", "hisi_zip")
 IMAGE = "/mnt/kae"
@@ -52,7 +52,7 @@ def compiled(parts: artifacts.Artifacts, image: Path, tmp_path: Path) -> Path:
 
 def _host_with_headers(root: Path, release: str) -> Path:
     """Return a root whose kernel has the headers of this machine."""
-    headers = artifacts.headers(release)
+    headers = kernels.headers(release)
     shutil.copytree(headers, root / headers.relative_to("/"), symlinks=True)
     # As packages of openEuler have it; Debian writes the version without its own part, 6.1.192.
     (root / headers.relative_to("/") / "include/config/kernel.release").write_text(release)

@@ -1,22 +1,27 @@
 #!/bin/sh
-# Makes the guest's root disk and kernel:  image.sh OUT KERNEL_TREE KUNPENG_PCI_KO
+# Makes the guest's root disk and its kernels:  image.sh OUT KERNEL_TREE KUNPENG_PCI [KERNEL_TREE KUNPENG_PCI]...
 # KERNEL_TREE is an unpacked linux-image package. There is no initramfs: NVMe and ext4 are built into the kernel.
 set -eu
-out=$1 kernel=$2 bus=$3
+out=$1
+shift
 here=$(cd "$(dirname "$0")" && pwd)
-release=$(ls "$kernel/lib/modules")
 root=$(mktemp -d)
 trap 'rm -r "$root"' EXIT
 mmdebstrap --quiet --variant=minbase --include=systemd,systemd-sysv,udev,kmod,python3,rpm,procps,iproute2,pciutils \
     bookworm - | tar -C "$root" -x
-# Few of the kernel's modules, as depmod of all of them takes five seconds without KVM.
-(cd "$kernel/lib" && find modules -type f \( -path 'modules/*/modules.[bo]*' -o -name 'virtio.ko' \
-    -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'uio.ko' -o -name 'uio_pci_generic.ko' \
-    -o -name 'libcurve25519*.ko' -o -name 'ecdh_generic.ko' -o -name 'ecc.ko' -o -name 'authenc.ko' \)) \
-    | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
-install -D -m 644 "$bus" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
-depmod -b "$root" "$release"
-cp -L "$kernel"/boot/vmlinuz-* "$out/vmlinuz"
+while [ $# -gt 0 ]; do
+    kernel=$1 bus=$2
+    shift 2
+    release=$(ls "$kernel/lib/modules")
+    # Few of the kernel's modules, as depmod of all of them takes five seconds without KVM.
+    (cd "$kernel/lib" && find modules -type f \( -path 'modules/*/modules.[bo]*' -o -name 'virtio.ko' \
+        -o -name 'virtio_[nrp]*.ko' -o -name '*failover.ko' -o -name 'uio.ko' -o -name 'uio_pci_generic.ko' \
+        -o -name 'libcurve25519*.ko' -o -name 'ecdh_generic.ko' -o -name 'ecc.ko' -o -name 'authenc.ko' \)) \
+        | tar -C "$kernel/lib" -cT - | tar -C "$root/usr/lib" -x
+    install -D -m 644 "$bus/kunpeng_pci.ko" "$root/usr/lib/modules/$release/extra/kunpeng_pci.ko"
+    depmod -b "$root" "$release"
+    cp -L "$kernel"/boot/vmlinuz-* "$out/vmlinuz-$release"
+done
 
 # The devices are there early, so that udev finds them as it finds those of a real machine.
 echo kunpeng_pci >"$root/etc/modules-load.d/kunpeng_pci.conf"
