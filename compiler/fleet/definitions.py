@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NewType
+from typing import TYPE_CHECKING, NewType, cast
 
 from compiler import devices, diagnostics, recipes
 from compiler.fleet import selectors
@@ -10,7 +10,25 @@ from compiler.formats import documents
 from compiler.inventory import snapshot
 from compiler.model import cluster, driver, policy
 
+if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
+    from compiler.fleet import stacks
+
+ImageParts = Mapping[str, str]
+"""The parts of a reference to an image: repository, image and version, or those of them that differ."""
+
 PolicyName = NewType("PolicyName", str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """A Recipe that its schema accepts."""
+
+    name: str
+    source: documents.Document
+
+    def span(self, *path: str | int) -> diagnostics.Span:
+        """Return the position of a value in the recipe."""
+        return self.source.span(*path)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +70,11 @@ class Policy:
         """The kernel mappings, in the order in which they take kernels, each with its path."""
         path = (*self.path, "kernelMappings")
         return tuple(((*path, index), mapping) for index, mapping in enumerate(self.spec.driver.kernelMappings))
+
+
+def stack(spec: driver.Driver) -> "stacks.Driver | None":
+    """Return a driver with the fields that only one of a DevicePolicy has; None for that of a KAEPolicy."""
+    return None if type(spec) is driver.Driver else cast("stacks.Driver", spec)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,21 @@ def policy_of(document: documents.Document) -> definitions.Policy:
     return definitions.Policy(name=name, spec=model.spec, term=term, source=document)
 
 
+def device_policy_of(document: documents.Document, recipe: definitions.Recipe) -> definitions.Policy:
+    """Return the DevicePolicy in a document that its schema accepts, whose recipe is this one."""
+    from compiler.fleet import stacks  # noqa: PLC0415 - projects without DevicePolicies need none of its models
+    from compiler.model.stacks import device_policy  # noqa: PLC0415
+
+    model = device_policy.DevicePolicy.model_validate(document.data)
+    return definitions.Policy(
+        name=definitions.PolicyName(model.metadata.name),
+        recipe=stacks.value_of(recipe),
+        spec=stacks.spec_of(recipe, model.spec),
+        term=selectors.of(model.spec.nodeSelector),
+        source=document,
+    )
+
+
 def cluster_of(document: documents.Document) -> definitions.Cluster:
     """Return the cluster in a document that its schema accepts."""
     model = cluster.KAECluster.model_validate(document.data)

@@ -150,7 +150,9 @@ def _field_texts(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 
 def _models(model: type[base.Model]) -> Iterator[type[base.Model]]:
-    yield model
+    """Yield a model and those that derive from it; models of values that no document holds stand elsewhere."""
+    if model.__module__.startswith(f"{__package__}."):
+        yield model
     for inner in model.__subclasses__():
         yield from _models(inner)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from compiler.fleet import definitions
 from compiler.model import base, cluster
 
 DIGEST = "sha256:"
@@ -9,10 +10,18 @@ DIGEST = "sha256:"
 
 def reference(component: base.Component) -> str:
     """Return repository/image:version, with @ before a digest; `image` alone if the other two are empty."""
-    if not component.repository and not component.version:
-        return component.image
-    separator = "@" if component.version.startswith(DIGEST) else ":"
-    return f"{component.repository.rstrip('/')}/{component.image}{separator}{component.version}"
+    return _joined(component.repository, component.image, component.version)
+
+
+def _joined(repository: str, image: str, version: str) -> str:
+    if not repository and not version:
+        return image
+    return f"{repository.rstrip('/')}/{image}{'@' if version.startswith(DIGEST) else ':'}{version}"
+
+
+def of_parts(parts: definitions.ImageParts, mirrors: Sequence[cluster.Mirror]) -> str:
+    """Return the image that a cluster with these mirrors pulls for the parts of a reference."""
+    return mirrored(_joined(parts["repository"], parts["image"], parts["version"]), mirrors)
 
 
 def of_nfd(image: cluster.NfdImage) -> str:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from compiler.fleet import definitions
 from compiler.model import driver
 
 FULL_VERSION = "${KERNEL_FULL_VERSION}"
@@ -31,7 +32,10 @@ def cleaned(version: str) -> str:
 
 
 def named_in(component: driver.Driver) -> bool:
-    """Return whether the image is named after the kernel."""
+    """Return whether the image is named after the kernel, or another image of the driver's pods."""
+    stack = definitions.stack(component)
+    if stack is not None:
+        return any(_PLACEHOLDER in text for name in stack.used for text in stack.images[name].values())
     return _PLACEHOLDER in component.version or _PLACEHOLDER in component.image
 
 

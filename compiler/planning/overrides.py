@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 from compiler.fleet import definitions
 from compiler.formats import documents
@@ -14,7 +15,10 @@ FIELDS = ("version", "repository", "image", "source", "state")
 
 def effective(driver: drivers.Driver, *layers: drivers.Overrides | None, kernel: str | None = None) -> drivers.Driver:
     """Return a driver with overrides, the strongest last; `kernel` fills the placeholders in its image."""
-    fields = {
+    own = definitions.stack(driver)
+    if own is not None:
+        driver = own = own.overridden(layers)
+    fields: dict[str, Any] = {
         field: value
         for layer in layers
         if layer is not None
@@ -24,7 +28,13 @@ def effective(driver: drivers.Driver, *layers: drivers.Overrides | None, kernel:
     if kernel is not None:
         for field in ("image", "version"):
             fields[field] = kernels.filled(fields.get(field, getattr(driver, field)), kernel)
+        if own is not None:
+            fields["images"] = {name: _filled(parts, kernel) for name, parts in own.images.items()}
     return driver.model_copy(update=fields) if fields else driver
+
+
+def _filled(parts: definitions.ImageParts, kernel: str) -> definitions.ImageParts:
+    return {part: kernels.filled(text, kernel) for part, text in parts.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,11 @@ class Pool:
     driver: drivers.Driver
     """The policy's driver with the overrides of the pool."""
     image: str
-    """The image of its driver installers, at the mirror of the cluster."""
+    """The image whose version is the driver's, at the mirror of the cluster: for KAE that of the installers."""
+    installer: str
+    """The image of its driver installers."""
+    payloads: tuple[tuple[str, str], ...]
+    """The images of the recipe whose files the installers take, by their names in the recipe."""
     terms: tuple[selectors.Term, ...]
     """The node affinity of its DaemonSet."""
 
@@ -186,12 +190,17 @@ def pool_of(
         kernel=by_kernel.kernel if by_kernel else None,
     )
     own = (selectors.Requirement(_label(policy), "In", (name,)),) if name else ()
+    stack = definitions.stack(driver)
     return Pool(
         name=name or policy.name,
         group=group,
         kernels=by_kernel,
         driver=driver,
         image=images.of(driver, mirrors),
+        installer=images.of_parts(stack.installer, mirrors) if stack else images.of(driver, mirrors),
+        payloads=tuple((name, images.of_parts(stack.images[name], mirrors)) for name in stack.payloads)
+        if stack
+        else (),
         terms=_serving_terms(assigned, policy.recipe.opt_out_driver, own),
     )
 

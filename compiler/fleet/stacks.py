@@ -1,0 +1,240 @@
+"""DevicePolicies in the terms of KAEPolicies, so that the same code makes pools, plans and manifests of both.
+
+A DevicePolicy sets images, values and modules of its recipe, which mappings, waves and frozen groups may override: here
+they are more fields of the driver and of its overrides. `repository`, `image` and `version` of the driver are those of
+the image whose version counts.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, Self
+
+from pydantic import Field
+
+from compiler import recipes
+from compiler.fleet import definitions, recipe_values
+from compiler.model import base
+from compiler.model import driver as drivers
+from compiler.model import policy as policies
+from compiler.model.stacks import device_policy
+from compiler.model.stacks import driver as recipe_drivers
+from compiler.model.stacks import recipe as recipe_model
+
+
+class Overrides(base.Model):
+    """The fields that a part of a policy's nodes has instead, beside those of a KAEPolicy."""
+
+    images: Mapping[str, definitions.ImageParts] = Field(default_factory=dict)
+    """Images by their names in the recipe."""
+    values: Mapping[str, Any] = Field(default_factory=dict)
+    modules: tuple[str, ...] | None = None
+
+
+class KernelMapping(Overrides, drivers.KernelMapping):
+    """A kernel mapping of a DevicePolicy."""
+
+
+class Wave(Overrides, drivers.Wave):
+    """A wave of a DevicePolicy."""
+
+
+class Frozen(Overrides, drivers.Frozen):
+    """A frozen group of a DevicePolicy."""
+
+
+class Driver(drivers.Driver):
+    """The driver of a DevicePolicy, with the images, values and modules that its nodes get."""
+
+    recipe: definitions.Recipe
+    filled: recipe_model.RecipeSpec
+    """The recipe with the values in their places."""
+    images: Mapping[str, definitions.ImageParts]
+    """Every image of the recipe by its name, with all three parts."""
+    values: Mapping[str, Any]
+    chosen: tuple[str, ...] | None
+    """The modules that the policy names; None for all that are not optional."""
+    parameters: Mapping[str, Mapping[str, bool | int | str]]
+    """Module, parameter and value: `moduleParameters` of the document."""
+    functions: Mapping[str, int]
+    """Kind and virtual functions for each physical function: `sriov` of the document."""
+    always: bool
+    """Replace a driver that others installed."""
+    network_force: bool
+
+    @property
+    def own(self) -> recipe_drivers.RecipeDriver:
+        """The driver of the recipe."""
+        if self.filled.driver is None:
+            raise ValueError(f"recipe {self.recipe.name} has no driver")
+        return self.filled.driver
+
+    @property
+    def installer(self) -> definitions.ImageParts:
+        """The image of the driver installer."""
+        return self.images[self.own.image]
+
+    @property
+    def modules(self) -> tuple[recipe_drivers.RecipeModule, ...]:
+        """The modules that its nodes get, in the order of loading."""
+        chosen = {module.name for module in self.own.modules if not module.optional}
+        wanted = chosen if self.chosen is None else set(self.chosen)
+        return tuple(module for module in self.own.modules if module.name in wanted)
+
+    @property
+    def payloads(self) -> tuple[str, ...]:
+        """The names of the images whose files its pods take."""
+        return tuple(dict.fromkeys(payload.image for payload in self.own.payloads))
+
+    @property
+    def used(self) -> tuple[str, ...]:
+        """The names of all images of its pods."""
+        return (self.own.image, *self.payloads)
+
+    def overridden(self, layers: Iterable[object]) -> Self:
+        """Return the driver with the images, values and modules of overrides, the strongest last."""
+        images, values, chosen = dict(self.images), dict(self.values), self.chosen
+        for layer in layers:
+            if isinstance(layer, Overrides):
+                images |= {name: {**images[name], **parts} for name, parts in layer.images.items()}
+                values |= layer.values
+                chosen = chosen if layer.modules is None else layer.modules
+        filled = self.filled if values == self.values else recipe_values.filled(self.recipe, values)
+        update = {"images": images, "values": values, "chosen": chosen, "filled": filled}
+        return self.model_copy(update={**update, **images[self.own.version or self.own.image]})
+
+
+class DevicePlugin(policies.DevicePlugin):
+    """The device plugin of a DevicePolicy."""
+
+    recipe: definitions.Recipe
+    filled: recipe_model.RecipeSpec
+    """The recipe with the values of the whole policy in their places."""
+
+
+def spec_of(recipe: definitions.Recipe, model: device_policy.DevicePolicySpec) -> policies.KAEPolicySpec:
+    """Return the spec of a DevicePolicy of this recipe in the terms of a KAEPolicy."""
+    filled = recipe_values.filled(recipe, model.values)
+    images = {name: {**parts, **_parts(model.images.get(name))} for name, parts in _images(filled).items()}
+    pulled = {"pullPolicy": model.pullPolicy, "pullSecrets": model.pullSecrets}
+    return policies.KAEPolicySpec.model_construct(
+        clusters=model.clusters,
+        nodeSelector=model.nodeSelector,
+        default=model.default,
+        kubeletDir=model.kubeletDir,
+        daemonSets=model.daemonSets,
+        operator=policies.Operator(),
+        driver=_driver(recipe, filled, images, model, pulled),
+        devicePlugin=_plugin(recipe, filled, images, model, pulled),
+    )
+
+
+def _images(filled: recipe_model.RecipeSpec) -> dict[str, definitions.ImageParts]:
+    """Return every image of a recipe; `device-plugin` is KAE's unless the recipe has one of this name."""
+    default = policies.DevicePlugin().model_dump(include={"repository", "image", "version"})
+    own: dict[str, definitions.ImageParts] = {name: image.model_dump() for name, image in filled.images.items()}
+    return {"device-plugin": default, **own} if filled.devicePlugin else own
+
+
+def _driver(
+    recipe: definitions.Recipe,
+    filled: recipe_model.RecipeSpec,
+    images: Mapping[str, definitions.ImageParts],
+    model: device_policy.DevicePolicySpec,
+    pulled: Mapping[str, Any],
+) -> drivers.Driver:
+    if filled.driver is None:
+        return drivers.Driver(enabled=False)
+    spec = model.driver
+    rollout = drivers.Rollout.model_construct(
+        **{name: getattr(model.rollout, name) for name in drivers.Pace.model_fields},
+        waves=tuple(_layer(Wave, wave) for wave in model.rollout.waves),
+        frozen=tuple(_layer(Frozen, frozen) for frozen in model.rollout.frozen),
+    )
+    fields: dict[str, Any] = {
+        **{name: getattr(spec, name) for name in drivers.Managed.model_fields},
+        **images[filled.driver.version or filled.driver.image],
+        **pulled,
+    }
+    return Driver.model_construct(
+        **fields,
+        enabled=spec.enabled,
+        resources=spec.resources,
+        env=(),
+        presentWhen="Serving",
+        source=spec.source or drivers.Source.model_validate({filled.driver.sources[0]: {}}),
+        kernelMappings=tuple(_layer(KernelMapping, mapping) for mapping in model.kernelMappings),
+        moduleParameters={},
+        sriov=drivers.Sriov(),
+        deviceNodes=drivers.DeviceNodes(),
+        rollout=rollout,
+        recipe=recipe,
+        filled=filled,
+        images=images,
+        values=model.values,
+        chosen=spec.modules,
+        parameters=spec.moduleParameters,
+        functions=spec.sriov,
+        always=spec.installPolicy == "Always",
+        network_force=spec.network.force,
+    )
+
+
+def _plugin(
+    recipe: definitions.Recipe,
+    filled: recipe_model.RecipeSpec,
+    images: Mapping[str, definitions.ImageParts],
+    model: device_policy.DevicePolicySpec,
+    pulled: Mapping[str, Any],
+) -> policies.DevicePlugin:
+    if filled.devicePlugin is None:
+        return policies.DevicePlugin(enabled=False)
+    spec = model.devicePlugin
+    fields: dict[str, Any] = {
+        **{name: getattr(spec, name) for name in policies.Offer.model_fields},
+        **images[filled.devicePlugin.image],
+        **pulled,
+    }
+    return DevicePlugin.model_construct(
+        **fields,
+        enabled=spec.enabled,
+        resources=spec.resources,
+        mode=policies.Modes(),
+        sharing=policies.Sharing(),
+        inject=policies.Inject(),
+        deviceNodes=None,
+        recipe=recipe,
+        filled=filled,
+    )
+
+
+def _parts(image: device_policy.ImageOverride | None) -> dict[str, str]:
+    return image.model_dump(exclude_none=True) if image else {}
+
+
+def _layer(model: type[base.Model], given: Any) -> Any:
+    """Return a mapping, a wave or a frozen group with its overrides of the driver beside those of images and values."""
+    fields = {name: getattr(given, name) for name in given.model_fields_set if name in model.model_fields}
+    own = {name: getattr(given.driver, name) for name in given.driver.model_fields_set}
+    return model.model_construct(**fields | own | {"images": {name: _parts(one) for name, one in given.images.items()}})
+
+
+def value_of(recipe: definitions.Recipe) -> recipes.Recipe:
+    """Return a recipe as plans and manifests see it."""
+    match = recipe_model.Match.model_validate(recipe.source.data["spec"]["match"])
+    blank = recipes.Recipe(name=recipe.name, devices=f"devices of recipe '{recipe.name}'")
+    if match.pci is not None:
+        return dataclasses.replace(blank, kinds=tuple(_kind(recipe, kind) for kind in match.pci))
+    if match.features is not None:
+        return dataclasses.replace(blank, labels=((blank.present, ("true",)),))
+    return dataclasses.replace(blank, labels=tuple(sorted((match.labels or {}).items())))
+
+
+def _kind(recipe: definitions.Recipe, kind: recipe_model.PciKind) -> recipes.Kind:
+    return recipes.Kind(
+        recipe=recipe.name,
+        name=kind.kind,
+        vendor=kind.vendor,
+        devices=kind.devices,
+        virtual=kind.virtual,
+        classes=kind.classes,
+    )
