@@ -16,7 +16,7 @@ from typing import Any
 
 from compiler import devices, diagnostic_formats, diagnostics, schema
 from compiler.formats import decode
-from compiler.migrate import operator_values
+from compiler.migrate import drafts, operator_values
 from compiler.model import base, driver, json_schemas
 from compiler.project import package_data
 from docs import tour
@@ -97,7 +97,7 @@ def _import_text(values: str) -> str:
     document, found = decode.decode("values.yaml", values.encode())
     if document is None:
         raise ValueError(f"The example of an import cannot be read: {found}")
-    names = operator_values.Names(cluster="east", policy=None, namespace=None)
+    names = drafts.Names(cluster="east", policy=None, namespace=None)
     _, more = operator_values.translated(document, names, schema.Judge(package_data.schemas()))
     return diagnostic_formats.text(diagnostics.merged(more), colour=False)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from compiler import cli, diagnostics, errors, schema, wording
 from compiler.cli import findings, piped
 from compiler.formats import decode
-from compiler.migrate import operator_values
+from compiler.migrate import drafts, operator_values
 from compiler.project import atomic, document_files, links, package_data
 
 _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
@@ -16,7 +16,7 @@ _HINT = "Run: kubectl get kaepolicy NAME -o yaml | kae import --cluster NAME"
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or write a KAEPolicy and a KAECluster, and report the options of the source that have no meaning here."""
-    wanted = operator_values.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
+    wanted = drafts.Names(cluster=arguments.cluster, policy=arguments.policy, namespace=arguments.namespace)
     _require_new(arguments.target)
     file, content = _content(arguments.file)
     read, found = decode.decode(file, content)

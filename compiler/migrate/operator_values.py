@@ -1,7 +1,7 @@
 """Translate the KAE Operator's chart values, or its live KAEPolicy, to documents of the compiler."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -12,7 +12,7 @@ from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
 from compiler.fleet import definitions, parse
 from compiler.formats import canonical, documents
-from compiler.migrate import operator_options, operator_source
+from compiler.migrate import drafts, operator_options, operator_source
 from compiler.model import base, cluster, policy
 
 _ARGOCD = "# +argocd:skip-file-rendering"
@@ -23,15 +23,6 @@ _SCHEMA = "# yaml-language-server: $schema=../schemas/{}.json"
 
 
 _COMPONENTS = ("driver", "devicePlugin")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
-    """The names that the source does not state, or that replace those of the source."""
-
-    cluster: str
-    policy: str | None = None
-    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,48 +39,13 @@ class _Carried:
 Step = _Carried | diagnostics.Diagnostic
 
 
-@dataclass(frozen=True, slots=True)
-class _Origins:
-    """The positions of a translated document: those of what was translated."""
-
-    positions: documents.Positions
-    of: Mapping[documents.Path, documents.Path]
-
-    def origin(self, path: documents.Path) -> documents.Path:
-        """Return the source path of a value, or of the nearest value around it."""
-        for length in range(len(path), 0, -1):
-            if path[:length] in self.of:
-                return (*self.of[path[:length]], *path[length:])
-        return ()
-
-    def span(self, path: documents.Path, *, key: bool = False) -> diagnostics.Span:
-        """Return the position in the imported file."""
-        return self.positions.span(self.origin(path), key=key)
-
-    def reworded(self, finding: diagnostics.Diagnostic) -> diagnostics.Diagnostic:
-        """Return a finding with the source's own names for its fields."""
-        for target in sorted(self.of, key=len, reverse=True):
-            ours, theirs = wording.dotted(target), operator_source.name(self.of[target])
-            if f"'{ours}" in finding.message:
-                return replace(finding, message=finding.message.replace(f"'{ours}", f"'{theirs}"))
-        return finding
-
-
-@dataclass(frozen=True, slots=True)
-class _Imported:
-    """A translated document, and the source positions of its values."""
-
-    document: documents.Document
-    origins: _Origins
-
-
 _KINDS: tuple[operator_options.Kind, ...] = ("KAEPolicy", "KAECluster")
 
 Translation = tuple[tuple[dict[str, Any], ...], list[diagnostics.Diagnostic]]
 """A KAEPolicy and a KAECluster, or nothing where there are errors; and the findings."""
 
 
-def translated(read: Sequence[documents.Document], names: Names, judge: schema.Judge) -> Translation:
+def translated(read: Sequence[documents.Document], names: drafts.Names, judge: schema.Judge) -> Translation:
     """Return the documents that are equal to one values file or one live KAEPolicy, and the findings."""
     source = operator_source.of(read)
     if isinstance(source, diagnostics.Diagnostic):
@@ -112,7 +68,7 @@ def text(objects: Iterable[Mapping[str, Any]]) -> str:
     return f"{_ARGOCD}\n" + "---\n".join(parts)
 
 
-def _named(source: operator_source.Source, names: Names) -> Iterator[_Carried]:
+def _named(source: operator_source.Source, names: drafts.Names) -> Iterator[_Carried]:
     """Yield the names of the two documents, and the namespace."""
 
     def with_origin(stated: str | None, field: str) -> tuple[documents.Path, Any]:
@@ -196,27 +152,17 @@ def _meant(path: documents.Path) -> str:
     return f"Did you mean '{near}'?" if near else ""
 
 
-def _imported(source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]) -> _Imported:
-    own = [step for step in carried if step.kind == kind]
-    data = {"apiVersion": API_VERSION, "kind": kind, **_nested([(step.target, step.value) for step in own])}
-    positions = _Origins(source.document.positions, {step.target: step.origin for step in own if step.origin})
-    return _Imported(documents.Document(source.document.file, data, positions), positions)
+def _imported(
+    source: operator_source.Source, kind: operator_options.Kind, carried: Iterable[_Carried]
+) -> drafts.Imported:
+    draft = drafts.Draft(kind)
+    for step in carried:
+        if step.kind == kind:
+            draft.put(step.target, step.value, step.origin)
+    return draft.imported(source.document)
 
 
-def _nested(values: Iterable[tuple[documents.Path, Any]]) -> dict[str, Any]:
-    """Return the mapping that holds each value at its path, and nothing at the path of None."""
-    data: dict[str, Any] = {}
-    for path, value in values:
-        *above, last = map(str, path)
-        if value is not None:
-            inside = data
-            for step in above:
-                inside = inside.setdefault(step, {})
-            inside[last] = value
-    return data
-
-
-def _faults(imported: _Imported, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
+def _faults(imported: drafts.Imported, judge: schema.Judge) -> list[diagnostics.Diagnostic]:
     """Return the mistakes of a document and the operator's images, with the names and positions of its source."""
     kind, findings = judge.judge(imported.document)
     if not findings and kind == "KAEPolicy":

@@ -12,7 +12,7 @@ import yaml
 
 from compiler import diagnostics, pipeline, schema
 from compiler.formats import canonical, decode
-from compiler.migrate import operator_options, operator_values
+from compiler.migrate import drafts, operator_options, operator_values
 from compiler.project import package_data
 from tests import builders
 
@@ -75,7 +75,7 @@ def imported(options: dict[str, Any]) -> tuple[str, list[diagnostics.Diagnostic]
     read, found = decode.decode("values.json", text.encode())
     assert found == []
     judge = schema.Judge(package_data.schemas())
-    objects, notes = operator_values.translated(read, operator_values.Names(cluster="east"), judge)
+    objects, notes = operator_values.translated(read, drafts.Names(cluster="east"), judge)
     return operator_values.text(objects), notes
 
 

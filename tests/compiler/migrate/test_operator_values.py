@@ -10,31 +10,31 @@ from hypothesis import strategies as st
 
 from compiler import diagnostics, pipeline, schema
 from compiler.formats import decode
-from compiler.migrate import operator_options, operator_values
+from compiler.migrate import drafts, operator_options, operator_values
 from compiler.project import package_data
 
 JUDGE = schema.Judge(package_data.schemas())
-NAMES = operator_values.Names(cluster="east")
+NAMES = drafts.Names(cluster="east")
 REGISTRY = "cr.openfuyao.cn/openfuyao"
 """Where the operator publishes its images."""
 
 Found = list[diagnostics.Diagnostic]
 
 
-def translated(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
+def translated(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents that a file's text is translated to, and the findings but for the operator's images."""
     objects, found = with_images(text, names)
     return objects, [finding for finding in found if finding.code != "operator-image"]
 
 
-def with_images(text: str, names: operator_values.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
+def with_images(text: str, names: drafts.Names = NAMES) -> tuple[tuple[dict[str, Any], ...], Found]:
     """Return the documents and findings that a file's text is translated to."""
     read, found = decode.decode("values.yaml", text.encode())
     assert found == []
     return operator_values.translated(read, names, JUDGE)
 
 
-def documents_of(text: str, names: operator_values.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
+def documents_of(text: str, names: drafts.Names = NAMES) -> tuple[dict[str, Any], dict[str, Any]]:
     """The KAEPolicy and the KAECluster of a file without errors."""
     objects, found = translated(text, names)
     assert not diagnostics.has_errors(found), found
@@ -108,7 +108,7 @@ def test_a_component_that_is_off_has_no_version_to_pin() -> None:
 
 
 def test_names_come_from_the_command_line_first() -> None:
-    names = operator_values.Names(cluster="west", policy="tls", namespace="accelerators")
+    names = drafts.Names(cluster="west", policy="tls", namespace="accelerators")
 
     policy, cluster = documents_of(live({}), names)
 
