@@ -178,7 +178,7 @@ class Config(shapes.Shape, frozen=True, kw_only=True):
     nodes: tuple[NodePath, ...] = ()
     """Device nodes that are there once the modules are loaded."""
     files: tuple[HostFiles, ...] = ()
-    resources: tuple[shapes.Resource, ...] = ()
+    resources: tuple[shapes.ExtendedResource, ...] = ()
     """Extended resources whose holders are drained, besides those of the kinds."""
     sriov: dict[shapes.Name, Annotated[int, msgspec.Meta(ge=0, le=63)]] = msgspec.field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""

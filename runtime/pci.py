@@ -33,6 +33,8 @@ class Function:
     kind: shapes.Kind | None
     """None when no kind has this device id."""
     driver: str | None
+    virtual: bool
+    """Whether it is a virtual function."""
     vfs: int
     """The number of its virtual functions now: of its links virtfn0, virtfn1, ….
 
@@ -40,11 +42,6 @@ class Function:
     """
     entry: Path | None
     """The folder of its entry in the class uacce."""
-
-    @property
-    def virtual(self) -> bool:
-        """Return whether it is a virtual function."""
-        return self.kind is not None and self.device == self.kind.vf
 
 
 def addresses(sysfs: Path) -> list[str]:
@@ -60,20 +57,34 @@ def scan(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind]) -> Iterator[Fun
 
 
 def read(sysfs: Path, vendor: str, kinds: Sequence[shapes.Kind], address: str) -> Function | None:
-    """Return the function at an address; None when the vendor has none there."""
+    """Return the function at an address; None when neither the vendor nor a kind's own vendor has one there."""
     folder = sysfs / "bus/pci/devices" / address
-    if not ADDRESS.fullmatch(address) or readings.hexadecimal(folder / "vendor") != vendor:
+    if not ADDRESS.fullmatch(address):
+        return None
+    own = readings.hexadecimal(folder / "vendor")
+    if own is None or own not in (vendor, *(kind.vendor for kind in kinds)):
         return None
     device = readings.hexadecimal(folder / "device")
     if device is None:
         return None
+    # PCI_CLASS of linux/pci_ids.h: base class and subclass; the programming interface follows.
+    of_class = (readings.hexadecimal(folder / "class") or "")[:4] if any(kind.classes for kind in kinds) else ""
+    kind = next((kind for kind in kinds if kind.has(own, device, of_class)), None)
     entries = sorted(name for name in readings.names(folder / "uacce") if _ENTRY.fullmatch(name))
     return Function(
         address=address,
         folder=folder,
         device=device,
-        kind=next((kind for kind in kinds if device in (kind.pf, kind.vf)), None),
+        kind=kind,
         driver=readings.link_name(folder / "driver"),
+        virtual=_is_virtual(folder, kind, device),
         vfs=sum(name.startswith("virtfn") for name in readings.names(folder)),
         entry=folder / "uacce" / entries[0] if entries else None,
     )
+
+
+def _is_virtual(folder: Path, kind: shapes.Kind | None, device: str) -> bool:
+    if kind is None:
+        return False
+    # Not in a virtual machine: a virtual function has the link physfn only beside its physical one.
+    return device == kind.vf or device in kind.virtual or (bool(kind.vendor) and (folder / "physfn").is_symlink())

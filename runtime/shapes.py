@@ -38,7 +38,16 @@ Module = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*\Z", max_length=5
 
 RecipeName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=20)]
 Resource = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+\Z", max_length=317)]
-"""An extended resource, such as example.com/device."""
+"""An extended resource of KAE."""
+ExtendedResource = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/"
+        r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z",
+        max_length=200,
+    ),
+]
+"""An extended resource of a recipe, such as example.com/device."""
 
 
 class Kind(Shape, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,8 @@ from compiler.model import base, policy
 from compiler.model import driver as drivers
 from compiler.model import watcher as watchers
 from compiler.model.base import Model
+from compiler.model.stacks import fields
+from compiler.model.stacks import resources as stacks
 
 _PciId = Annotated[
     str,
@@ -40,7 +42,7 @@ _Module = Annotated[
 ]
 
 
-_Resource = Annotated[
+_KaeResource = Annotated[
     str,
     Field(
         pattern=r"^[a-z0-9.-]+/[a-z0-9.-]+$",
@@ -80,7 +82,7 @@ class Kind(Model):
 
     name: base.DnsLabel
     """A part of the names of sockets, too."""
-    resource: _Resource | None = None
+    resource: _KaeResource | None = None
     """The extended resource that a pod asks for."""
     pf: _PciId | None = None
     """PCI device id of the physical function."""
@@ -221,7 +223,7 @@ class DriverConfig(NodeProgram):
     nodes: tuple[Annotated[str, _path("/dev", "a path below /dev")], ...] | None = None
     """Device nodes that are there once the modules are loaded."""
     files: tuple[HostFiles, ...] | None = None
-    resources: tuple[_Resource, ...] | None = None
+    resources: tuple[stacks.ExtendedResource, ...] | None = None
     """Extended resources whose holders are drained; KAE's are those of its kinds."""
     sriov: dict[base.DnsLabel, drivers.Vfs] = Field(default_factory=dict)
     """Kind and virtual functions for each physical function; an absent kind is left alone."""
@@ -231,16 +233,96 @@ class DriverConfig(NodeProgram):
     leases: Lease
 
 
-class DevicePluginConfig(NodeProgram):
-    """How the device plugin offers the devices of its node; `kinds` are the ones that it serves."""
+class ResourceInject(Model):
+    """What a container gets beside its devices of a recipe's resource."""
 
-    vendor: _PciId
-    """PCI vendor id of the devices."""
-    kinds: Annotated[tuple[Kind, ...], Field(min_length=1)]
-    sharing: dict[base.DnsLabel, policy.Replicas]
+    nodes: tuple[stacks.InjectedNode, ...] = ()
+    mounts: tuple[stacks.InjectedMount, ...] = ()
+    env: stacks.Variables = Field(default_factory=dict)
+    preload: tuple[fields.LibraryPath, ...] = ()
+    """Libraries that LD_PRELOAD names."""
+    files: tuple[stacks.InjectedFile, ...] = ()
+
+
+class _Resource(Model):
+    """A resource of a recipe."""
+
+    model_config = ConfigDict(populate_by_name=True)
+
+    name: stacks.ExtendedResource
+    requires: tuple[fields.HostPath, ...] = ()
+    """Paths on the host without which its devices are unhealthy."""
+    inject: ResourceInject = base.defaults()
+
+
+class TokenResource(_Resource):
+    """A number of equal tokens, for software that any container of the node may use."""
+
+    class_: Annotated[Literal["token"], Field(alias="class")]
+    count: Annotated[int, Field(ge=1, le=10000)]
+    shares: policy.Replicas = 1
+
+
+class CharResource(_Resource):
+    """Device nodes by their paths."""
+
+    class_: Annotated[Literal["char"], Field(alias="class")]
+    groups: Annotated[tuple[stacks.DeviceGroup, ...], Field(min_length=1)]
+    shares: policy.Replicas = 1
+
+
+class VfioResource(_Resource):
+    """IOMMU groups of functions that are bound to vfio-pci; nobody can share one."""
+
+    class_: Annotated[Literal["vfio"], Field(alias="class")]
+    kind: base.DnsLabel
+
+
+class UacceResource(_Resource):
+    """Functions with an entry in the class uacce."""
+
+    class_: Annotated[Literal["uacce"], Field(alias="class")]
+    kind: base.DnsLabel
+    shares: policy.Replicas = 1
+
+
+PluginResource = Annotated[TokenResource | CharResource | VfioResource | UacceResource, Field(discriminator="class_")]
+
+
+class DevicePluginConfig(NodeProgram):
+    """How the device plugin offers the devices of its node: KAE's by `kinds`, those of a recipe by `resources`."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"required": ["recipe"]},
+            "then": {
+                "required": ["resources"],
+                "properties": {
+                    "vendor": False,
+                    "sharing": False,
+                    "inject": False,
+                    "kinds": {"items": {"required": ["vendor"]}},
+                },
+            },
+            "else": {
+                "required": ["vendor"],
+                "properties": {"resources": False, "kinds": {"minItems": 1, "items": {"required": ["module"]}}},
+            },
+        }
+    )
+
+    recipe: RecipeName | None = None
+    """Absent: the stack is KAE, which alone has `vendor`, `sharing` and `inject`."""
+    vendor: _PciId | None = None
+    """PCI vendor id of KAE's devices; the kinds of a recipe have their own."""
+    kinds: tuple[Kind, ...]
+    """Those that it serves."""
+    resources: Annotated[tuple[PluginResource, ...], Field(min_length=1)] | None = None
+    """What a recipe's plugin offers."""
+    sharing: dict[base.DnsLabel, policy.Replicas] | None = None
     """Kind and replicas of each device."""
     allocationPolicy: Literal["Balanced", "Packed"]
-    inject: policy.Inject
+    inject: policy.Inject | None = None
     deviceNodes: drivers.DeviceNodes | None = None
     """Absent: the device nodes stay as they are."""
 

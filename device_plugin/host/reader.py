@@ -102,7 +102,15 @@ class Reader:
         rest = [name for name in names if name not in self._hanging or self._hanging[name].ended()]
         if not rest:
             return []
-        walk = await _begun(reading_process.Request(where=self._where, settings=self._settings, names=rest))
+        walk = await _begun(
+            reading_process.Request(
+                where=self._where,
+                vendor=self._settings.vendor,
+                kinds=self._settings.kinds,
+                inject=self._settings.inject,
+                names=rest,
+            )
+        )
         for index, name in enumerate(rest):
             answer = await walk.answer(self._patience_s * _HANDOVER)
             if answer is None:

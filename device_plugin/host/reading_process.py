@@ -16,7 +16,7 @@ import msgspec
 
 from device_plugin import config
 from device_plugin.host import libraries, paths, sysfs
-from runtime import pci
+from runtime import pci, shapes
 
 BUS = "bus"
 """Asks for the addresses on the PCI bus."""
@@ -29,7 +29,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What a walk reads: addresses of PCI functions, `BUS` and `LIBRARIES`, one after the other."""
 
     where: paths.Paths
-    settings: config.Config
+    vendor: str
+    kinds: tuple[shapes.Kind, ...]
+    inject: config.Inject
     names: list[str]
 
 
@@ -75,8 +77,8 @@ def _answer(request: Request, name: str) -> Answer:
         if name == BUS:
             return Answer(addresses=pci.addresses(request.where.sysfs))
         if name == LIBRARIES:
-            return Answer(lacks=libraries.missing(request.where, request.settings.inject))
-        found = sysfs.read(request.where, request.settings.vendor, request.settings.kinds, name)
+            return Answer(lacks=libraries.missing(request.where, request.inject))
+        found = sysfs.read(request.where, request.vendor, request.kinds, name)
     except Exception:
         return Answer(error=traceback.format_exc())
     return Answer(stranger=found) if isinstance(found, sysfs.Stranger) else Answer(function=found)

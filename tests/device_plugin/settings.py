@@ -38,12 +38,13 @@ def settings(*names: str, **changes: Any) -> config.Config:
 
 def text(stated: config.Config) -> str:
     """A config as the compiler writes it."""
-    found = json.loads(msgspec.json.encode(stated))
-    if stated.metrics is None:
-        del found["metrics"]
-    if stated.inject.openssl_conf is None:
-        del found["inject"]["opensslConf"]
-    return json.dumps(found)
+    return json.dumps(_without_absent(json.loads(msgspec.json.encode(stated))))
+
+
+def _without_absent(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_absent(inner) for key, inner in value.items() if inner not in (None, "", [])}
+    return list(map(_without_absent, value)) if isinstance(value, list) else value
 
 
 def where(host: hosts.Host) -> paths.Paths:

@@ -11,6 +11,7 @@ from compiler.rendering import program_configs
 from device_plugin import config
 from runtime import shapes
 from tests import builders, mutations
+from tests.device_plugin import recipe_config
 
 ROOT = Path(__file__).parents[2]
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -73,9 +74,11 @@ FULL: dict[str, Any] = {
     "metrics": {"port": 9510},
 }
 """A config with every field; what is changed in it below, one thing at a time, is judged by both sides."""
+FULLS = (FULL, recipe_config.RECIPE)
 
 # A value of every type, of every choice, and around every bound.
 VALUES: tuple[Any, ...] = (
+    *recipe_config.VALUES,
     *(None, True, False, [], {}, [None], {"x": 1}),
     *(-1, 0, 1, 2, 128, 129, 65535, 65536, 10**30, 0.5),
     *(
@@ -103,12 +106,14 @@ KEYS = ("x", "", "mask_sysfs", "Version")
 
 # Where the decoder reads more than the compiler writes: it takes null for an absent field.
 NULLABLE = (
+    *recipe_config.NULLABLE,
     *(("metrics",), ("deviceNodes",), ("deviceNodes", "group"), ("kinds", 1, "mode")),
     *(("inject", name) for name in ("librariesPath", "opensslConf", "opensslSettings", "env", "mounts")),
 )
 
 LANGUAGE = mutations.Language("device-plugin-config", config.Config)
-DEFINITIONS = {
+REFERENCES = recipe_config.REFERENCES
+DEFINITIONS = recipe_config.DEFINITIONS | {
     "Inject": FULL["inject"],
     "Kind": FULL["kinds"][1] | {"vendor": "1924", "devices": [], "virtual": [], "classes": ["0200"]},
     "MetricsEndpoint": FULL["metrics"],
@@ -132,7 +137,7 @@ def test_what_the_compiler_writes_is_read_back_without_loss(spec: dict[str, Any]
 def without_nulls(data: Any) -> Any:
     """Data as the compiler writes it, which leaves out what is absent."""
     if isinstance(data, dict):
-        return {key: without_nulls(value) for key, value in data.items() if value is not None}
+        return {key: without_nulls(value) for key, value in data.items() if value not in (None, ())}
     return [without_nulls(value) for value in data] if isinstance(data, list | tuple) else data
 
 

@@ -62,5 +62,10 @@ TargetPath = Annotated[
     str,
     _name(f"(/{_STEP})+/?", 200, "an absolute path, such as /dev/npu0, or of a folder with a final '/', such as /dev/"),
 ]
+LibraryPath = Annotated[
+    str,
+    # LD_PRELOAD is a list with colons or spaces between its parts (ld.so(8)).
+    _name(f"(/{_STEP.replace(':', '')})+", 200, "the absolute path of a library, without ':'"),
+]
 DevicePath = Annotated[str, _name(f"/dev(/{_STEP})+", 200, "the path of a device node, such as /dev/onload")]
 OptPath = Annotated[str, _name(f"/opt(/{_STEP})+", 200, "a path below /opt, such as /opt/onload")]
