@@ -6,11 +6,11 @@ Pods are those of drivers and device plugins, on the nodes of the new inventory.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any, Literal, get_args
 
 from compiler import names
 from compiler.changes.output import deployed, placement
-from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import assignment
 from compiler.formats import field_difference
 from compiler.output import index_file
@@ -174,8 +174,9 @@ def _touched(
     groups = placement.alike_in(planned, (*before.all_daemon_sets(), *after.all_daemon_sets()))
     touched: set[str] = set()
     restarts: dict[str, list[str]] = {}
-    for component in get_args(index_file.Component):
-        then, now = _serving(before, component, groups), _serving(after, component, groups)
+    recipes = sorted({item.recipe for output in (before, after) for item in output.index.workloads})
+    for component, recipe in product(get_args(index_file.Component), recipes):
+        then, now = (_serving(output, component, recipe, groups) for output in (before, after))
         touched |= then.keys() ^ now.keys()
         moves: dict[tuple[str, str], list[str]] = {}
         for name in then.keys() & now.keys():
@@ -190,13 +191,12 @@ def _touched(
 
 
 def _serving(
-    output: deployed.Deployed, component: index_file.Component, nodes: Sequence[assignment.Alike]
+    output: deployed.Deployed, component: index_file.Component, recipe: str, nodes: Sequence[assignment.Alike]
 ) -> dict[str, str]:
-    """Return the path of the DaemonSet of a component that serves each node, by the node's name."""
+    """Return the path of the DaemonSet of a recipe's component that serves each node, by the node's name."""
     found: dict[str, str] = {}
-    for policy in sorted({item.policy for item in output.index.workloads if item.component == component}):
-        rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
-        daemon_sets = output.daemon_sets(component, policy, absent=True)
-        served = placement.served(daemon_sets, PoolRules(rule) if rule else None, nodes)
+    for owner in (owner for owner in output.owners(component, absent=True) if owner.recipe == recipe):
+        rules = output.pool_rules(owner) if component == "driver" else None
+        served = placement.served(output.daemon_sets(component, owner, absent=True), rules, nodes)
         found.update((name, item.workload.file) for name, item in served.items())
     return found

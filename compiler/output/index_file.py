@@ -7,7 +7,7 @@ digests: git has every content, and a compile compares files with the tree that 
 import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from compiler.output import conflict
 
@@ -26,6 +26,13 @@ _FIELDS = frozenset({"version", "complete", "hasNodes", "files", "workloads"}) |
 _V1_FIELDS = frozenset({"version", "complete", "files"})
 
 
+class Owner(NamedTuple):
+    """A policy with its recipe: a policy that changes its recipe takes another stack away."""
+
+    recipe: str
+    policy: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
     """A DaemonSet of the driver or of the device plugin."""
@@ -37,6 +44,13 @@ class Workload:
     """None for a device plugin, which serves all pools of its policy."""
     state: State | None = None
     """The state of the driver; None for a device plugin."""
+    recipe: str = "kae"
+    """Written only where it is another one, as it is younger than the version."""
+
+    @property
+    def owner(self) -> Owner:
+        """The policy that it belongs to."""
+        return Owner(self.recipe, self.policy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -75,7 +89,8 @@ class Index:
 
 def is_daemon_set(path: str) -> bool:
     """Return whether a file of the compiler holds a DaemonSet of the driver or of the device plugin."""
-    return path.startswith(("driver/daemonset-", "device-plugin/daemonset-"))
+    folder, _, name = path.partition("/")
+    return name.startswith("daemonset-") and folder != "nfd"
 
 
 def interim(old: Index | None, new: Index) -> Index:
@@ -101,7 +116,7 @@ def union(sides: tuple[Index, ...]) -> Index | None:
 
 def text(index: Index) -> str:
     """Return the text of index.json: keys sorted, a file or a workload a line."""
-    workloads = map(asdict, _sorted(index.workloads))
+    workloads = map(_fields, _sorted(index.workloads))
     return (
         "{\n"
         f'  "complete": {_json(index.complete)},\n'
@@ -113,6 +128,11 @@ def text(index: Index) -> str:
         f'  "workloads": {_lines(workloads)}\n'
         "}\n"
     )
+
+
+def _fields(workload: Workload) -> dict[str, Any]:
+    fields = asdict(workload)
+    return fields if workload.recipe != "kae" else {name: fields[name] for name in fields.keys() - {"recipe"}}
 
 
 def sides(content: bytes) -> tuple[Index, ...]:
@@ -219,7 +239,8 @@ def is_workload(data: Any, files: Collection[str]) -> bool:
     """Return whether data holds the fields of a workload whose file is recorded."""
     return (
         isinstance(data, dict)
-        and data.keys() == {"file", "component", "policy", "pool", "state"}
+        and data.keys() - {"recipe"} == {"file", "component", "policy", "pool", "state"}
+        and isinstance(data.get("recipe", ""), str)
         and data["file"] in files
         and data["component"] in get_args(Component)
         and isinstance(data["policy"], str)
@@ -234,7 +255,7 @@ def _sorted(workloads: Iterable[Workload]) -> tuple[Workload, ...]:
 
 def _order(workload: Workload) -> tuple[str, ...]:
     # An interim index may hold a file twice, with the old and with the new state.
-    return workload.file, workload.policy, workload.pool or "", workload.state or ""
+    return workload.file, workload.recipe, workload.policy, workload.pool or "", workload.state or ""
 
 
 def _lines(values: Iterable[Any]) -> str:

@@ -7,7 +7,7 @@ what it served.
 
 import functools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,11 +17,12 @@ from compiler.fleet import selectors
 from compiler.formats import yaml_text
 from compiler.model import base
 from compiler.output import conflict, diff, index_file, tree
+from compiler.output.index_file import Owner
 
 Object = Mapping[str, Any]
 
-_DECISIVE = ("crds/", "device-plugin/daemonset-", "driver/daemonset-", "namespace/", "node-feature-rule/")
-"""The beginnings of the paths of objects that decide over nodes, or that an engine must not delete."""
+_DECISIVE = ("crds/", "namespace/", "node-feature-rule/")
+"""The beginnings of the paths of objects that, beside DaemonSets, decide over nodes or that no engine may delete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class DaemonSet:
     cleans_up: bool
     """True when its installers remove the driver once it is deleted (driver.enabledCleanup)."""
     kinds: frozenset[str]
-    """The kinds of devices in its config; for a device plugin, those that it serves."""
+    """For a device plugin, the kinds of devices that it serves, and the resources of a recipe."""
 
     @property
     def selection(self) -> tuple[object, ...]:
@@ -53,17 +54,17 @@ class Deployed:
     unreadable: tuple[str, ...] = ()
     """Recorded files that decide over nodes, and are missing or no objects, or of which nothing tells the policy."""
 
-    def policies(self, component: str) -> tuple[str, ...]:
-        """Return the policies with DaemonSets of a component; a driver that is Absent does not count."""
-        own = (item for item in self.index.workloads if item.component == component and item.state != "Absent")
-        return tuple(sorted({item.policy for item in own}))
+    def owners(self, component: str, *, absent: bool = False) -> tuple[Owner, ...]:
+        """Return the policies with DaemonSets of a component; a driver that is Absent counts only if it is wanted."""
+        own = (item for item in self.index.workloads if item.component == component)
+        return tuple(sorted({item.owner for item in own if absent or item.state != "Absent"}))
 
-    def daemon_sets(self, component: str, policy: str, *, absent: bool = False) -> tuple[DaemonSet, ...]:
+    def daemon_sets(self, component: str, owner: Owner, *, absent: bool = False) -> tuple[DaemonSet, ...]:
         """Return the readable DaemonSets of a policy's driver or device plugin.
 
         A driver that is Absent has none, unless those that remove it are wanted too.
         """
-        every = self._daemon_sets.get((component, policy), ())
+        every = self._daemon_sets.get((component, owner), ())
         return every if absent else tuple(item for item in every if item.workload.state != "Absent")
 
     def all_daemon_sets(self) -> tuple[DaemonSet, ...]:
@@ -71,23 +72,28 @@ class Deployed:
         return tuple(item for own in self._daemon_sets.values() for item in own)
 
     @functools.cached_property
-    def cleaning(self) -> frozenset[str]:
+    def cleaning(self) -> frozenset[Owner]:
         """The policies whose installers remove the driver once their DaemonSet is deleted, whatever its state."""
         drivers = (item for item in self.index.workloads if item.component == "driver" and item.file in self.objects)
-        return frozenset(item.policy for item in drivers if _daemon_set(item, self.objects[item.file]).cleans_up)
+        return frozenset(item.owner for item in drivers if _daemon_set(item, self.objects[item.file]).cleans_up)
 
     @functools.cached_property
-    def _daemon_sets(self) -> dict[tuple[str, str], tuple[DaemonSet, ...]]:
-        found: dict[tuple[str, str], tuple[DaemonSet, ...]] = {}
+    def _daemon_sets(self) -> dict[tuple[str, Owner], tuple[DaemonSet, ...]]:
+        found: dict[tuple[str, Owner], tuple[DaemonSet, ...]] = {}
         for item in self.index.workloads:
             if item.file in self.objects:
-                key = item.component, item.policy
+                key = item.component, item.owner
                 found[key] = (*found.get(key, ()), _daemon_set(item, self.objects[item.file]))
         return found
 
     def rule(self, name: str) -> Object | None:
         """Return the NodeFeatureRule of this name."""
         return self.objects.get(f"node-feature-rule/nodefeaturerule-{name}.yaml")
+
+    def pool_rules(self, owner: Owner) -> PoolRules | None:
+        """Return the NodeFeatureRule of the pools of a policy; None where it has none, or somebody else labels them."""
+        rule = self.rule(f"{owner.recipe}-pool-{owner.policy}")
+        return None if rule is None else PoolRules(rule)
 
     def namespaces(self) -> frozenset[str]:
         """Return the namespaces of the objects."""
@@ -132,7 +138,7 @@ def _side(
         if data is not None:
             found[path] = data
         is_known = data is not None and path not in untold
-        if not is_known and index.complete and path.startswith(_DECISIVE) and (content is not None or path not in gone):
+        if not is_known and index.complete and _is_decisive(path) and (content is not None or path not in gone):
             unreadable.append(path)
     return Deployed(index=replace(index, workloads=workloads), objects=found, unreadable=tuple(unreadable))
 
@@ -153,6 +159,10 @@ def protector(data: Object) -> str | None:
     return "flux" if annotations.get(names.FLUX_PRUNE) == "disabled" else None
 
 
+def _is_decisive(path: str) -> bool:
+    return path.startswith(_DECISIVE) or index_file.is_daemon_set(path)
+
+
 def _is_object_file(path: str) -> bool:
     return path.endswith(".yaml") and path != "kustomization.yaml" and not path.startswith(f"{names.BOOTSTRAP}/")
 
@@ -165,7 +175,7 @@ def _object(content: bytes, path: str) -> Object | None:
             return None
         if data["kind"] == "NodeFeatureRule":
             PoolRules(data)
-        elif path.startswith(("driver/daemonset-", "device-plugin/daemonset-")):
+        elif index_file.is_daemon_set(path):
             _daemon_set(index_file.Workload(file=path, component="driver", policy=""), data)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError):
         return None
@@ -182,8 +192,13 @@ def _daemon_set(workload: index_file.Workload, data: Object) -> DaemonSet:
         terms=tuple(_term(term["matchExpressions"]) for term in affinity["nodeSelectorTerms"]),
         tolerations=tuple(base.Toleration.model_validate(item) for item in pod.get("tolerations", ())),
         cleans_up=config.get("enabledCleanup") is True,
-        kinds=frozenset(kind["name"] for kind in config["kinds"]),
+        kinds=frozenset(_kinds(config)),
     )
+
+
+def _kinds(config: Mapping[str, Any]) -> Iterator[str]:
+    for item in config.get("resources", config.get("kinds", ())):
+        yield item["name"] if isinstance(item, Mapping) else str(item)
 
 
 def _term(expressions: Iterable[Mapping[str, Any]]) -> selectors.Term:

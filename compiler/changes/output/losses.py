@@ -13,6 +13,7 @@ from compiler.changes.output import deployed, placement, pool_rules
 from compiler.inventory import snapshot
 from compiler.model import driver as drivers
 from compiler.output import index_file
+from compiler.output.index_file import Owner
 from compiler.planning import images, plan, pools
 
 Component = Literal["driver", "device-plugin"]
@@ -26,6 +27,7 @@ class Loss:
     """The nodes and pools that a policy's driver or device plugin loses in a cluster."""
 
     component: Component
+    recipe: str
     policy: str
     last: bool
     """True when the last DaemonSet of the component goes."""
@@ -68,17 +70,19 @@ class Thaw:
 
 def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Loss]:
     """Yield the losses of each policy that has DaemonSets in the earlier output."""
-    unlabelled = before.rule("kae") is not None and after.rule("kae") is None
     components: tuple[Component, ...] = ("driver", "device-plugin")
+    plans = {one.recipe.name: one for one in planned.every}
     for component in components:
-        serving = {} if unlabelled else _serving(planned, component)
-        absent = _absent(planned) if component == "driver" else frozenset()
-        kept = {item.policy for item in after.index.workloads if item.component == component}
-        for policy in before.policies(component):
-            is_same = _selections(before, component, policy) == _selections(after, component, policy)
-            if policy in kept and is_same and not unlabelled:
+        kept = set(after.owners(component, absent=True))
+        for owner in before.owners(component):
+            policy, own = owner.policy, plans.get(owner.recipe)
+            unlabelled = before.rule(owner.recipe) is not None and after.rule(owner.recipe) is None
+            is_same = _selections(before, component, owner) == _selections(after, component, owner)
+            if owner in kept and is_same and not unlabelled:
                 continue
-            served = sorted(_served(before, component, policy, planned.inventory.nodes))
+            serving = _serving(own, component) if own and not unlabelled else {}
+            absent = _absent(own) if own and component == "driver" else frozenset()
+            served = sorted(_served(before, component, owner, planned.inventory.nodes))
             gone = tuple(n for n in served if n not in serving or (n in absent and serving[n] != policy))
             moved: dict[str, list[str]] = {}
             for name in served:
@@ -86,10 +90,11 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
                     moved.setdefault(serving[name], []).append(name)
             yield Loss(
                 component=component,
+                recipe=owner.recipe,
                 policy=policy,
-                last=policy not in kept,
+                last=owner not in kept,
                 unlabelled=unlabelled,
-                pools=tuple(sorted(_pools(before, component, policy) - _pools(after, component, policy))),
+                pools=tuple(sorted(_pools(before, component, owner) - _pools(after, component, owner))),
                 unknown=before.index.has_nodes and not planned.inventory.nodes,
                 served=len(served),
                 nodes=gone,
@@ -100,18 +105,19 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
 
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
-    policies = {division.policy.name for division in planned.divisions}
+    policies = {division.policy.name for one in planned.every for division in one.divisions}
     images = _images(planned)
     known = {node.name: node for node in planned.inventory.nodes}
     now = after.index.frozen or ()
     # An index without the record was written before there was one: the entries count as unedited.
     for (policy, group), entries in _entries(now if before.index.frozen is None else before.index.frozen).items():
         rules = _pool_rules(before, policy)
+        owner = _owner(before, policy)
         heirs = {item.policy for item in now if item.group == group and {item.entry} == entries}
         if rules is None or (policy in policies and policy not in heirs):
             continue
         members = rules.members(policy, group)
-        daemon_sets = before.daemon_sets("driver", policy)
+        daemon_sets = before.daemon_sets("driver", owner)
         present = (known[name] for name in members if name in known)
         served = placement.served(daemon_sets, rules, placement.alike(present, daemon_sets))
         listed = frozenset(name for heir in heirs for name in _listed(after, heir, group))
@@ -128,7 +134,7 @@ def wave_losses(
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield policy, wave and nodes where nodes leave a wave because the inventory does not have them any more."""
     known = {node.name for node in planned.inventory.nodes}
-    for division in planned.divisions:
+    for division in (division for one in planned.every for division in one.divisions):
         policy, rules = division.policy.name, _pool_rules(before, division.policy.name)
         for group in division.groups if rules else ():
             if isinstance(group.declared, drivers.Wave) and rules is not None:
@@ -139,11 +145,11 @@ def wave_losses(
 
 def lost_kinds(before: deployed.Deployed, after: deployed.Deployed) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each policy whose device plugin stays, with the kinds of devices that it serves no longer."""
-    for policy in before.policies("device-plugin"):
-        now = after.daemon_sets("device-plugin", policy)
-        gone = _kinds(before.daemon_sets("device-plugin", policy)) - _kinds(now)
+    for owner in before.owners("device-plugin"):
+        now = after.daemon_sets("device-plugin", owner)
+        gone = _kinds(before.daemon_sets("device-plugin", owner)) - _kinds(now)
         if now and gone:
-            yield policy, tuple(sorted(gone))
+            yield owner.policy, tuple(sorted(gone))
 
 
 def _kinds(daemon_sets: Iterable[deployed.DaemonSet]) -> frozenset[str]:
@@ -167,7 +173,7 @@ def _images(planned: plan.Plan) -> dict[str, str]:
     """Return the image of the driver that each node keeps or gets."""
     return {
         name: decision.driver.image
-        for decision in planned.decisions
+        for decision in (decision for one in planned.every for decision in one.decisions)
         if decision.driver.image is not None and decision.pool is not None
         if decision.pool.driver.state == "Present"
         for name in decision.names
@@ -191,7 +197,9 @@ def unprotected(before: deployed.Deployed, after: deployed.Deployed, engine: str
 
 def loses_guard(before: deployed.Deployed, after: deployed.Deployed) -> bool:
     """Return whether drivers keep the right to evict, and lose the guard that confines it to their own node."""
-    return _has(before, "guard/") and not _has(after, "guard/") and _has(after, "driver/clusterrole-")
+    paths = after.index.files if after.index.complete else after.objects
+    evicts = any(path.partition("/")[2].startswith("clusterrole-") and path.endswith("-driver.yaml") for path in paths)
+    return _has(before, "guard/") and not _has(after, "guard/") and evicts
 
 
 def _has(output: deployed.Deployed, start: str) -> bool:
@@ -230,27 +238,33 @@ def _absent(planned: plan.Plan) -> frozenset[str]:
     )
 
 
-def _selections(output: deployed.Deployed, component: Component, policy: str) -> tuple[object, ...]:
+def _selections(output: deployed.Deployed, component: Component, owner: Owner) -> tuple[object, ...]:
     """Return everything that decides over the nodes of a policy's component."""
-    recorded = [item for item in output.index.workloads if (item.component, item.policy) == (component, policy)]
-    present = sorted(output.daemon_sets(component, policy), key=lambda item: item.workload.file)
-    rule = output.rule(f"kae-pool-{policy}") if component == "driver" else None
+    recorded = [item for item in output.index.workloads if (item.component, item.owner) == (component, owner)]
+    present = sorted(output.daemon_sets(component, owner), key=lambda item: item.workload.file)
+    rule = output.rule(f"{owner.recipe}-pool-{owner.policy}") if component == "driver" else None
     return len(recorded), [item.selection for item in present], rule and rule.get("spec")
 
 
-def _pools(output: deployed.Deployed, component: Component, policy: str) -> set[str]:
-    own = (item for item in output.index.workloads if (item.component, item.policy) == (component, policy))
+def _pools(output: deployed.Deployed, component: Component, owner: Owner) -> set[str]:
+    own = (item for item in output.index.workloads if (item.component, item.owner) == (component, owner))
     return {item.pool for item in own if item.pool is not None and pools.is_of_one_kernel(item.pool)}
 
 
 def _served(
-    output: deployed.Deployed, component: Component, policy: str, nodes: Iterable[snapshot.Node]
+    output: deployed.Deployed, component: Component, owner: Owner, nodes: Iterable[snapshot.Node]
 ) -> dict[str, deployed.DaemonSet]:
-    rules = _pool_rules(output, policy) if component == "driver" else None
-    daemon_sets = output.daemon_sets(component, policy)
+    rules = output.pool_rules(owner) if component == "driver" else None
+    daemon_sets = output.daemon_sets(component, owner)
     return placement.served(daemon_sets, rules, placement.alike(nodes, daemon_sets))
 
 
 def _pool_rules(output: deployed.Deployed, policy: str) -> pool_rules.PoolRules | None:
-    rule = output.rule(f"kae-pool-{policy}")
-    return None if rule is None else pool_rules.PoolRules(rule)
+    return output.pool_rules(_owner(output, policy))
+
+
+def _owner(output: deployed.Deployed, policy: str) -> Owner:
+    """Return a policy with the recipe of its drivers."""
+    return next(
+        (owner for owner in output.owners("driver", absent=True) if owner.policy == policy), Owner("kae", policy)
+    )

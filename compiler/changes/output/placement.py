@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from compiler import devices
+from compiler import recipes
 from compiler.changes.output import deployed
 from compiler.changes.output.pool_rules import PoolRules
 from compiler.fleet import assignment, selectors, taints
@@ -26,7 +26,7 @@ def alike_in(planned: plan.Plan, daemon_sets: Iterable[deployed.DaemonSet]) -> l
 def _keys(daemon_sets: Iterable[deployed.DaemonSet]) -> set[str]:
     """Return the labels of nodes that the DaemonSets select by; those of pools are compared by the rules of pools."""
     keys = {one.key for item in daemon_sets for term in item.terms for one in term}
-    return {key for key in keys if not key.startswith(devices.POOL_PREFIX)}
+    return {key for key in keys if not recipes.is_of_pool(key)}
 
 
 def served(
@@ -61,12 +61,10 @@ def _selecting(
 
 def _selects(term: selectors.Term, node: snapshot.Node) -> bool:
     return all(
-        selectors.requirement_matches(one, node.label(one.key))
-        for one in term
-        if not one.key.startswith(devices.POOL_PREFIX)
+        selectors.requirement_matches(one, node.label(one.key)) for one in term if not recipes.is_of_pool(one.key)
     )
 
 
 def _in_pool(term: selectors.Term, labels: Mapping[str, str] | None) -> bool:
-    own = (one for one in term if one.key.startswith(devices.POOL_PREFIX))
+    own = (one for one in term if recipes.is_of_pool(one.key))
     return labels is None or all(selectors.requirement_matches(one, labels.get(one.key)) for one in own)

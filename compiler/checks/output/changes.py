@@ -22,9 +22,10 @@ def changes(change: Change, found: Sequence[losses.Loss]) -> Iterator[Diagnostic
     yield from left_waves(change)
     yield from disabled_kinds(change)
     yield from removed_nfd(change)
-    told = {loss.policy for loss in found if loss.component == "driver" and loss.moved and not loss.nodes}
+    moved = (loss for loss in found if loss.component == "driver" and loss.moved and not loss.nodes)
+    told = {index_file.Owner(loss.recipe, loss.policy) for loss in moved}
     told |= change.before.cleaning  # Their installers leave no driver behind.
-    before = (item for item in change.before.index.workloads if item.policy not in told)
+    before = (item for item in change.before.index.workloads if item.owner not in told)
     yield from left_drivers(change.folder, change.cluster, before, change.after.index.workloads)
 
 
@@ -124,7 +125,7 @@ def reassigned(change: Change, found: Iterable[losses.Loss]) -> Iterator[Diagnos
 
 def _handover(change: Change, policy: str) -> Iterator[str]:
     yield "The DaemonSets of the old policy are deleted, those of the new one start on the same nodes."
-    if policy in change.before.cleaning:
+    if policy in {policy for _, policy in change.before.cleaning}:
         yield "The old one has driver.enabledCleanup: its installers remove the driver before the new ones install it."
 
 
@@ -143,11 +144,11 @@ def left_drivers(
     folder: str, cluster: str, recorded: Iterable[index_file.Workload], wanted: Iterable[index_file.Workload]
 ) -> Iterator[Diagnostic]:
     """A driver that a policy installed is removed before the policy goes."""
-    told = {workload.policy for workload in wanted if workload.component == "driver"}
+    told = {workload.owner for workload in wanted if workload.component == "driver"}
     for workload in recorded:
-        if workload.state != "Present" or workload.policy in told:
+        if workload.state != "Present" or workload.owner in told:
             continue
-        told.add(workload.policy)
+        told.add(workload.owner)
         yield Diagnostic(
             code="driver-left-behind",
             span=Span(file=f"{folder}/{workload.file}"),

@@ -121,7 +121,7 @@ def moved_namespace(change: Change) -> Iterator[Removal]:
             hint=hint,
         ),
     )
-    cleaning = sorted(change.before.cleaning)
+    cleaning = sorted(policy for _, policy in change.before.cleaning)
     if cleaning:
         yield Removal(
             cluster=change.cluster,
@@ -215,7 +215,10 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
         if loss.pools and not loss.last:
             note = f"The DaemonSets of {wording.listed(loss.pools, most=5)} leave the output with the inventory."
         elif not loss.last:
-            note = "The NodeFeatureRule 'kae' leaves the output, so no node keeps the labels that DaemonSets select by."
+            note = (
+                f"The NodeFeatureRule '{loss.recipe}' leaves the output, so no node keeps the labels that DaemonSets "
+                "select by."
+            )
     else:
         message = f"The {noun} of policy '{loss.policy}' leaves {nodes} of cluster '{change.cluster}'."
         note = (
@@ -236,7 +239,7 @@ def removed(change: Change, loss: losses.Loss) -> Removal:
 
 
 def _is_cleaned(change: Change, loss: losses.Loss) -> bool:
-    return loss.component == "driver" and loss.last and loss.policy in change.before.cleaning
+    return loss.component == "driver" and loss.last and (loss.recipe, loss.policy) in change.before.cleaning
 
 
 def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterator[Removal]:
@@ -245,7 +248,7 @@ def removed_policies(folder: str, name: str, index: index_file.Index) -> Iterato
     for path in index.untold() if index.complete else ():
         yield Removal(cluster=name, finding=_damaged(f"{folder}/{name}/{path}", "missing or damaged"))
     for component, code in _CODES.items():
-        for policy in output.policies(component):
+        for _, policy in output.owners(component):
             yield Removal(
                 cluster=name,
                 policy=policy,
