@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from compiler import devices, wording
+from compiler import devices, recipes, wording
 from compiler.checks import fleet as fleet_checks
 from compiler.checks import pools as pool_checks
 from compiler.checks import sizes
@@ -10,7 +10,7 @@ from compiler.checks.clusters import kubernetes
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import assignment, definitions, selectors, taints
 from compiler.inventory import snapshot
-from compiler.planning import plan, supported
+from compiler.planning import plan, pools, supported
 
 _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("cpu", "memory", "network", "storage"))
 """Labels that NFD makes by default, and that the NFD in output/ does not make (see its -label-sources)."""
@@ -18,24 +18,31 @@ _OTHER_SOURCES = tuple(f"feature.node.kubernetes.io/{source}-" for source in ("c
 
 def findings(planned: plan.Plan) -> Iterator[Diagnostic]:
     """Yield the findings on the nodes of a cluster."""
-    cluster, decisions = planned.cluster, planned.decisions
+    cluster = planned.cluster
     span = Span(file=planned.inventory.file) if planned.inventory.file else cluster.span("metadata", "name")
     yield from kubernetes.release(planned, span)
     yield from nfd_already_running(planned, span)
     yield from rules_missing(planned)
-    yield from unknown_nodes(decisions, span)
-    yield from unassigned_nodes(decisions, span)
-    without = (division.policy for division in planned.divisions if not division.nodes)
-    yield from fleet_checks.unmatched_policies(without, planned.inventory.nodes)
-    for division in planned.divisions:
-        own = [decision for decision in decisions if decision.division is division]
-        yield from opted_out(cluster, division.policy, own)
-        yield from untolerated(cluster, division.policy, own)
-        yield from unsupported(cluster, division.policy, own)
-        yield from guests_without_driver(cluster, division.policy, own)
-        yield from uncompared(cluster, division.policy, planned.inventory.nodes)
-        yield from pool_checks.in_cluster(division, planned.inventory, own)
-        yield from sizes.daemonsets(cluster, division)
+    yield from unknown_nodes(planned, span)
+    for stack in planned.every:
+        yield from unassigned_nodes(stack.recipe, stack.decisions, span)
+        without = (division.policy for division in stack.divisions if not division.nodes)
+        yield from fleet_checks.unmatched_policies(without, planned.inventory.nodes)
+        for division in stack.divisions:
+            own = [decision for decision in stack.decisions if decision.division is division]
+            yield from _of_division(stack, division, own)
+
+
+def _of_division(planned: plan.Plan, division: pools.Division, own: Sequence[plan.Decision]) -> Iterator[Diagnostic]:
+    """Yield the findings on the nodes of a policy; `own` are their decisions."""
+    cluster, policy = planned.cluster, division.policy
+    yield from opted_out(cluster, policy, own)
+    yield from untolerated(cluster, policy, own)
+    yield from unsupported(cluster, policy, own)
+    yield from guests_without_driver(cluster, policy, own)
+    yield from uncompared(cluster, policy, planned.inventory.nodes)
+    yield from pool_checks.in_cluster(division, planned.inventory, own)
+    yield from sizes.daemonsets(cluster, division)
 
 
 def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
@@ -44,8 +51,9 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     if not cluster.spec.nfd.enabled:
         return
     labels = {key for decision in planned.decisions for key in decision.node.profile.labels}
-    # Without KAE devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
-    if devices.PRESENT not in labels and any(key.startswith(_OTHER_SOURCES) for key in labels):
+    # Without devices, the NFD in output/ leaves no label of its rules either; but it has few sources of labels.
+    own = {stack.recipe.present for stack in planned.every if stack.recipe.has_rules}
+    if own.isdisjoint(labels) and any(key.startswith(_OTHER_SOURCES) for key in labels):
         yield Diagnostic(
             code="nfd-already-running",
             span=cluster.setting_span(span, "spec", "nfd", "enabled"),
@@ -58,47 +66,67 @@ def nfd_already_running(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
 
 def rules_missing(planned: plan.Plan) -> Iterator[Diagnostic]:
     """The labels that policies need are made by NodeFeatureRules in the cluster."""
-    cluster = planned.cluster
-    if planned.divisions and not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
-        pooled = [division.policy.name for division in planned.divisions if division.label is not None]
+    cluster, stacks = planned.cluster, [stack for stack in planned.every if stack.divisions]
+    found = next((stack.recipe for stack in stacks if stack.recipe.has_rules), None)
+    pooled = [division.policy.name for stack in stacks for division in stack.divisions if division.label is not None]
+    if (found or pooled) and not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
+        label = found and (found.kinds[0].present if found.kinds else found.present)
         yield Diagnostic(
             code="rules-missing",
             span=cluster.span("spec", "nfd", "enabled"),
             message=f"The output of cluster '{cluster.name}' has no NodeFeatureRules to label its nodes.",
             notes=(
-                f"Every DaemonSet selects nodes by labels such as {devices.KINDS[0].present}.",
+                *((f"Every DaemonSet selects nodes by labels such as {label}.",) if label else ()),
                 *(f"The pools of policy '{name}' need rules of this compiler." for name in pooled),
             ),
             hint="Set nfd.nodefeaturerules: true, unless the rules are applied elsewhere.",
         )
 
 
-def unknown_nodes(decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
+def unknown_nodes(planned: plan.Plan, span: Span) -> Iterator[Diagnostic]:
     """NFD has labelled every node; the devices of other nodes are unknown, not absent."""
-    nodes = _nodes(decisions, lambda decision: not decision.node.profile.discovered)
-    if nodes:
+    nodes = _nodes(planned.decisions, lambda decision: not decision.node.profile.discovered)
+    unknown = list(_unknown(planned))
+    if nodes and unknown:
         its, it = ("their", "them") if len(nodes) > 1 else ("its", "it")
+        nothing = "nothing for them runs" if planned.stacks else "nothing runs"
         yield Diagnostic(
             code="node-unknown",
             span=span,
             message=f"NFD has not labelled {wording.nodes(nodes)} yet.",
-            notes=(f"Until then, {its} KAE devices are unknown and nothing runs on {it}.",),
+            notes=(f"Until then, {its} {wording.listed(unknown)} are unknown and {nothing} on {it}.",),
             hint=f"If NFD's worker runs on {it}, take a new inventory; if not, find out what keeps it away.",
         )
 
 
-def unassigned_nodes(decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
-    """A node with KAE devices is assigned to a policy."""
-    nodes = _nodes(
-        decisions, lambda decision: decision.policy is None and decision.node.label(devices.PRESENT) == "true"
-    )
+def _unknown(planned: plan.Plan) -> Iterator[str]:
+    """Yield the words for everything that the policies of a cluster need to know of a node from NFD."""
+    for stack in planned.every:
+        if stack.recipe.has_rules and (stack.divisions or not planned.stacks):
+            yield stack.recipe.devices
+    if any(division.label for stack in planned.stacks for division in stack.divisions if not stack.recipe.has_rules):
+        yield "pools"
+
+
+def unassigned_nodes(recipe: recipes.Recipe, decisions: Iterable[plan.Decision], span: Span) -> Iterator[Diagnostic]:
+    """A node with the hardware of a recipe is assigned to a policy of it; a recipe for every node is for some."""
+    if not recipe.kinds and not recipe.labels:
+        return
+    nodes = _nodes(decisions, lambda decision: decision.policy is None and _has_hardware(recipe, decision.node))
     if nodes:
         yield Diagnostic(
             code="node-without-policy",
             span=span,
-            message=f"No policy matches {wording.nodes(nodes)} with KAE devices.",
+            message=f"No policy matches {wording.nodes(nodes)} with {recipe.devices}.",
             hint="Widen a policy's nodeSelector, or add a policy with `default: true`.",
         )
+
+
+def _has_hardware(recipe: recipes.Recipe, node: snapshot.Node) -> bool:
+    """Return whether a node is known to have hardware of a recipe, of any kind."""
+    if recipe.kinds:
+        return node.label(recipe.present) == "true"
+    return all(node.label(key) in values for key, values in recipe.labels)
 
 
 def opted_out(
@@ -106,13 +134,13 @@ def opted_out(
 ) -> Iterator[Diagnostic]:
     """A node of a policy has not opted out."""
     parts = (
-        ("driver", "driver", devices.OPT_OUT_DRIVER),
-        ("devicePlugin", "device plugin", devices.OPT_OUT_DEVICE_PLUGIN),
+        ("driver", "driver", policy.recipe.opt_out_driver),
+        ("devicePlugin", "device plugin", policy.recipe.opt_out_device_plugin),
     )
     for field, noun, label in parts:
         if not getattr(policy.spec, field).enabled:
             continue
-        nodes = _nodes(own, _refuses(label))
+        nodes = _nodes(own, _refuses(policy.recipe, label))
         if nodes:
             yield Diagnostic(
                 code="node-opted-out",
@@ -123,9 +151,9 @@ def opted_out(
             )
 
 
-def _refuses(label: str) -> Callable[[plan.Decision], bool]:
+def _refuses(recipe: recipes.Recipe, label: str) -> Callable[[plan.Decision], bool]:
     def refuses(decision: plan.Decision) -> bool:
-        return decision.node.label(label) == "false" and decision.node.label(devices.PRESENT) == "true"
+        return decision.node.label(label) == "false" and _has_hardware(recipe, decision.node)
 
     return refuses
 
@@ -153,7 +181,9 @@ def untolerated(
 def unsupported(
     cluster: definitions.Cluster, policy: definitions.Policy, own: Sequence[plan.Decision]
 ) -> Iterator[Diagnostic]:
-    """The driver supports the operating system and the kernel of the nodes that it is installed on."""
+    """KAE's driver supports the operating system and the kernel of the nodes that it is installed on."""
+    if policy.recipe is not devices.KAE:
+        return
     systems: dict[str, list[plan.Decision]] = {}
     kernels: dict[str, list[plan.Decision]] = {}
     for decision in own:
@@ -210,7 +240,7 @@ def uncompared(
     for index, requirement in enumerate(selector.matchExpressions if selector else ()):
         if requirement.operator not in ("Gt", "Lt"):
             continue
-        odd = [node.name for node in nodes if _is_odd(node, requirement.key)]
+        odd = [node.name for node in nodes if _is_odd(policy.recipe, node, requirement.key)]
         if odd:
             yield Diagnostic(
                 code="not-an-integer",
@@ -222,8 +252,8 @@ def uncompared(
             )
 
 
-def _is_odd(node: snapshot.Node, key: str) -> bool:
-    return node.label(devices.PRESENT) == "true" and not selectors.comparable(node.label(key))
+def _is_odd(recipe: recipes.Recipe, node: snapshot.Node, key: str) -> bool:
+    return _has_hardware(recipe, node) and not selectors.comparable(node.label(key))
 
 
 def _listed(cluster: definitions.Cluster, nodes: Sequence[str]) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from compiler import names
 from compiler.diagnostics import Diagnostic
 from compiler.fleet import assignment, definitions, selectors
 from compiler.planning import pools
@@ -49,11 +48,11 @@ def daemonsets(cluster: definitions.Cluster, division: pools.Division) -> Iterat
 
 def _affinities(division: pools.Division) -> Iterator[tuple[str, tuple[selectors.Term, ...]]]:
     """Yield the DaemonSets of a policy that may be the largest, by name: pools differ by their names alone."""
-    policy = division.policy.name
+    policy, recipe = division.policy.name, division.policy.recipe
     if division.pools:
         pool = max(division.pools, key=lambda pool: len(pool.name))
-        yield "--".join((f"{names.DRIVER}-{policy}", *(() if pool.is_whole else (pool.name,)))), pool.terms
-    yield f"{names.DEVICE_PLUGIN}-{policy}", division.device_plugin_terms
+        yield "--".join((f"{recipe.driver}-{policy}", *(() if pool.is_whole else (pool.name,)))), pool.terms
+    yield f"{recipe.device_plugin}-{policy}", division.device_plugin_terms
 
 
 def _bytes(terms: Iterable[selectors.Term]) -> int:
