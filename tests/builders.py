@@ -40,6 +40,25 @@ def policy(name: str = "tls", **spec: Any) -> definitions.Policy:
     return parse.policy_of(document(raw("KAEPolicy", name, spec), f"policies/{name}.yaml"))
 
 
+IMAGES: Mapping[str, Any] = {
+    name: {"repository": "registry.example.com/drivers", "image": name, "version": "1.0"}
+    for name in ("installer", "device-plugin")
+}
+"""The images of a recipe that has no payloads."""
+
+
+def recipe(name: str = "onload", **spec: Any) -> definitions.Recipe:
+    """Return a recipe; without a spec it is for every node, and has neither driver nor device plugin."""
+    data = {"title": name, "match": {"all": {}}, "images": dict(IMAGES)} | spec
+    return definitions.Recipe(name=name, source=document(raw("Recipe", name, data), f"recipes/{name}/recipe.yaml"))
+
+
+def device_policy(name: str, of: definitions.Recipe, **spec: Any) -> definitions.Policy:
+    """Return a policy of a recipe; without a spec it matches every node."""
+    data = raw("DevicePolicy", name, {"recipe": of.name} | spec)
+    return parse.device_policy_of(document(data, f"policies/{name}.yaml"), of)
+
+
 def variants(item: definitions.Policy) -> tuple[overrides.Variant, ...]:
     """Return every driver that a policy can install."""
     return tuple(overrides.variants(item))

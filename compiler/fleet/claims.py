@@ -7,17 +7,23 @@ the recipe itself.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
 from compiler import devices, wording
 from compiler.fleet import assignment, definitions, overlap
+
+if TYPE_CHECKING:  # Projects without DevicePolicies need none of its models.
+    from compiler.fleet import stacks
 
 Claim = tuple[str, str]
 """Its sort, one of `_SENTENCES`, and its name."""
 
 _SENTENCES: Mapping[str, str] = {
     "recipe": "Both run recipe {}, which a node can have once.",
-    "module": "Both load module {}.",
+    "load": "Both load module {}.",
+    "module": "Both load or replace module {}.",
     "resource": "Both offer {}.",
     "path": "Both claim the path {}.",
     "socket": "Both claim the socket {}.",
@@ -41,16 +47,47 @@ class Meeting:
 
 def of(policy: definitions.Policy) -> frozenset[Claim]:
     """Return everything that a policy claims on its nodes, over all of its mappings, waves and frozen groups."""
-    return frozenset((("recipe", policy.recipe.name), *(_of_kae(policy) if policy.recipe is devices.KAE else ())))
+    more = _of_kae(policy) if policy.recipe is devices.KAE else _of_stack(policy)
+    return frozenset((("recipe", policy.recipe.name), *more))
 
 
 def _of_kae(policy: definitions.Policy) -> Iterator[Claim]:
     kinds = [kind for kind in policy.kinds if isinstance(kind, devices.Kind)]
-    if policy.spec.driver.enabled:
-        yield from (("module", name) for name in (*devices.BASE_MODULES, *(kind.module for kind in kinds)))
+    for name in (*devices.BASE_MODULES, *(kind.module for kind in kinds)) if policy.spec.driver.enabled else ():
+        yield from (("load", name), ("module", name))
     for kind in kinds if policy.spec.devicePlugin.enabled else ():
         is_uacce = getattr(policy.spec.devicePlugin.mode, kind.name) == "uacce"
         yield "resource", kind.resource if is_uacce else kind.vfio_resource
+
+
+def _of_stack(policy: definitions.Policy) -> Iterator[Claim]:
+    from compiler.fleet import offers  # noqa: PLC0415 - projects without DevicePolicies need none of its models
+
+    driver, plugin = definitions.stack(policy.spec.driver), definitions.offer(policy.spec.devicePlugin)
+    if driver is not None and driver.enabled:
+        chosen = frozenset(_modules(policy, driver))
+        for module in driver.own.modules:
+            if module.name in chosen:
+                yield from (("load", module.name), ("module", module.name))
+                yield from (("module", name) for name in module.replaces)
+        yield from (("path", file.to) for file in driver.own.files)
+    yield from (("resource", offer.name) for offer in offers.of(policy))
+    part = driver or plugin
+    yield from map(_stated, part.filled.claims if part else ())
+
+
+def _modules(policy: definitions.Policy, driver: "stacks.Driver") -> Iterator[str]:
+    """Yield the modules that a policy loads on any of its nodes."""
+    groups = (*(group for _, group in policy.groups), None)
+    mappings = tuple(mapping for _, mapping in policy.mappings) or (None,)
+    for mapping, group in product(mappings, groups):
+        yield from (module.name for module in driver.overridden((mapping, group)).modules)
+
+
+def _stated(claim: str) -> Claim:
+    """Return a claim that a recipe states: `path:` or `socket:` and a path, or a resource."""
+    sort, colon, name = claim.partition(":")
+    return (sort, name) if colon else ("resource", claim)
 
 
 def common(one: frozenset[Claim], other: frozenset[Claim]) -> str | None:

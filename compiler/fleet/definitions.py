@@ -77,6 +77,11 @@ def stack(spec: driver.Driver) -> "stacks.Driver | None":
     return None if type(spec) is driver.Driver else cast("stacks.Driver", spec)
 
 
+def offer(spec: policy.DevicePlugin) -> "stacks.DevicePlugin | None":
+    """Return a device plugin with the fields that only one of a DevicePolicy has; None for that of a KAEPolicy."""
+    return None if type(spec) is policy.DevicePlugin else cast("stacks.DevicePlugin", spec)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """The settings of a cluster: those of its KAECluster, or the defaults if it has none."""

@@ -1,0 +1,213 @@
+"""Claims: policies of different recipes share nodes, unless one node would get something twice."""
+
+import itertools
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from compiler.fleet import assignment, claims, definitions, offers
+from tests import builders
+
+
+def driver(*modules: Mapping[str, Any] | str, **more: Any) -> dict[str, Any]:
+    """Return the driver of a recipe with these modules."""
+    named = [{"name": module} if isinstance(module, str) else module for module in modules]
+    return {"image": "installer", "modules": named, **more}
+
+
+def plugin(*resources: Mapping[str, Any] | str) -> dict[str, Any]:
+    """Return the device plugin of a recipe with these resources, tokens by default."""
+    return {
+        "resources": [
+            {"class": "token", "count": 4, **({"name": one} if isinstance(one, str) else one)} for one in resources
+        ]
+    }
+
+
+def met(one: Mapping[str, Any], other: Mapping[str, Any], policy: Mapping[str, Any] | None = None) -> str | None:
+    """Return what two recipes with these specs cannot both have on a node; `policy` is the spec of the second one's."""
+    first = builders.device_policy("a", builders.recipe("one", **one))
+    second = builders.device_policy("b", builders.recipe("other", **other), **(policy or {}))
+    return claims.common(claims.of(first), claims.of(second))
+
+
+def test_recipes_that_have_nothing_in_common_do_not_meet() -> None:
+    assert met({"driver": driver("a"), "devicePlugin": plugin("x.com/a")}, {"driver": driver("b")}) is None
+
+
+def test_a_module_is_loaded_once() -> None:
+    assert met({"driver": driver("sfc")}, {"driver": driver("b", "sfc")}) == "Both load module 'sfc'."
+
+
+def test_a_module_that_another_replaces_is_not_loaded() -> None:
+    replacing = driver({"name": "own", "replaces": ["sfc"]})
+
+    assert met({"driver": driver("sfc")}, {"driver": replacing}) == "Both load or replace module 'sfc'."
+
+
+OPTIONAL = {"driver": driver({"name": "sfc", "optional": True}, "b")}
+
+
+@pytest.mark.parametrize(
+    ("policy", "is_claimed"),
+    [
+        ({}, False),
+        ({"driver": {"modules": ["sfc", "b"]}}, True),
+        ({"driver": {"modules": ["sfc", "b"], "enabled": False}}, False),
+        ({"kernelMappings": [{"name": "el8", "regexp": "el8", "driver": {"modules": ["sfc", "b"]}}]}, True),
+        ({"rollout": {"waves": [{"name": "w", "percent": 5, "driver": {"modules": ["sfc", "b"]}}]}}, True),
+        ({"rollout": {"frozen": [{"name": "f", "nodes": ["n"], "driver": {"modules": ["sfc", "b"]}}]}}, True),
+    ],
+)
+def test_a_module_is_claimed_where_any_part_of_a_policy_loads_it(policy: dict[str, Any], is_claimed: bool) -> None:
+    assert met({"driver": driver("sfc")}, OPTIONAL, policy) == ("Both load module 'sfc'." if is_claimed else None)
+
+
+def test_a_resource_is_offered_once_and_so_is_each_profile() -> None:
+    with_profile = plugin({"name": "x.com/a", "profiles": {"fast": {"A": "1"}}})
+
+    assert met({"devicePlugin": plugin("x.com/a")}, {"devicePlugin": with_profile}) == "Both offer 'x.com/a'."
+    assert met({"devicePlugin": plugin("x.com/a-fast")}, {"devicePlugin": with_profile}) == "Both offer 'x.com/a-fast'."
+
+
+@pytest.mark.parametrize(
+    ("path", "is_met"), [("/opt/a", True), ("/opt/a/b", True), ("/opt/ab", False), ("/opt/b", False)]
+)
+def test_who_puts_a_folder_on_the_host_claims_all_that_is_in_it(path: str, is_met: bool) -> None:
+    one, other = (driver(name, files=[{"from": "/x", "to": to}]) for name, to in (("a", "/opt/a"), ("b", path)))
+
+    assert (met({"driver": one}, {"driver": other}) is not None) is is_met
+    assert (met({"driver": other}, {"driver": one}) is not None) is is_met
+
+
+def test_a_recipe_states_what_else_a_node_has_once() -> None:
+    stated = {"claims": ["socket:/run/x.sock", "path:/opt/x", "x.com/a"]}
+    parts = {"driver": driver("a")}
+
+    assert met(parts | stated, {"driver": driver("b"), "claims": ["socket:/run/x.sock"]}) == (
+        "Both claim the socket '/run/x.sock'."
+    )
+    files = driver("b", files=[{"from": "/x", "to": "/opt/x"}])
+    assert met(parts | stated, {"driver": files}) == "Both claim the path '/opt/x'."
+    assert met(parts | stated, {"devicePlugin": plugin("x.com/a")}) == "Both offer 'x.com/a'."
+
+
+@pytest.mark.parametrize(
+    ("spec", "recipe", "common"),
+    [
+        ({}, {"driver": driver("hisi_hpre")}, "Both load module 'hisi_hpre'."),
+        ({}, {"driver": driver("uacce")}, "Both load module 'uacce'."),
+        ({}, {"driver": driver("hisi_zip")}, None),
+        ({"operator": {"enabledZIP": True}}, {"driver": driver("hisi_zip")}, "Both load module 'hisi_zip'."),
+        ({"driver": {"enabled": False}}, {"driver": driver("hisi_hpre")}, None),
+        ({}, {"devicePlugin": plugin("openfuyao.com/kae.hpre")}, "Both offer 'openfuyao.com/kae.hpre'."),
+        ({"devicePlugin": {"enabled": False}}, {"devicePlugin": plugin("openfuyao.com/kae.hpre")}, None),
+    ],
+)
+def test_kae_claims_the_modules_and_resources_of_its_kinds(
+    spec: dict[str, Any], recipe: dict[str, Any], common: str | None
+) -> None:
+    other = builders.device_policy("b", builders.recipe("other", **recipe))
+
+    assert claims.common(claims.of(builders.policy("a", **spec)), claims.of(other)) == common
+
+
+def test_a_profile_is_a_resource_with_variables_of_its_own() -> None:
+    spec = plugin(
+        {"name": "x.com/a", "profiles": {"fast": {"A": "2"}}, "inject": [{"when": False}, {"env": {"A": "1"}}]}
+    )
+
+    found = list(offers.of(builders.device_policy("a", builders.recipe("one", devicePlugin=spec))))
+
+    assert [(one.name, [injection.env for injection in one.injections]) for one in found] == [
+        ("x.com/a", [{"A": "1"}]),
+        ("x.com/a-fast", [{"A": "1"}, {"A": "2"}]),
+    ]
+
+
+LABELS = ("pool", "zone", "desk")
+VALUES = (None, "a", "b")
+MODULES = ("m0", "m1", "m2", "m3")
+
+
+def random_fleet(draw: random.Random) -> list[definitions.Policy]:
+    """Return policies of KAE and of recipes that share a few modules, with selectors of a few labels."""
+    kinds = [
+        builders.recipe(f"r{number}", driver=driver(*({"name": module, "optional": True} for module in MODULES)))
+        for number in range(draw.randint(1, 3))
+    ]
+    found = []
+    for number in range(draw.randint(2, 5)):
+        keys = draw.sample(LABELS, draw.randint(0, 2))
+        chosen = [draw.choice([_listed(draw, key), {"key": key, "operator": "Exists"}]) for key in keys]
+        spec: dict[str, Any] = (
+            {"nodeSelector": {"matchExpressions": chosen}} if draw.random() < 0.8 else {"default": True}
+        )
+        if draw.random() < 0.2:
+            found.append(builders.policy(f"p{number}", **spec))
+            continue
+        spec["driver"] = {"modules": draw.sample(MODULES, draw.randint(0, 2))}
+        found.append(builders.device_policy(f"p{number}", draw.choice(kinds), **spec))
+    return found
+
+
+def _listed(draw: random.Random, key: str) -> dict[str, Any]:
+    return {"key": key, "operator": draw.choice(("In", "NotIn")), "values": draw.sample(["a", "b"], draw.randint(1, 2))}
+
+
+def nodes() -> list[dict[str, str]]:
+    """Every node that the selectors can tell from others: a label is absent, `a`, `b` or another word."""
+    values = itertools.product((*VALUES, "other"), repeat=len(LABELS))
+    return [{key: value for key, value in zip(LABELS, chosen, strict=True) if value is not None} for chosen in values]
+
+
+def matches(policy: definitions.Policy, policies: Sequence[definitions.Policy], labels: Mapping[str, str]) -> bool:
+    """Judge a node by the documents: a default policy takes what no other policy of its recipe matches."""
+    spec = policy.source.data["spec"]
+    if spec.get("default"):
+        own = (one for one in policies if one.recipe.name == policy.recipe.name)
+        return not any(not one.source.data["spec"].get("default") and matches(one, policies, labels) for one in own)
+    return all(_holds(one, labels.get(one["key"])) for one in spec["nodeSelector"]["matchExpressions"])
+
+
+def _holds(requirement: Mapping[str, Any], value: str | None) -> bool:
+    if requirement["operator"] == "Exists":
+        return value is not None
+    values: list[str] = requirement["values"]
+    return (value in values) is (requirement["operator"] == "In")
+
+
+def collide(one: definitions.Policy, other: definitions.Policy) -> bool:
+    """Judge two policies by their documents: one recipe, or a module that both load."""
+    if one.recipe.name == other.recipe.name:
+        return True
+    modules = (set(policy.source.data["spec"].get("driver", {}).get("modules", ())) for policy in (one, other))
+    return bool(set.intersection(*modules))
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_policies_overlap_exactly_where_brute_force_finds_a_node_that_would_get_something_twice(seed: int) -> None:
+    policies = random_fleet(random.Random(seed))  # noqa: S311 - The same each time.
+    kept = [
+        policy
+        for index, policy in enumerate(policies)
+        if not policy.spec.default
+        or all(one.recipe.name != policy.recipe.name or not one.spec.default for one in policies[:index])
+    ]
+
+    found = list(claims.overlaps(assignment.assign(kept).policies))
+
+    expected = {
+        frozenset((one.name, other.name))
+        for one, other in itertools.combinations(kept, 2)
+        if collide(one, other)
+        and any(matches(one, kept, labels) and matches(other, kept, labels) for labels in nodes())
+    }
+    assert {frozenset((meeting.one.name, meeting.other.name)) for meeting in found} == expected
+    assert len(found) == len(expected)
+    for meeting in found:
+        labels = dict(meeting.labels)
+        assert matches(meeting.one, kept, labels)
+        assert matches(meeting.other, kept, labels)
