@@ -190,13 +190,14 @@ def render_cluster(
 def manifests_of(planned: plan.Plan, output: str = names.OUTPUT) -> ir.ClusterManifests:
     """Return everything that the output of a planned cluster is made from."""
     spec = planned.cluster.spec
+    divisions = tuple(division for one in planned.every for division in one.divisions)
     return ir.ClusterManifests(
         name=planned.cluster.name,
         has_nodes=bool(planned.inventory.nodes),
         declared=planned.cluster.source is not None,
-        frozen=tuple(manifests.frozen_groups(planned.divisions)),
+        frozen=tuple(manifests.frozen_groups(divisions)),
         engine=spec.gitops.engine,
-        manifests=manifests.of_cluster(planned.cluster, planned.divisions),
+        manifests=manifests.of_cluster(planned.cluster, divisions),
         bootstrap=tuple(gitops.bootstrap(planned.cluster, output)),
     )
 

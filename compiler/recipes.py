@@ -37,6 +37,19 @@ def is_count(key: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Condition:
+    """A condition on an attribute of a feature (MatchExpression of NFD)."""
+
+    attribute: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+Features = tuple[tuple[str, tuple[Condition, ...]], ...]
+"""Features of NFD, such as `cpu.cpuid`, each with its conditions; all of them hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
     """A kind of PCI devices of a recipe: NFD labels the nodes that have one, and counts the functions."""
 
@@ -82,6 +95,8 @@ class Recipe:
     kinds: tuple[Kind, ...] = ()
     labels: Labels = ()
     """Without kinds: the labels that all nodes with its hardware have; none: every node is one."""
+    features: Features = ()
+    """Without kinds: the features by which NFD knows its hardware, and labels it as present."""
 
     @property
     def has_rules(self) -> bool:
@@ -107,6 +122,11 @@ class Recipe:
     def opt_out_device_plugin(self) -> str:
         """The node label with which people keep the device plugin away (value "false"); we never set it."""
         return f"{DOMAIN}/{self.name}.deploy.device-plugin"
+
+    @property
+    def run_dir(self) -> str:
+        """The host's folder for what its programs share until the next boot."""
+        return "/run/kae" if self.name == "kae" else f"/run/kae/recipes/{self.name}"
 
     @property
     def deciding(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ digests: git has every content, and a compile compares files with the tree that 
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, NamedTuple, get_args
@@ -85,6 +86,18 @@ class Index:
         """Return the files of DaemonSets of which nothing tells whose they are."""
         told = {item.file for item in self.workloads}
         return tuple(path for path in self.files if is_daemon_set(path) and path not in told)
+
+
+_DAEMON_SET = re.compile(r"(?:([^/]+)/daemonset-\1-)?(driver|device-plugin)(?(1)-|/daemonset-)")
+
+
+def program(path: str) -> tuple[str, Component] | None:
+    """Return the recipe and the component of the DaemonSet in a file; None for other files.
+
+    The objects of a recipe but for KAE are in a folder of its name, and their names begin with it.
+    """
+    found = _DAEMON_SET.match(path)
+    return (found[1] or "kae", "driver" if found[2] == "driver" else "device-plugin") if found else None
 
 
 def is_daemon_set(path: str) -> bool:

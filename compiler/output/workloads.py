@@ -27,9 +27,10 @@ def workloads(contents: Mapping[str, bytes]) -> Iterator[index_file.Workload]:
         try:
             daemon_set: Any = yaml_text.single(content.decode(), path)
             config = json.loads(daemon_set["spec"]["template"]["metadata"]["annotations"][names.CONFIG])
-            component = path.partition("/")[0]
+            recipe, component = index_file.program(path) or ("", "")
             stated = {field: config[field] if component == "driver" else None for field in ("pool", "state")}
-            fields = {"file": path, "component": component, "policy": config["policy"], **stated}
+            own = {"policy": config["policy"], "recipe": recipe}
+            fields = {"file": path, "component": component, **own, **stated}
         except (ValueError, KeyError, TypeError, RecursionError):
             continue
         if index_file.is_workload(fields, contents):

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 
-from compiler import names
 from compiler.fleet import definitions
 from compiler.model import cluster as clusters
 from compiler.planning import images, supported
@@ -103,15 +102,12 @@ def constraints(cluster: definitions.Cluster, policies: Sequence[definitions.Pol
     spec = cluster.spec
     if spec.platform != "openshift":
         return
-    if any(policy.spec.driver.enabled for policy in policies):
-        value = cluster_values.HostAccess(
-            namespace=spec.namespace, account=names.DRIVER, name=names.DRIVER, as_root=True
-        )
-        yield from ir.manifests("openshift", ("rolebinding-privileged",), value)
-    if any(policy.spec.devicePlugin.enabled for policy in policies):
-        account = names.DEVICE_PLUGIN
-        value = cluster_values.HostAccess(namespace=spec.namespace, account=account, name=account, as_root=True)
-        yield from ir.manifests("openshift", _CONSTRAINTS, value)
+    drivers = (policy.recipe.driver for policy in policies if policy.spec.driver.enabled)
+    plugins = (policy.recipe.device_plugin for policy in policies if policy.spec.devicePlugin.enabled)
+    for accounts, templates in ((drivers, ("rolebinding-privileged",)), (plugins, _CONSTRAINTS)):
+        for account in dict.fromkeys(accounts):
+            value = cluster_values.HostAccess(namespace=spec.namespace, account=account, name=account, as_root=True)
+            yield from ir.manifests("openshift", templates, value)
     if spec.nfd.enabled:
         value = cluster_values.HostAccess(
             namespace=spec.namespace, account="nfd-worker", name="kae-nfd-worker", as_root=False

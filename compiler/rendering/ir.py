@@ -76,22 +76,43 @@ class Namespace:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RuleKind:
-    """A device kind as the rules match it."""
+class Expression:
+    """MatchExpression of NFD."""
+
+    op: str
+    value: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """FeatureMatcherTerm of NFD: conditions on the attributes of a feature, all of which hold."""
+
+    feature: str
+    matchExpressions: Map
+    """An `Expression` for each attribute."""
+
+
+Hardware = tuple[tuple[Feature, ...], ...]
+"""Features of which all of one element hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRule:
+    """A label for the nodes with certain hardware."""
 
     name: str
-    pf: str
-    vf: str
+    label: str
+    hardware: Hardware
+    counts: bool = False
+    """True where the label's value is the number of PCI functions, otherwise it is "true"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRules:
-    """The NodeFeatureRule `kae`: labels for the devices of every kind."""
+    """The NodeFeatureRule of a recipe's name: labels for its hardware."""
 
-    vendor: str
-    devices: tuple[str, ...]
-    """PCI device ids of all kinds, physical and virtual."""
-    kinds: tuple[RuleKind, ...]
+    name: str
+    rules: tuple[DeviceRule, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +143,15 @@ class PoolRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PoolRules:
-    """The NodeFeatureRule `kae-pool-<policy>`: the label that says in which pool of its policy a node is."""
+    """The NodeFeatureRule `<recipe>-pool-<policy>`: the label that says in which pool of its policy a node is."""
 
     name: str
     policy: str
     label: str
     group_variable: str
     kernel_variable: str
-    vendor: str
-    devices: tuple[str, ...]
+    hardware: Hardware
+    """What a node of the policy has; for a recipe of every node, a feature that every node has."""
     groups: tuple[GroupRule, ...]
     """In order: the first that matches holds."""
     kernels: tuple[KernelRule, ...]
@@ -140,8 +161,10 @@ class PoolRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverAccess:
-    """Permissions of a cluster's driver installers, which share one ServiceAccount."""
+    """Permissions of the driver installers of a recipe, which share one ServiceAccount in a cluster."""
 
+    account: str
+    """The ServiceAccount, its ClusterRole and the binding of this."""
     name: str
     """The name of the Role and of its binding."""
     namespace: str
@@ -158,6 +181,9 @@ class Pod:
     namespace: str
     name: str
     """Of the DaemonSet."""
+    recipe: str
+    app: str
+    """app.kubernetes.io/name of the pods, and their ServiceAccount."""
     policy: str
     labels: Map
     """The users' own, for the pod template only."""
@@ -196,6 +222,8 @@ class DriverPool(Pod):
 class DevicePlugin(Pod):
     """A DaemonSet of device plugins."""
 
+    run_dir: str
+    """The host's folder of the recipe in /run."""
     libraries_parent: str | None
     """The host's folder above its KAE libraries, where containers get these."""
     device_nodes: bool
@@ -221,13 +249,29 @@ class Monitoring:
     cluster: str
     scraped: tuple[MetricsPort, ...]
     watcher: bool
+    recipes: str = "kae"
+    """A regular expression (RE2) for the names of the recipes, with which the names of their pods begin."""
+    whose: str = "KAE "
+    """What stands before `driver` in sentences: nothing where there are drivers of other recipes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A ServiceAccount without rights."""
+
+    name: str
+    namespace: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guard:
-    """The admission policies that confine the installer's evictions and Leases to its own node."""
+    """The admission policies that confine an installer's evictions and Leases to its own node."""
 
+    account: str
+    """The ServiceAccount, after which the policies are named, and the Leases begin."""
     namespace: str
+    installer: str
+    """The beginning of sentences about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +283,8 @@ class Manifest:
     value: Any
     kept: bool = False
     """True when a GitOps engine must not delete the object after it has left the output."""
+    folder: str = ""
+    """The folder of the object below output/<cluster>/, where it is not that of its component."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

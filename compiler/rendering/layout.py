@@ -70,18 +70,20 @@ def tree(made: ir.ClusterManifests, rendered: Iterable[Object]) -> trees.Tree:
 
 
 def _object(manifest: ir.Manifest, data: Mapping[str, Any]) -> Object:
-    path = f"{manifest.component}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
+    folder = manifest.folder or manifest.component
+    path = f"{folder}/{data['kind'].lower()}-{data['metadata']['name']}.yaml"
     return Object(path=path, component=manifest.component, data=data, workload=_workload(path, manifest.value))
 
 
 def _workload(path: str, value: Any) -> index_file.Workload | None:
-    if isinstance(value, ir.DriverPool):
-        return index_file.Workload(
-            file=path, component="driver", policy=value.policy, pool=value.pool, state=value.state
-        )
+    if not isinstance(value, ir.DriverPool | ir.DevicePlugin):
+        return None
     if isinstance(value, ir.DevicePlugin):
-        return index_file.Workload(file=path, component="device-plugin", policy=value.policy)
-    return None
+        return index_file.Workload(file=path, component="device-plugin", policy=value.policy, recipe=value.recipe)
+    pool, state = value.pool, value.state
+    return index_file.Workload(
+        file=path, component="driver", policy=value.policy, pool=pool, state=state, recipe=value.recipe
+    )
 
 
 def _order(obj: Object) -> tuple[int, str]:

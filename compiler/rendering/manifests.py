@@ -1,9 +1,10 @@
 """The manifests of a cluster: its objects, and the value for each template. The last decisions are taken here."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
-from compiler import names
+from compiler import devices, recipes
 from compiler.fleet import definitions
 from compiler.model import base, config
 from compiler.model import driver as drivers
@@ -34,8 +35,7 @@ def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]
         *network_policies.of_cluster(cluster, divisions),
         *cluster_programs.nfd(cluster, policies),
         *node_feature_rules.of_cluster(cluster, divisions),
-        *_drivers(cluster, divisions),
-        *_device_plugins(cluster, divisions),
+        *(manifest for recipe, own in _by_recipe(divisions) for manifest in _node_programs(recipe, cluster, own)),
         *cluster_programs.watcher(cluster),
         *_monitoring(cluster, policies),
     )
@@ -49,15 +49,23 @@ def frozen_groups(divisions: Iterable[pools.Division]) -> Iterator[index_file.Fr
                 yield index_file.Frozen(policy=division.policy.name, group=group.name, entry=group.entry)
 
 
-def driver_name(policy_name: str, pool: pools.Pool | None = None) -> str:
+def driver_name(policy: definitions.Policy, pool: pools.Pool | None = None) -> str:
     """Return the name of the driver DaemonSet of a policy's pool; without one, the stem of its Leases' names."""
-    stem = f"{names.DRIVER}-{policy_name}"
+    stem = f"{policy.recipe.driver}-{policy.name}"
     return stem if pool is None or pool.is_whole else f"{stem}--{pool.name}"
 
 
-def device_plugin_name(policy_name: str) -> str:
+def device_plugin_name(policy: definitions.Policy) -> str:
     """Return the name of a policy's device-plugin DaemonSet."""
-    return f"{names.DEVICE_PLUGIN}-{policy_name}"
+    return f"{policy.recipe.device_plugin}-{policy.name}"
+
+
+def _by_recipe(divisions: Iterable[pools.Division]) -> Iterator[tuple[recipes.Recipe, tuple[pools.Division, ...]]]:
+    """Yield each recipe with its divisions, in the order of the recipes' first divisions."""
+    found: dict[str, list[pools.Division]] = {}
+    for division in divisions:
+        found.setdefault(division.policy.recipe.name, []).append(division)
+    yield from ((own[0].policy.recipe, tuple(own)) for own in found.values())
 
 
 def _namespace(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
@@ -66,9 +74,20 @@ def _namespace(cluster: definitions.Cluster) -> Iterator[ir.Manifest]:
         yield ir.Manifest(component="namespace", template="namespace.yaml", value=value, kept=True)
 
 
-def _drivers(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def _node_programs(
+    recipe: recipes.Recipe, cluster: definitions.Cluster, divisions: Sequence[pools.Division]
+) -> Iterator[ir.Manifest]:
+    """Yield the drivers and device plugins of a recipe; but for KAE's, their folder has the recipe's name."""
+    for manifest in (*_drivers(recipe, cluster, divisions), *_device_plugins(recipe, cluster, divisions)):
+        is_own = recipe is not devices.KAE and manifest.component in ("driver", "device-plugin")
+        yield replace(manifest, folder=recipe.name) if is_own else manifest
+
+
+def _drivers(
+    recipe: recipes.Recipe, cluster: definitions.Cluster, divisions: Sequence[pools.Division]
+) -> Iterator[ir.Manifest]:
     served = tuple(division for division in divisions if division.policy.spec.driver.enabled)
-    yield from _driver_access(cluster.spec.namespace, served, guarded=supported.can_guard(cluster.spec))
+    yield from _driver_access(recipe, cluster.spec.namespace, served, guarded=supported.can_guard(cluster.spec))
     for division in served:
         for pool in division.pools:
             value = _driver_pool(cluster, division.policy, pool)
@@ -82,8 +101,10 @@ _GUARD = tuple(
 )
 
 
-def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded: bool) -> Iterator[ir.Manifest]:
-    """Yield the permissions of the installers; those that a cleanup needs outlive their policy.
+def _driver_access(
+    recipe: recipes.Recipe, namespace: str, served: Sequence[pools.Division], *, guarded: bool
+) -> Iterator[ir.Manifest]:
+    """Yield the permissions of a recipe's installers; those that a cleanup needs outlive their policy.
 
     An installer that cleans up asks after its policy has left the output. So its policy has a Role of its own: one for
     several policies would still be there, but without its names.
@@ -93,13 +114,13 @@ def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded:
     cleaning = tuple(division for division in served if division.policy.spec.driver.enabledCleanup)
     others = tuple(division for division in served if division not in cleaning)
     roles = (
-        *([_role(names.DRIVER, namespace, others)] if others else ()),
-        *(_role(driver_name(division.policy.name), namespace, (division,)) for division in cleaning),
+        *([_role(recipe.driver, namespace, others)] if others else ()),
+        *(_role(driver_name(division.policy), namespace, (division,)) for division in cleaning),
     )
     yield from ir.manifests("driver", ("serviceaccount-kae-driver",), roles[0], kept=bool(cleaning))
     for role in roles:
         yield from ir.manifests(
-            "driver", ("role-kae-driver", "rolebinding-kae-driver"), role, kept=role.name != names.DRIVER
+            "driver", ("role-kae-driver", "rolebinding-kae-driver"), role, kept=role.name != recipe.driver
         )
     if any(division.policy.spec.driver.drain.enabled for division in served):
         kept = any(division.policy.spec.driver.drain.enabled for division in cleaning)
@@ -107,16 +128,19 @@ def _driver_access(namespace: str, served: Sequence[pools.Division], *, guarded:
             "driver", ("clusterrole-kae-driver", "clusterrolebinding-kae-driver"), roles[0], kept=kept
         )
         if guarded:
-            yield from ir.manifests("guard", _GUARD, ir.Guard(namespace=namespace), kept=kept)
+            installer = "A KAE driver installer" if recipe is devices.KAE else f"A driver installer of '{recipe.name}'"
+            guard = ir.Guard(account=recipe.driver, namespace=namespace, installer=installer)
+            yield from ir.manifests("guard", _GUARD, guard, kept=kept)
 
 
 def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.DriverAccess:
     return ir.DriverAccess(
+        account=served[0].policy.recipe.driver,
         name=name,
         namespace=namespace,
         leases=tuple(sorted(lease for division in served for lease in _leases(division.policy))),
         daemonsets=tuple(
-            driver_name(division.policy.name, pool)
+            driver_name(division.policy, pool)
             for division in served
             if division.policy.spec.driver.enabledCleanup
             for pool in division.pools
@@ -125,10 +149,11 @@ def _role(name: str, namespace: str, served: Sequence[pools.Division]) -> ir.Dri
 
 
 def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool: pools.Pool) -> ir.DriverPool:
-    spec, name, leases = pool.driver, driver_name(policy.name, pool), _leases(policy)
+    spec, name, leases = pool.driver, driver_name(policy, pool), _leases(policy)
     itself = config.DaemonSetRef(namespace=cluster.spec.namespace, name=name)
     return ir.DriverPool(
         **_pod(cluster, policy, spec, name),
+        app=policy.recipe.driver,
         image=pool.image,
         terms=tuple(map(pod_values.term, pool.terms)),
         max_unavailable=spec.rollout.maxUnavailable,
@@ -144,30 +169,36 @@ def _driver_pool(cluster: definitions.Cluster, policy: definitions.Policy, pool:
 
 
 def _leases(policy: definitions.Policy) -> tuple[str, ...]:
-    stem = driver_name(policy.name)
+    stem = driver_name(policy)
     return tuple(f"{stem}-{number}" for number in range(1, policy.spec.driver.rollout.maxParallel + 1))
 
 
-def _device_plugins(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def _device_plugins(
+    recipe: recipes.Recipe, cluster: definitions.Cluster, divisions: Sequence[pools.Division]
+) -> Iterator[ir.Manifest]:
     served = tuple(division for division in divisions if division.policy.spec.devicePlugin.enabled)
     if served:
-        account = ir.Namespace(name=cluster.spec.namespace, privileged=cluster.spec.psa.enabled)
+        account = ir.Account(name=recipe.device_plugin, namespace=cluster.spec.namespace)
         yield from ir.manifests("device-plugin", ("serviceaccount-kae-device-plugin",), account)
     for division in served:
-        spec = division.policy.spec.devicePlugin
-        name = device_plugin_name(division.policy.name)
-        value = ir.DevicePlugin(
-            **_pod(cluster, division.policy, spec, name),
-            image=division.device_plugin_image,
-            terms=tuple(map(pod_values.term, division.device_plugin_terms)),
-            max_unavailable=spec.maxUnavailable,
-            config=program_configs.device_plugin(division.policy, cluster_name=cluster.name),
-            metrics_port=spec.metrics.port if spec.metrics.enabled else None,
-            libraries_parent=_libraries_parent(spec.inject),
-            device_nodes=spec.deviceNodes is not None,
-            device_group=spec.deviceNodes.group if spec.deviceNodes is not None else None,
-        )
-        yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=value)
+        yield ir.Manifest(component="device-plugin", template="daemonset.yaml", value=_device_plugin(cluster, division))
+
+
+def _device_plugin(cluster: definitions.Cluster, division: pools.Division) -> ir.DevicePlugin:
+    policy, spec = division.policy, division.policy.spec.devicePlugin
+    return ir.DevicePlugin(
+        **_pod(cluster, policy, spec, device_plugin_name(policy)),
+        app=policy.recipe.device_plugin,
+        run_dir=policy.recipe.run_dir,
+        image=division.device_plugin_image,
+        terms=tuple(map(pod_values.term, division.device_plugin_terms)),
+        max_unavailable=spec.maxUnavailable,
+        config=program_configs.device_plugin(policy, cluster_name=cluster.name),
+        metrics_port=spec.metrics.port if spec.metrics.enabled else None,
+        libraries_parent=_libraries_parent(spec.inject),
+        device_nodes=spec.deviceNodes is not None,
+        device_group=spec.deviceNodes.group if spec.deviceNodes is not None else None,
+    )
 
 
 def _libraries_parent(inject: policies.Inject) -> str | None:
@@ -184,6 +215,7 @@ def _pod(
     return {
         "namespace": cluster.spec.namespace,
         "name": name,
+        "recipe": policy.recipe.name,
         "policy": policy.name,
         "labels": ir.mapping(pods.labels.items()),
         "tolerations": tuple(map(pod_values.toleration, pods.tolerations)),
@@ -202,16 +234,19 @@ def _monitoring(cluster: definitions.Cluster, policies: Sequence[definitions.Pol
         ir.MetricsPort(name=name, policy=policy.name)
         for policy in policies
         for name, part in (
-            (names.DRIVER, policy.spec.driver),
-            (names.DEVICE_PLUGIN, policy.spec.devicePlugin),
+            (policy.recipe.driver, policy.spec.driver),
+            (policy.recipe.device_plugin, policy.spec.devicePlugin),
         )
         if part.enabled and part.metrics.enabled
     )
+    others = sorted({policy.recipe.name for policy in policies} - {devices.KAE.name})
     value = ir.Monitoring(
         namespace=cluster.spec.namespace,
         cluster=cluster.name,
         scraped=scraped,
         watcher=cluster_programs.serves_metrics(cluster.spec),
+        recipes=f"({'|'.join([devices.KAE.name, *others])})" if others else "kae",
+        whose="" if others else "KAE ",
     )
     if scraped or value.watcher:
         yield from ir.manifests("monitoring", ("podmonitor-kae",), value)

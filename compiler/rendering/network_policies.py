@@ -28,23 +28,26 @@ def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]
     spec = cluster.spec
     if not spec.networkPolicies.enabled:
         return
-    yield from _drivers(spec, [division for division in divisions if division.policy.spec.driver.enabled])
-    plugins = [each.policy.spec.devicePlugin for each in divisions if each.policy.spec.devicePlugin.enabled]
-    if plugins:
-        yield _manifest(spec, names.DEVICE_PLUGIN, _metrics(plugin.metrics for plugin in plugins))
+    for app in dict.fromkeys(division.policy.recipe.driver for division in divisions):
+        own = (division for division in divisions if division.policy.recipe.driver == app)
+        yield from _drivers(spec, app, [division for division in own if division.policy.spec.driver.enabled])
+    plugins = [division.policy for division in divisions if division.policy.spec.devicePlugin.enabled]
+    for app in dict.fromkeys(policy.recipe.device_plugin for policy in plugins):
+        served = (policy.spec.devicePlugin.metrics for policy in plugins if policy.recipe.device_plugin == app)
+        yield _manifest(spec, app, _metrics(served))
     if spec.nfd.enabled:
         yield from _nfd(spec)
     if spec.watcher.enabled and spec.watcher.repository is not None and spec.watcher.secretName is not None:
         yield _watcher(spec, spec.watcher.repository.url)
 
 
-def _drivers(spec: clusters.KAEClusterSpec, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
+def _drivers(spec: clusters.KAEClusterSpec, app: str, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
     if not divisions:
         return
     outside = {port for each in divisions for pool in each.pools for port in _repositories(pool.driver)}
     outside |= {port for each in divisions for port in _proxies(each.policy.spec.driver.env) if outside}
     metrics = _metrics(division.policy.spec.driver.metrics for division in divisions)
-    yield _manifest(spec, names.DRIVER, metrics, [*spec.networkPolicies.apiServerPorts, *outside], dns=bool(outside))
+    yield _manifest(spec, app, metrics, [*spec.networkPolicies.apiServerPorts, *outside], dns=bool(outside))
 
 
 def _repositories(spec: drivers.Driver) -> Iterator[int]:

@@ -1,43 +1,45 @@
 """NodeFeatureRules: they make NFD set the labels by which DaemonSets select their nodes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from compiler import devices
+from compiler import devices, recipes
 from compiler.fleet import definitions
 from compiler.planning import kernels, pools
 from compiler.rendering import ir
 
+_COMPONENT = "node-feature-rule"
+
 
 def of_cluster(cluster: definitions.Cluster, divisions: Sequence[pools.Division]) -> Iterator[ir.Manifest]:
-    """Yield the rules of a cluster: for the devices of its nodes, and for the pools of each policy."""
+    """Yield the rules of a cluster: for the hardware of each recipe, and for the pools of each policy.
+
+    KAE's devices are labelled in every cluster, those of another recipe where it has a policy.
+    """
     if not cluster.spec.nfd.enabled and not cluster.spec.nfd.nodefeaturerules:
         return
-    identifiers = tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf)))
-    rules = ir.DeviceRules(
-        vendor=devices.VENDOR,
-        devices=identifiers,
-        kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
-    )
-    yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=rules)
+    found = {devices.KAE.name: devices.KAE, **{one.policy.recipe.name: one.policy.recipe for one in divisions}}
+    for recipe in found.values():
+        if recipe.has_rules:
+            rules = ir.DeviceRules(name=recipe.name, rules=tuple(_device_rules(recipe)))
+            yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-devices.yaml", value=rules)
     for division in divisions:
         if division.label is not None and division.pools:
-            value = pool_rules(division, division.label, identifiers)
-            yield ir.Manifest(component="node-feature-rule", template="nodefeaturerule-pool.yaml", value=value)
+            value = pool_rules(division, division.label)
+            yield ir.Manifest(component=_COMPONENT, template="nodefeaturerule-pool.yaml", value=value)
 
 
-def pool_rules(division: pools.Division, label: str, identifiers: tuple[str, ...]) -> ir.PoolRules:
-    """Return the rules that give the nodes of a policy the label of their pool; `identifiers` are PCI device ids."""
-    name = division.policy.name
+def pool_rules(division: pools.Division, label: str) -> ir.PoolRules:
+    """Return the rules that give the nodes of a policy the label of their pool."""
+    recipe, name = division.policy.recipe, division.policy.name
     groups = tuple(group for group in division.groups if group.nodes or group.declared is None)
     return ir.PoolRules(
-        name=f"kae-pool-{name}",
+        name=f"{recipe.name}-pool-{name}",
         policy=name,
         label=label,
         # Variables of all objects share one map, so they are named after the policy.
-        group_variable=f"kae.{name}.group",
-        kernel_variable=f"kae.{name}.kernel",
-        vendor=devices.VENDOR,
-        devices=identifiers,
+        group_variable=f"{recipe.name}.{name}.group",
+        kernel_variable=f"{recipe.name}.{name}.kernel",
+        hardware=_hardware(recipe),
         groups=tuple(ir.GroupRule(name=group.name, nodes=group.nodes) for group in groups),
         kernels=tuple(_kernel_rules(division)),
         pools=tuple(
@@ -63,3 +65,61 @@ def _kernel_rules(division: pools.Division) -> Iterator[ir.KernelRule]:
             yield ir.KernelRule(name=mapping.name, operator="InRegexp", value=mapping.regexp)
         elif mapping.literal is not None and not any(one.kernel for one in classes):
             yield ir.KernelRule(name=mapping.name, operator="In", value=kernels.cleaned(mapping.literal))
+
+
+def _device_rules(recipe: recipes.Recipe) -> Iterator[ir.DeviceRule]:
+    yield ir.DeviceRule(name=recipe.name, label=recipe.present, hardware=_hardware(recipe))
+    for kind in recipe.kinds:
+        name = f"{recipe.name}.{kind.name}"
+        both = (*kind.devices, *kind.virtual) if kind.devices else ()
+        yield ir.DeviceRule(name=name, label=kind.present, hardware=((_functions(kind, both),),))
+        physical = _functions(kind, kind.devices, none_of=kind.virtual)
+        yield ir.DeviceRule(name=f"{name}.pf", label=kind.pf_count, hardware=((physical,),), counts=True)
+        if kind.virtual:
+            virtual = _functions(kind, kind.virtual)
+            yield ir.DeviceRule(name=f"{name}.vf", label=kind.vf_count, hardware=((virtual,),), counts=True)
+
+
+def _hardware(recipe: recipes.Recipe) -> ir.Hardware:
+    """Return how NFD knows the nodes of a recipe: by PCI functions, by features, or, for every node, by its name.
+
+    A rule without a positive condition would also fire for nodes that no worker has reported.
+    """
+    if recipe.kinds:
+        return tuple((feature,) for feature in _all_functions(recipe.kinds))
+    if recipe.features:
+        return (tuple(_feature(name, *conditions) for name, conditions in recipe.features),)
+    return ((_feature("system.name", recipes.Condition(attribute="nodename", operator="Exists")),),)
+
+
+def _all_functions(kinds: Iterable[recipes.Kind]) -> Iterator[ir.Feature]:
+    """Yield a condition for the kinds of a vendor whose functions are known by their device ids, and for each other."""
+    listed: dict[tuple[str, tuple[str, ...]], set[str]] = {}
+    for kind in kinds:
+        if kind.devices:
+            listed.setdefault((kind.vendor, kind.classes), set()).update(kind.devices, kind.virtual)
+        else:
+            yield _functions(kind, ())
+    for (vendor, classes), identifiers in listed.items():
+        yield _pci(vendor, classes, _is("device", sorted(identifiers)))
+
+
+def _functions(kind: recipes.Kind, identifiers: Sequence[str], none_of: Sequence[str] = ()) -> ir.Feature:
+    """Return a condition for functions of a kind with these device ids; without any, for all but `none_of`."""
+    if identifiers:
+        return _pci(kind.vendor, kind.classes, _is("device", identifiers))
+    but = (recipes.Condition(attribute="device", operator="NotIn", values=tuple(none_of)),) if none_of else ()
+    return _pci(kind.vendor, kind.classes, *but)
+
+
+def _pci(vendor: str, classes: Sequence[str], *device: recipes.Condition) -> ir.Feature:
+    return _feature("pci.device", _is("vendor", [vendor]), *device, *([_is("class", classes)] if classes else ()))
+
+
+def _is(attribute: str, values: Iterable[str]) -> recipes.Condition:
+    return recipes.Condition(attribute=attribute, operator="In", values=tuple(values))
+
+
+def _feature(name: str, *conditions: recipes.Condition) -> ir.Feature:
+    expressions = ((one.attribute, ir.Expression(op=one.operator, value=one.values or None)) for one in conditions)
+    return ir.Feature(feature=name, matchExpressions=ir.mapping(expressions))

@@ -172,8 +172,8 @@ def _planned(decisions: Sequence[plan.Decision]) -> dict[str, dict[str, str]]:
         if decision.policy is None:
             continue
         for name, landing in (
-            (manifests.driver_name(decision.policy.name, decision.pool), decision.driver),
-            (manifests.device_plugin_name(decision.policy.name), decision.device_plugin),
+            (manifests.driver_name(decision.policy, decision.pool), decision.driver),
+            (manifests.device_plugin_name(decision.policy), decision.device_plugin),
         ):
             if landing.image is not None:
                 images.setdefault(name, {}).update(dict.fromkeys(decision.names, landing.image))

@@ -1,8 +1,8 @@
 """A second implementation of NFD's master: the labels that NodeFeatureRules give a node.
 
 It reads the objects as an API server would store them, and shares no code with the compiler. The rules are those of
-`Rule.Execute` and `MatchExpression.Match` in NFD's pkg/apis/nfd/nodefeaturerule. It knows what KAE's rules use, and
-refuses everything else instead of skipping it.
+`Rule.Execute` and `MatchExpression.Match` in NFD's pkg/apis/nfd/nodefeaturerule. It knows what the compiler's rules
+use, and refuses everything else instead of skipping it.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Any
 MATCHED = "rule.matched"
 """The feature that holds the labels and variables of all rules before: of one object in order, of objects by name."""
 
-_RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "matchFeatures"}
+_RULE_FIELDS = {"name", "labels", "labelsTemplate", "vars", "matchFeatures", "matchAny"}
 _COUNT = re.compile(r"([^=\s]+)=\{\{ len \.pci\.device \}\}")
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
@@ -53,6 +53,8 @@ def _given(rule: Mapping[str, Any], features: Features, known: Mapping[str, str]
     """The labels of a rule; `_NOTHING` itself where it does not match."""
     if not rule.keys() <= _RULE_FIELDS:
         raise ValueError(f"unknown fields of a rule: {sorted(rule.keys() - _RULE_FIELDS)}")
+    if "matchAny" in rule and all(_given(one, features, known) is _NOTHING for one in rule["matchAny"]):
+        return _NOTHING
     devices = 0
     for term in rule.get("matchFeatures", ()):
         expressions = term["matchExpressions"]
@@ -67,7 +69,7 @@ def _given(rule: Mapping[str, Any], features: Features, known: Mapping[str, str]
 
 
 def _attributes(feature: str, features: Features) -> Mapping[str, str]:
-    if feature not in ("kernel.version", "system.name"):
+    if feature not in ("kernel.version", "system.name", *features.attributes):
         raise ValueError(f"unknown feature {feature}")
     return features.attributes.get(feature, {})
 

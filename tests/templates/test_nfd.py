@@ -9,8 +9,9 @@ import kubernetes_validate
 import pytest
 
 from compiler import devices
-from compiler.rendering import cluster_values, ir
+from compiler.rendering import cluster_values, ir, node_feature_rules
 from compiler.rendering import templates as template_rendering
+from tests import builders
 
 MINORS = (16, 17, 18, 19)
 NAMESPACE = "kae-operator"
@@ -63,12 +64,7 @@ def rendered(templates: Mapping[str, str]) -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def device_rules(templates: Mapping[str, str]) -> Any:
-    value = ir.DeviceRules(
-        vendor=devices.VENDOR,
-        devices=tuple(sorted(identifier for kind in devices.KINDS for identifier in (kind.pf, kind.vf))),
-        kinds=tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS),
-    )
-    manifest = ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=value)
+    (manifest,) = node_feature_rules.of_cluster(builders.cluster(), ())
     return template_rendering.renderer(templates)(manifest)
 
 

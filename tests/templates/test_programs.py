@@ -23,7 +23,9 @@ PRESENT = ir.Term(
 SOCKETS = "/var/lib/kubelet/plugins_registry/kae"
 
 NAMESPACE = ir.Namespace(name="kae-operator", privileged=True)
+PLUGIN_ACCOUNT = ir.Account(name="kae-device-plugin", namespace="kae-operator")
 ACCESS = ir.DriverAccess(
+    account="kae-driver",
     name="kae-driver",
     namespace="kae-operator",
     leases=("kae-driver-tls-1", "kae-driver-tls-2"),
@@ -32,6 +34,8 @@ ACCESS = ir.DriverAccess(
 POOL = ir.DriverPool(
     namespace="kae-operator",
     name="kae-driver-tls--canary",
+    recipe="kae",
+    app="kae-driver",
     policy="tls",
     pool="canary",
     state="Present",
@@ -55,6 +59,9 @@ POOL = ir.DriverPool(
 PLUGIN = ir.DevicePlugin(
     namespace="kae-operator",
     name="kae-device-plugin-tls",
+    recipe="kae",
+    app="kae-device-plugin",
+    run_dir="/run/kae",
     policy="tls",
     labels=ir.Map(),
     tolerations=(),
@@ -89,7 +96,7 @@ WATCHER = cluster_values.Watcher(
     config='{"version":1}',
     metrics_port=None,
 )
-GUARD = ir.Guard(namespace="kae-operator")
+GUARD = ir.Guard(account="kae-driver", namespace="kae-operator", installer="A KAE driver installer")
 ARGO = bootstrap_values.ArgoApplication(
     name="kae-east",
     namespace="argocd",
@@ -147,7 +154,7 @@ CORE: tuple[tuple[str, object], ...] = (
     ("driver/clusterrolebinding-kae-driver", ACCESS),
     ("driver/daemonset", POOL),
     ("driver/daemonset", replace(POOL, **FULL, env=(ir.EnvVar(name="INSTALL_POLICY", value="Always"),))),
-    ("device-plugin/serviceaccount-kae-device-plugin", NAMESPACE),
+    ("device-plugin/serviceaccount-kae-device-plugin", PLUGIN_ACCOUNT),
     ("device-plugin/daemonset", PLUGIN),
     ("device-plugin/daemonset", replace(PLUGIN, **FULL, libraries_parent="/opt", device_nodes=True, device_group=994)),
     ("watcher/serviceaccount-kae-watcher", WATCHER),
@@ -494,7 +501,7 @@ def test_only_programs_that_speak_to_the_api_server_have_a_token(rendered: Rende
     pods = {template: pod(rendered(template, value)) for template, value in WORKLOADS}
     accounts = [
         rendered("driver/serviceaccount-kae-driver", ACCESS),
-        rendered("device-plugin/serviceaccount-kae-device-plugin", NAMESPACE),
+        rendered("device-plugin/serviceaccount-kae-device-plugin", PLUGIN_ACCOUNT),
         rendered("watcher/serviceaccount-kae-watcher", WATCHER),
     ]
 
@@ -565,7 +572,7 @@ def test_a_device_plugin_that_sets_modes_may_write_dev_and_is_in_the_group(rende
 
 
 def test_the_guard_judges_the_evictions_of_the_installers_account_alone(rendered: Rendered) -> None:
-    guard = ir.Guard(namespace="accelerators")
+    guard = replace(GUARD, namespace="accelerators")
 
     spec = rendered("guard/validatingadmissionpolicy-kae-driver", guard)["spec"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from compiler import devices
-from compiler.rendering import cluster_values, ir, templates
+from compiler.rendering import cluster_values, ir, node_feature_rules, templates
+from tests import builders
 
 GROUP = "nfd.k8s-sigs.io"
 
@@ -93,9 +93,7 @@ def places(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Map
 @pytest.fixture
 def rule(renders: Callable[[ir.Manifest], Any]) -> Any:
     """The compiler's own NodeFeatureRule, to spoil."""
-    kinds = tuple(ir.RuleKind(name=kind.name, pf=kind.pf, vf=kind.vf) for kind in devices.KINDS)
-    value = ir.DeviceRules(vendor=devices.VENDOR, devices=("a250", "a251"), kinds=kinds)
-    manifest = ir.Manifest(component="node-feature-rule", template="nodefeaturerule-kae.yaml", value=value)
+    (manifest,) = node_feature_rules.of_cluster(builders.cluster(), ())
     return copy.deepcopy(renders(manifest))
 
 
