@@ -32,6 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         version.log(config.Config)
     try:
         settings = shapes.load(options.config, config.Config)
+        host.own = paths.Own(settings.recipe)
         return (_serve if serves else _answer)(options, host, settings)
     except errors.Failure as failure:
         if serves:
@@ -83,7 +84,7 @@ def _clean_up(options: argparse.Namespace, host: chroot.Host, settings: config.C
 def _answer(options: argparse.Namespace, host: chroot.Host, settings: config.Config) -> int:
     if options.command == "retry":
         host_state.kernel(host)  # It raises a failure for a folder that is no host.
-        host.write(paths.RETRY, "")
+        host.write(host.own.retry, "")
         print("The installer tries again within a minute.")
         return 0
     if options.command == "remove":

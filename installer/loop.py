@@ -29,6 +29,14 @@ TURN_S = 10.0
 _SETTLED_S = 30.0
 """The time in which the kernel finishes loading or unloading a module, as udev has it do at boot."""
 
+_AGAIN_S = 5.0
+"""The pause between two looks at a host that the installer of another stack is changing."""
+
+_NOT_ALONE = (
+    "Another recipe's installer is changing this host, or one of an earlier release holds its lock; this one waits for"
+    " its end."
+)
+
 _STUCK_S = 5.0
 """The pause between two looks at a module that it does not finish loading or unloading."""
 
@@ -61,7 +69,9 @@ class Loop:
         directory.set_unready("Another installer is at work on this host, or the host has not been looked at yet.")
         # `stop` may interrupt a look, or the wait for another installer.
         with contextlib.suppress(process.Cancelled), lock(self._host):
-            self._changer.discard()
+            with self._turn() as mine:
+                if mine:
+                    self._changer.discard()
             while not self._host.stop.is_set():
                 self._host.stop.wait(self.cycle())
         directory.set_unready("The installer has ended.")
@@ -70,12 +80,33 @@ class Loop:
         """Read the state of the host once, make a change if needed, and return the seconds until the next look."""
         if stuck := self._stuck():
             return self._publish("Stuck", stuck, _STUCK_S)
+        with self._turn() as mine:
+            return self._act() if mine else self._look()
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """Return a context with the lock of the host, which is true if no other stack's installer has it."""
+        with chroot.changing(paths.LOCK):
+            shared = files.Lock(self._host.path(paths.LOCK))
+        with contextlib.closing(shared):
+            yield shared.acquire()
+
+    def _look(self) -> float:
+        """Publish the state of a host that the installer of another stack is changing; change nothing."""
+        current = host_state.read(self._host, self._settings)
+        self._published.host = current
+        decided = decision.decide(self._settings, current, self._digest)
+        if decided.outcome is decision.Outcome.CHANGE:
+            return self._publish("Queued", _NOT_ALONE, _AGAIN_S)
+        return self._settled(decided) if decided.outcome is not decision.Outcome.WAIT else _AGAIN_S
+
+    def _act(self) -> float:
         current = host_state.read(self._host, self._settings)
         self._published.host = current
         if self._changer.allow(current):
             return 0
-        if self._host.path(paths.RETRY).exists():
-            self._host.remove(paths.RETRY)
+        if self._host.path(self._host.own.retry).exists():
+            self._host.remove(self._host.own.retry)
             current = self._tries.retried(current)
         decided = decision.decide(self._settings, current, self._digest)
         if decided.outcome is decision.Outcome.CHANGE:
@@ -86,6 +117,9 @@ class Loop:
         self._tries.forget()
         with chroot.logged():  # A Lease that cannot be given back expires; the host needs no change all the same.
             self._changer.settle(current, decided)
+        return self._settled(decided)
+
+    def _settled(self, decided: decision.Decision) -> float:
         foreign = "Blocked" if decided.blocked else "Foreign"
         name = "Ready" if decided.outcome is decision.Outcome.RIGHT else foreign
         return self._publish(name, decided.reasons[0], _LOOK_S)
@@ -216,14 +250,14 @@ class Loop:
 
 @contextlib.contextmanager
 def lock(host: chroot.Host, *, wait: bool = True) -> Iterator[None]:
-    """Hold the lock of the host's only installer: after a forced deletion the next pod starts beside the previous one.
+    """Hold the lock of this stack's only installer: after a forced deletion a pod starts beside the previous one.
 
     Raises:
         errors.Failure: Another installer holds the lock and `wait` is false, or the lock file cannot be created.
         process.Cancelled: `host.stop` was set during the wait.
     """
-    with chroot.changing(paths.LOCK):
-        own = files.Lock(host.path(paths.LOCK))
+    with chroot.changing(host.own.lock):
+        own = files.Lock(host.path(host.own.lock))
     with contextlib.closing(own):
         warned = False
         while not own.acquire():

@@ -14,7 +14,6 @@ from installer.decide import change_steps, desired
 from installer.host import chroot, digests, host_state, kmod, record
 from runtime import errors
 
-_STAGING = f"{paths.DRIVERS}/.new"
 _MARGIN_BYTES = 64 << 20
 """The space that must stay free beyond the files of the image."""
 
@@ -28,10 +27,12 @@ class Store:
         self._context = context
         self._host = context.host
         self._source = source
+        self._drivers = context.host.own.drivers
+        self._staging = f"{self._drivers}/.new"
 
     def find(self, digest: str) -> record.Driver | None:
         """Return the complete driver of this digest and of all modules to load, with the options of the config."""
-        folder = self._host.path(paths.DRIVERS)
+        folder = self._host.path(self._drivers)
         for path in sorted(folder.glob("[!.]*/driver.json")):
             with contextlib.suppress(OSError, msgspec.DecodeError):
                 driver = msgspec.json.decode(path.read_bytes(), type=record.Driver, strict=True)
@@ -49,7 +50,7 @@ class Store:
         stores = f"Checks the modules of {what} against the running kernel, and stores them with the libraries."
         return (
             change_steps.Step("prepare-store", prepares, self._prepare),
-            *self._source.steps(_STAGING),
+            *self._source.steps(self._staging),
             change_steps.Step("store-driver", stores, lambda: self._finish(digest)),
         )
 
@@ -83,8 +84,8 @@ class Store:
         files = [(name, followed.get(place, self._host.path(place)), digest) for name, place, digest in _files(driver)]
         if not all(digests.has(source, digest) for _, source, digest in files):
             raise errors.Failure(
-                f"'{paths.DRIVERS}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand in"
-                " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to"
+                f"'{self._drivers}/{driver.id}' on the host is damaged or gone, and the installed files cannot stand"
+                " in for it, so a failure could not bring the driver back: put this folder back, or set driver.state to"
                 " Absent, and then to Present."
             )
         self._prepare()
@@ -99,48 +100,48 @@ class Store:
 
     def folder(self, driver: record.Driver) -> Path:
         """Return the local path of a driver's folder."""
-        return self._host.path(f"{paths.DRIVERS}/{driver.id}")
+        return self._host.path(f"{self._drivers}/{driver.id}")
 
     def prune(self, needed: Collection[record.Driver | None]) -> None:
         """Remove every driver but these, and the rest of an interrupted staging."""
         ids = {driver.id for driver in needed if driver is not None}
-        folder = self._host.path(paths.DRIVERS)
+        folder = self._host.path(self._drivers)
         if folder.is_dir():
             for path in sorted(folder.iterdir()):
                 if path.name not in ids:
-                    self._host.remove_folder(f"{paths.DRIVERS}/{path.name}")
+                    self._host.remove_folder(f"{self._drivers}/{path.name}")
         self.discard()
 
     def discard(self) -> None:
         """Remove the rest of a failed staging, which may fill the disk; raise `Failure` if a part of it stays."""
-        self._host.remove_folder(_STAGING)
-        self._host.remove_folder(paths.BUILD)
+        self._host.remove_folder(self._staging)
+        self._host.remove_folder(self._host.own.build)
         self._host.remove_folder(paths.PACKAGES)
 
     def _prepare(self) -> None:
         image = self._context.image
         brought = digests.size(image / "opt/kae") + digests.size(image / "opt/lib/modules" / self._context.kernel)
-        self._host.remove_folder(_STAGING)
+        self._host.remove_folder(self._staging)
         try:
-            self._host.path(f"{_STAGING}/modules").mkdir(parents=True)
-            self._host.path(f"{_STAGING}/packages").mkdir()
-            disk = os.statvfs(self._host.path(_STAGING))
+            self._host.path(f"{self._staging}/modules").mkdir(parents=True)
+            self._host.path(f"{self._staging}/packages").mkdir()
+            disk = os.statvfs(self._host.path(self._staging))
         except OSError as error:
-            raise errors.Failure(f"'{paths.DRIVERS}' on the host cannot be made: {error.strerror}.") from error
+            raise errors.Failure(f"'{self._drivers}' on the host cannot be made: {error.strerror}.") from error
         free = disk.f_bavail * disk.f_frsize
         if free < brought + _MARGIN_BYTES:
             wanted = (brought + _MARGIN_BYTES) >> 20
-            raise errors.Failure(f"The disk of '{paths.DRIVERS}' has {free >> 20} MiB free; {wanted} are needed.")
+            raise errors.Failure(f"The disk of '{self._drivers}' has {free >> 20} MiB free; {wanted} are needed.")
 
     def _finish(self, digest: str) -> None:
         context, settings = self._context, self._context.settings
-        staged = self._host.path(_STAGING)
+        staged = self._host.path(self._staging)
         names = sorted(path.name for path in (staged / "modules").glob("*.ko"))
         packages = sorted((staged / "packages").glob("*.rpm"))
         for name in names:
-            self._check(f"{_STAGING}/modules/{name}")
+            self._check(f"{self._staging}/modules/{name}")
         version = re.sub(r"[^A-Za-z0-9._-]", "_", settings.driver_version)[:40]
-        ours = paths.modules(context.kernel)
+        ours = self._host.own.modules(context.kernel)
         # A driver with other modules of the same content gets another folder: a rollback may need the previous one.
         identity = hashlib.sha256(f"{digest} {' '.join(settings.modules)}".encode()).hexdigest()
         self._close(
@@ -170,7 +171,7 @@ class Store:
             raise errors.Failure(f"'{Path(path).name}' was built for kernel {kernel}; the node runs {running}.")
 
     def _stage(self, source: Path, name: str) -> None:
-        self._host.copy(source, f"{_STAGING}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
+        self._host.copy(source, f"{self._staging}/{name}", mode=0o755 if os.access(source, os.X_OK) else 0o644)
 
     def _store_libraries(self) -> dict[str, str]:
         source = self._context.image / "opt/kae"
@@ -184,16 +185,16 @@ class Store:
     def _close(self, driver: record.Driver) -> None:
         """Turn the staged folder into a driver of the store: write its description last, then rename it."""
         text = msgspec.json.format(msgspec.json.encode(driver), indent=2).decode()
-        self._host.write(f"{_STAGING}/driver.json", f"{text}\n")
-        target = f"{paths.DRIVERS}/{driver.id}"
+        self._host.write(f"{self._staging}/driver.json", f"{text}\n")
+        target = f"{self._drivers}/{driver.id}"
         self._host.remove_folder(target)
-        staged = self._host.path(_STAGING)
+        staged = self._host.path(self._staging)
         self._host.sync((staged, *staged.rglob("*")))  # dnf and the compiler do not.
         try:
             staged.rename(self._host.path(target))
         except OSError as error:
             raise errors.Failure(f"'{target}' on the host cannot be made: {error.strerror}.") from error
-        self._host.sync((self._host.path(paths.DRIVERS),))
+        self._host.sync((self._host.path(self._drivers),))
 
 
 def _files(driver: record.Driver) -> Iterator[tuple[str, str, str]]:

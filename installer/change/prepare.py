@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from installer import config, paths, store
+from installer import config, store
 from installer.decide import change_steps, decision
 from installer.drain import device_users, leases
 from installer.host import chroot, host_state, pci, record
@@ -79,7 +79,7 @@ class Preparation:
             vfs={function.address: function.vfs for function in current.functions if function.vfs},
             modes={address: entry.mode for address, entry in entries.items() if entry.mode is not None},
             groups={address: entry.group for address, entry in entries.items()},
-            rule=host_state.text(self._host, paths.RULE),
+            rule=host_state.text(self._host, self._host.own.rule),
             packages=installed.packages if installed else (),
             foreign=tuple(sorted(set(current.owners.values()))),
             touched=False,
@@ -101,7 +101,7 @@ class Preparation:
             names = ", ".join(self._settings.leases.names)
             takes = f"Takes a Lease, as devices are in use: the first free one of {names}."
             yield change_steps.Step("take-lease", takes, self._take, queues=True)
-        announces = f"Writes '{paths.CHANGING}': the device plugin allocates no more devices."
+        announces = f"Writes '{self._host.own.changing}': the device plugin allocates no more devices."
         yield change_steps.Step("announce-change", announces, lambda: self._announce(attempt.decided.reasons[0]))
         if current.entries() or pci.guests(current.functions):
             what = "evicts" if self._settings.drain.enabled else "waits for"
@@ -129,7 +129,7 @@ class Preparation:
         """
         with chroot.logged():
             if record.read(self._host).change is None:
-                self._host.remove(paths.CHANGING)
+                self._host.remove(self._host.own.changing)
         with chroot.logged():
             self._drivers.discard()
         if not keeps_turn:
@@ -188,7 +188,7 @@ class Preparation:
         record.update(self._host, lease=self._claim.name)
 
     def _announce(self, reason: str) -> None:
-        self._host.write(paths.CHANGING, f"{json.dumps({'reason': reason, 'since': clocks.utc()})}\n")
+        self._host.write(self._host.own.changing, f"{json.dumps({'reason': reason, 'since': clocks.utc()})}\n")
 
     def _drain(self, attempt: Attempt) -> None:
         self._wait_for_plugin()
@@ -201,7 +201,7 @@ class Preparation:
             self.devices.drain(attempt.current, self._check_lease)
 
     def _wait_for_plugin(self) -> None:
-        links = self._host.path(paths.LINKS)
+        links = self._host.path(self._host.own.links)
         if not readings.names(links):
             return
         # The device plugin removes its links when it withdraws the devices. A dead one does neither, but then the

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from installer import config, paths, store
+from installer import config, store
 from installer.change import prepare
 from installer.decide import obstacles
 from installer.host import chroot, disk_space, host_state, libraries, record
@@ -37,7 +37,7 @@ def _check_signatures(unsigned: list[str], signed_only: str) -> None:
 
 def _check_places(host: chroot.Host, target: record.Driver) -> None:
     """Raise `Failure` for what others put where this driver's files are to go."""
-    ours = paths.modules(target.kernel)
+    ours = host.own.modules(target.kernel)
     found = [f"the link '{path}'" for path in (str(Path(ours).parent), ours) if host.path(path).is_symlink()]
     found += [f"the folder '{path}'" for path in target.modules.values() if host.path(path).is_dir()]
     if found:

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import msgspec
 
-from installer import config, paths
+from installer import config
 from installer.change import execution, prepare, swap
 from installer.decide import change_steps, verification
 from installer.drain import device_users
@@ -59,7 +59,7 @@ class Rollback:
                 execution.run(self.verification_steps(last), progress)
         if failures:
             with chroot.logged():
-                self._host.remove(paths.CHANGING)
+                self._host.remove(self._host.own.changing)
             with chroot.logged():
                 self._survived()
             said = " ".join(dict.fromkeys(failures))
@@ -81,7 +81,7 @@ class Rollback:
         if before.loaded:
             yield self._swap.reload((*before.loaded, *before.above), anew=before.touched)
             yield from self._swap.enable(before.vfs)
-        reason = f"Restores the modes of device nodes, and '{paths.RULE}'."
+        reason = f"Restores the modes of device nodes, and '{self._host.own.rule}'."
         yield change_steps.Step("restore-permissions", reason, lambda: self._permit(before))
 
     def verification_steps(self, attempt: record.FailedTry | None = None) -> Iterator[change_steps.Step]:
@@ -89,11 +89,11 @@ class Rollback:
         before = record.read(self._host).change or record.Change()
         proves = "Verifies that each device that had an entry has one again."
         yield change_steps.Step("prove-old-driver", proves, lambda: self._verify(before))
-        records = f"Records in '{paths.RECORD}' that it is installed as before."
+        records = f"Records in '{self._host.own.record}' that it is installed as before."
         yield change_steps.Step("record-old-driver", records, lambda: self._record(before, attempt))
         yield self._swap.allow()
         ends = "Lets the device plugin allocate devices again; keeps the Lease, which stops other hosts."
-        yield change_steps.Step("end-change", ends, lambda: self._host.remove(paths.CHANGING))
+        yield change_steps.Step("end-change", ends, lambda: self._host.remove(self._host.own.changing))
 
     def _files(
         self, current: host_state.HostState, before: record.Change, tried: record.Driver | None
@@ -106,9 +106,9 @@ class Rollback:
 
     def _permit(self, before: record.Change) -> None:
         if before.rule is None:
-            self._host.remove(paths.RULE)
+            self._host.remove(self._host.own.rule)
         else:
-            self._host.write(paths.RULE, before.rule)
+            self._host.write(self._host.own.rule, before.rule)
         for address, node in pci.nodes(pci.functions(self._host, self._settings)).items():
             if address in before.modes:
                 self._host.permit(node, before.modes[address], before.groups.get(address))

@@ -64,7 +64,7 @@ class Swap:
         if erased:
             reason = f"Erases {', '.join(sorted(erased))} with the host's rpm, if installed."
             yield change_steps.Step("erase-packages", reason, lambda: self._erase_packages(sorted(erased)))
-        places = f"{_places(target)} '{paths.modules('<kernel>')}'."
+        places = f"{_places(target)} '{self._host.own.modules('<kernel>')}'."
         yield change_steps.Step("place-modules", places, lambda: self._place_modules(target))
         yield self.libraries(target)
         indexes = "Updates the index of modprobe (depmod)."
@@ -80,13 +80,14 @@ class Swap:
         """Return the step that keeps udev from loading the driver at a boot (`blacklist` of modprobe.d(5))."""
         lines = ["# The installer of KAE removes this file when the driver is verified.", *self._settings.all_modules]
         text = "\nblacklist ".join(lines)
-        reason = f"Writes '{paths.BLOCKED}': a driver that crashes the host is not loaded at the next boot."
-        return change_steps.Step("block-autoload", reason, lambda: self._host.write(paths.BLOCKED, f"{text}\n"))
+        blocked = self._host.own.blocked
+        reason = f"Writes '{blocked}': a driver that crashes the host is not loaded at the next boot."
+        return change_steps.Step("block-autoload", reason, lambda: self._host.write(blocked, f"{text}\n"))
 
     def allow(self) -> change_steps.Step:
         """Return the step that lets udev load the driver at a boot."""
-        reason = f"Removes '{paths.BLOCKED}': boots load this driver."
-        return change_steps.Step("allow-autoload", reason, lambda: self._host.remove(paths.BLOCKED))
+        reason = f"Removes '{self._host.own.blocked}': boots load this driver."
+        return change_steps.Step("allow-autoload", reason, lambda: self._host.remove(self._host.own.blocked))
 
     def options(self, texts: Mapping[str, str], reason: str) -> change_steps.Step:
         """Return the step that writes these options files, and removes those of the other modules."""
@@ -106,7 +107,7 @@ class Swap:
         """Return the step that lets users other than root use the device nodes."""
         nodes = self._settings.device_nodes
         of = f" and group {nodes.group}" if nodes.group is not None else ""
-        reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{paths.RULE}' for later ones."
+        reason = f"Gives the device nodes mode {nodes.mode}{of}, and '{self._host.own.rule}' for later ones."
         return change_steps.Step("permit-device-nodes", reason, self._permit)
 
     def enable(self, counts: Mapping[str, int]) -> Iterator[change_steps.Step]:
@@ -139,7 +140,7 @@ class Swap:
     def _drop_links(self) -> None:
         # A dead device plugin does not remove its links, and a container that starts meanwhile would get whichever
         # device has the number by then.
-        self._host.empty(paths.LINKS)
+        self._host.empty(self._host.own.links)
 
     def _disable(self, among: Collection[str]) -> None:
         self._refuse_users()
@@ -155,7 +156,7 @@ class Swap:
                     self._host.write_attribute(f"{function.folder}/sriov_numvfs", str(count))
 
     def _install_packages(self, driver: record.Driver) -> None:
-        folder = f"{paths.DRIVERS}/{driver.id}/packages"
+        folder = f"{self._host.own.drivers}/{driver.id}/packages"
         rpm.install(self._host, [f"{folder}/{name}.rpm" for name in driver.packages])
 
     def _erase_packages(self, names: list[str]) -> None:
@@ -166,7 +167,9 @@ class Swap:
         folder = self._drivers.folder(target) / "modules" if target else None
         wanted = {place: folder / name for name, place in target.modules.items()} if target and folder else {}
         ours = {file for name in self._settings.all_modules for file in (f"{name}.ko", f".{name}.ko.new")}
-        for path in sorted(path for kernel in self._kernels(target) for path in _placed(kernel) if path.name in ours):
+        for path in sorted(
+            path for kernel in self._kernels(target) for path in self._placed(kernel) if path.name in ours
+        ):
             absolute = f"/{path.relative_to(self._host.root)}"
             # Old files are removed first, which frees the disk space for the new ones and for a rollback.
             if absolute not in wanted or not digests.same(path, wanted[absolute]):
@@ -184,6 +187,9 @@ class Swap:
         names = (target.kernel, host_state.kernel(self._host)) if target else [path.name for path in every]
         return [path for path in every if path.name in names]
 
+    def _placed(self, kernel: Path) -> Iterator[Path]:
+        return (kernel / self._host.own.updates).glob("*")
+
     def _place_libraries(self, target: record.Driver | None) -> None:
         if target is not None and target.libraries:
             libraries.place(self._host, target, self._drivers.folder(target) / "libraries")
@@ -196,15 +202,19 @@ class Swap:
         for kernel in self._kernels(target):
             # A killed installer may have removed the files, and not have come to the index that names them.
             named = host_state.text(self._host, f"/lib/modules/{kernel.name}/modules.dep") or ""
-            if (changed and kernel.name == running) or "updates/kae/" in named or any(_placed(kernel)):
+            if (
+                (changed and kernel.name == running)
+                or f"{self._host.own.updates}/" in named
+                or any(self._placed(kernel))
+            ):
                 kmod.index(self._host, kernel.name)
 
     def _write_options(self, texts: Mapping[str, str]) -> None:
         for module in self._settings.all_modules:
             if module in texts:
-                self._host.write(paths.options(module), texts[module])
+                self._host.write(self._host.own.options(module), texts[module])
             else:
-                self._host.remove(paths.options(module))
+                self._host.remove(self._host.own.options(module))
 
     def _load(self, names: tuple[str, ...], *, anew: bool, tolerant: bool = False) -> None:
         if anew:
@@ -222,7 +232,7 @@ class Swap:
 
     def _permit(self) -> None:
         nodes = self._settings.device_nodes
-        self._host.write(paths.RULE, host_state.rule(self._host, nodes))
+        self._host.write(self._host.own.rule, host_state.rule(self._host, nodes))
         for node in pci.nodes(pci.functions(self._host, self._settings)).values():
             self._host.permit(node, int(nodes.mode, 8), nodes.group)
         self._host.link_nodes()
@@ -230,10 +240,6 @@ class Swap:
 
 def _places(target: record.Driver | None) -> str:
     return f"Places the files of {target.version} in" if target else "Removes our files from"
-
-
-def _placed(kernel: Path) -> Iterator[Path]:
-    return (kernel / "updates/kae").glob("*")
 
 
 def _losing(functions: Iterable[pci.Function], among: Collection[str]) -> list[pci.Function]:

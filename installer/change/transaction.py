@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from installer import config, paths, store
+from installer import config, store
 from installer.change import execution, prepare, refusals, rollback, swap
 from installer.decide import change_steps, decision, desired, verification
 from installer.drain import device_users
@@ -94,9 +94,10 @@ class Changer:
 
     def allow(self, current: host_state.HostState) -> bool:
         """Load the driver as a boot would, if a stop after its record left it blocked; return whether it was."""
-        if current.record.change is not None or current.unproved or not self._host.path(paths.BLOCKED).exists():
+        blocked = self._host.own.blocked
+        if current.record.change is not None or current.unproved or not self._host.path(blocked).exists():
             return False
-        self._host.remove(paths.BLOCKED)
+        self._host.remove(blocked)
         with contextlib.suppress(process.Unkillable):  # No program is started after it; the next look says Stuck.
             for name in desired.modules(self._settings, current.functions):
                 if name in current.files:
@@ -112,7 +113,7 @@ class Changer:
     def settle(self, current: host_state.HostState, decided: decision.Decision) -> None:
         """Remove the leftovers of an interrupted change from a host that needs none."""
         if current.changing:
-            self._host.remove(paths.CHANGING)
+            self._host.remove(self._host.own.changing)
         self.preparation.give_back()
         # The call above may have changed the record.
         known = record.read(self._host)
@@ -148,7 +149,8 @@ class Changer:
             execution.run(staging, progress, self._host.stop)
             attempt.target = self._target(current, decided)
             if attempt.target is None:
-                raise errors.Failure(f"The staged driver in '{paths.DRIVERS}' was changed or removed by others.")
+                drivers = self._host.own.drivers
+                raise errors.Failure(f"The staged driver in '{drivers}' was changed or removed by others.")
         if not decided.back:
             refusals.check(self._host, self._settings, self._drivers, attempt, staged=bool(staging))
         execution.run(self.preparation.steps(attempt), progress, self._host.stop)
@@ -177,8 +179,8 @@ class Changer:
         texts = target.options if target else {}
         yield self._swap.options(texts, "Writes the parameters to /etc/modprobe.d, for this load and later boots.")
         if target is None:
-            remove = functools.partial(self._host.remove, paths.RULE)
-            yield change_steps.Step("remove-rule", f"Removes '{paths.RULE}'.", remove)
+            remove = functools.partial(self._host.remove, self._host.own.rule)
+            yield change_steps.Step("remove-rule", f"Removes '{self._host.own.rule}'.", remove)
         else:
             if decided.reload:
                 yield self._swap.load((*desired.modules(self._settings, current.functions), *before.above))
@@ -190,7 +192,7 @@ class Changer:
     def _closing(self, attempt: prepare.Attempt) -> Iterator[change_steps.Step]:
         proves = "Verifies modules, parameters, entries and device nodes, as exit codes do not show all faults."
         yield change_steps.Step("prove-driver", proves, lambda: self._verify(attempt))
-        records = f"Records the installed driver in '{paths.RECORD}'."
+        records = f"Records the installed driver in '{self._host.own.record}'."
         yield change_steps.Step("record-driver", records, lambda: self._record(attempt))
         if attempt.decided.disturbs:
             # After the record: until then a crash restores the previous driver, and boots load neither.
@@ -228,7 +230,7 @@ class Changer:
         record.update(self._host, installed=target, change=None, attempt=None, **proof)
 
     def _end(self, attempt: prepare.Attempt) -> None:
-        self._host.remove(paths.CHANGING)
+        self._host.remove(self._host.own.changing)
         # The previous driver stays in the store, so that a return to it needs no network.
         before = attempt.before.kept
         self._drivers.prune((attempt.target, before if before and before.kernel == attempt.current.kernel else None))

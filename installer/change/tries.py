@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from installer import paths
 from installer.host import chroot, host_state, record
 from runtime import clocks
 
@@ -69,7 +68,7 @@ class Tries:
             record.update(self._host, attempt=attempt)
             self._unwritten = None
             # `retry` ends a pause that a person sees; a request from before this pause would end it unseen.
-            self._host.remove(paths.RETRY)
+            self._host.remove(self._host.own.retry)
         return attempt
 
     def retried(self, current: host_state.HostState) -> host_state.HostState:

@@ -5,15 +5,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from installer import config, paths
+from installer import config
 from installer.decide import desired, obstacles, verification
 from installer.host import host_state, record
-
-_LOST = (
-    "A change of the driver did not end, and its record is lost, so no boot loads the driver"
-    f" ('{paths.BLOCKED}'): find out whether it crashed the host, then call 'python -m installer retry', which puts the"
-    " driver of the policy in its place."
-)
 
 
 class Outcome(Enum):
@@ -75,7 +69,8 @@ def _decided(settings: config.Config, current: host_state.HostState, digest: str
     if reason := other_pool(settings, current.kernel):
         return Decision(outcome=Outcome.WAIT, reasons=(reason,))
     if current.unproved:
-        return Decision(outcome=Outcome.CHANGE, reasons=(_LOST,), impossible=(_LOST,), blocked=True)
+        lost = _lost(current)
+        return Decision(outcome=Outcome.CHANGE, reasons=(lost,), impossible=(lost,), blocked=True)
     present, change = settings.state == "Present", current.record.change
     if change is not None:
         # Another wish may well work; that of an earlier release, which notes no boot, is resumed as it would do.
@@ -95,6 +90,14 @@ def _decided(settings: config.Config, current: host_state.HostState, digest: str
         reasons=(*decided.reasons, *lacking, *obstructing),
         impossible=(*lacking, *obstructing),
         blocked=not lacking and bool(obstructing),
+    )
+
+
+def _lost(current: host_state.HostState) -> str:
+    return (
+        "A change of the driver did not end, and its record is lost, so no boot loads the driver"
+        f" ('{current.own.blocked}'): find out whether it crashed the host, then call 'python -m installer retry',"
+        " which puts the driver of the policy in its place."
     )
 
 
@@ -208,7 +211,7 @@ def _absent(settings: config.Config, current: host_state.HostState) -> Decision:
             + _packages(current, ", and a boot may load them")
         )
     if current.has_rule or current.changing:
-        return _change(f"'{paths.RULE if current.has_rule else paths.CHANGING}' was left behind.")
+        return _change(f"'{current.own.rule if current.has_rule else current.own.changing}' was left behind.")
     return Decision(outcome=Outcome.RIGHT, reasons=("No driver of KAE is installed, as the policy asks.",))
 
 

@@ -104,7 +104,7 @@ def _held(needed: Collection[str], driver: record.Driver) -> Iterator[Fault]:
 
 def _files(needed: Collection[str], current: host_state.HostState, driver: record.Driver) -> Iterator[Fault]:
     """Check that modprobe loads this driver's modules, and no others of the same name."""
-    ours, own = paths.modules(current.kernel), paths.own_modules(current.kernel)
+    ours, own = current.own.modules(current.kernel), paths.own_modules(current.kernel)
     for name in needed:
         file = current.files.get(name)
         if file is None:
@@ -160,7 +160,7 @@ def _options(settings: config.Config, current: host_state.HostState) -> Iterator
     """Check that the next boot loads the modules with the same parameters."""
     for module, text in desired.options(settings).items():
         if current.options.get(module) != text:
-            yield Fault(Sort.NODES, f"'{paths.options(module)}' does not say '{text.strip()}'.")
+            yield Fault(Sort.NODES, f"'{current.own.options(module)}' does not say '{text.strip()}'.")
 
 
 def _virtual_functions(settings: config.Config, current: host_state.HostState) -> Iterator[Fault]:
@@ -181,7 +181,7 @@ def _nodes(settings: config.Config, current: host_state.HostState) -> Iterator[F
     """Check that those whom the config names can open the devices, also those that appear later."""
     wanted = settings.device_nodes
     if not current.rule:
-        yield Fault(Sort.NODES, f"There is no udev rule '{paths.RULE}'.")
+        yield Fault(Sort.NODES, f"There is no udev rule '{current.own.rule}'.")
     enabled = desired.enabled(settings, current.functions)
     for entry in [function.entry for function in enabled if function.entry is not None]:
         if entry.mode is None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from installer import paths
 from runtime import errors, files, process, uacce
 
 LOG = logging.getLogger(__name__)
@@ -48,6 +49,8 @@ class Host:
 
     def __init__(self, root: Path, enter: Sequence[str] | None = None) -> None:
         self.root = root
+        self.own = paths.KAE
+        """The installer's own paths, of the stack that its config names."""
         self.stop = threading.Event()
         self._finishes = False
         self._enter = ("chroot", str(root)) if enter is None else tuple(enter)

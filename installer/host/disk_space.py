@@ -34,14 +34,14 @@ def check(host: chroot.Host, driver: Path | None) -> None:
 def _folders(host: chroot.Host, driver: Path | None) -> Iterator[tuple[str, int]]:
     """Return the folders that change, and the bytes that are added to each."""
     added = {name: digests.size(driver / name) if driver else 0 for name in ("modules", "packages", "libraries")}
-    modules = paths.modules(host_state.kernel(host))
+    modules = host.own.modules(host_state.kernel(host))
     # The kernel's own modules need no file, and may lie on a read-only /usr.
     if added["modules"] or added["packages"] or any(digests.files(host.path(modules))):
         yield modules, added["modules"]
     if added["libraries"] or host.path(paths.LIBRARIES).exists():
         yield paths.LIBRARIES, added["libraries"]
     yield "/etc/modprobe.d", 0
-    yield paths.RULE, 0
+    yield host.own.rule, 0
 
 
 def _nearest(path: Path) -> Path:

@@ -62,6 +62,7 @@ class HostState:
     """True when there is a udev rule of the installer, be it of another config or of an earlier release."""
     record: record.Record
     changing: bool
+    own: paths.Own = paths.KAE
     """True while the change is announced (driver-changing)."""
     unproved: bool = False
     """True when a change blocked the driver, and the record knows neither that change nor its end."""
@@ -78,7 +79,7 @@ class HostState:
 
 def read(host: chroot.Host, settings: config.Config) -> HostState:
     """Read the state of the host; raise `Failure` if the folder is no host, or its record cannot be read."""
-    running, known, said = kernel(host), record.read(host), text(host, paths.RULE) or ""
+    running, known, said = kernel(host), record.read(host), text(host, host.own.rule) or ""
     files = kmod.chosen(host, running, settings.all_modules)
     rivals = _rivals(host, settings, running, known)
     owners = _owners(host, settings, known, {*rivals.values(), *(f.path for f in files.values())})
@@ -102,8 +103,9 @@ def read(host: chroot.Host, settings: config.Config) -> HostState:
         rule=said == rule(host, settings.device_nodes),
         has_rule=said.startswith(_RULE),
         record=known,
-        changing=host.path(paths.CHANGING).exists(),
-        unproved=host.path(paths.BLOCKED).exists() and not (known.change or known.installed or known.boot),
+        changing=host.path(host.own.changing).exists(),
+        own=host.own,
+        unproved=host.path(host.own.blocked).exists() and not (known.change or known.installed or known.boot),
     )
 
 
@@ -156,7 +158,7 @@ def _secure_boot(host: chroot.Host) -> bool:
 
 
 def _options(host: chroot.Host, settings: config.Config) -> dict[str, str]:
-    texts = {module: text(host, paths.options(module)) for module in settings.all_modules}
+    texts = {module: text(host, host.own.options(module)) for module in settings.all_modules}
     return {module: text for module, text in texts.items() if text is not None}
 
 
@@ -169,7 +171,7 @@ def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
     for name in sorted(name for name in folders if name.endswith(".conf")):
         path = f"{folders[name]}/{name}"
         for module, words in re.findall(r"^\s*options\s+(\S+)\s+(.*\S)", text(host, path) or "", re.MULTILINE):
-            if name > posixpath.basename(paths.options(module.replace("-", "_"))):
+            if name > posixpath.basename(host.own.options(module.replace("-", "_"))):
                 yield Option(path, module.replace("-", "_"), words)
     for module, words in re.findall(r"(?<!\S)([\w-]+)\.(\S+)", text(host, "/proc/cmdline") or ""):
         yield Option("/proc/cmdline", module.replace("-", "_"), words)
@@ -178,7 +180,7 @@ def _options_elsewhere(host: chroot.Host) -> Iterator[Option]:
 def _rivals(host: chroot.Host, settings: config.Config, running: str, known: record.Record) -> dict[str, str]:
     source, installed = settings.source.packages, known.installed
     # Nobody knows where packages put their modules, but it is above or beside the kernel's own.
-    home = "kernel" if source is not None or settings.source.in_tree is not None else "updates/kae"
+    home = "kernel" if source is not None or settings.source.in_tree is not None else host.own.updates
     found = module_search.rivals(host, running, settings.modules, home)
     replaced = installed.packages if installed is not None else ()
     if not found or not (source is not None or replaced):
@@ -201,7 +203,8 @@ def _is_replaced(nvra: str, names: Iterable[str]) -> bool:
 def _owners(host: chroot.Host, settings: config.Config, known: record.Record, files: Iterable[str]) -> dict[str, str]:
     if settings.install_policy != "Always" or known.installed is not None or known.change is not None:
         return {}
-    foreign = [path for path in sorted(files) if not re.match(r"/lib/modules/[^/]+/(kernel|updates/kae)/", path)]
+    own = rf"/lib/modules/[^/]+/(kernel|{re.escape(host.own.updates)})/"
+    foreign = [path for path in sorted(files) if not re.match(own, path)]
     owners = rpm.owners(host, foreign)
     # A package of the kernel itself may bring modules in extra/, and much else.
     return {path: nvra for path, nvra in owners.items() if not re.match(r"kernel(-|$)", rpm.name_of(nvra))}

@@ -174,7 +174,7 @@ def index(host: chroot.Host, kernel: str) -> None:
                 kept[link] = path
         host.run("depmod", "-a", kernel, timeout_s=_INDEX_S, finish=True)
         # depmod leaves that to the kernel: after a power failure the index of all modules could be empty.
-        host.sync((*folder.glob("modules.*"), *folder.glob("updates/kae"), folder))
+        host.sync((*folder.glob("modules.*"), *folder.glob(host.own.updates), folder))
     except errors.Failure:
         for link, path in kept.items():
             with contextlib.suppress(OSError):

@@ -56,7 +56,7 @@ def place(host: chroot.Host, driver: record.Driver, stored: Path) -> None:
                 "The host's '%s' was a folder with files that KAE did not put there: see '%s'.", paths.LIBRARIES, aside
             )
     # The previous tree stays as long as its driver: a container that holds no device may still read it.
-    _prune(host, {f"{_TREE}{path.name}" for path in host.path(paths.DRIVERS).glob("[!.]*")})
+    _prune(host, {f"{_TREE}{path.name}" for path in host.path(host.own.drivers).glob("[!.]*")})
 
 
 def remove(host: chroot.Host) -> None:
@@ -86,7 +86,7 @@ def _clear(host: chroot.Host, folder: str) -> None:
     """Remove KAE's libraries from a folder, and it if nothing else is in it."""
     installed = record.read(host).installed
     # An interrupted change leaves those of two drivers.
-    folders = [*host.path(paths.DRIVERS).glob("*/libraries")]
+    folders = [*host.path(host.own.drivers).glob("*/libraries")]
     ours = {str(path.relative_to(folder)) for folder in folders for path in digests.files(folder)}
     for name in ours.union(installed.libraries if installed is not None else ()):
         host.remove(f"{folder}/{name}")

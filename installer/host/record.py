@@ -5,7 +5,6 @@ from typing import Literal
 
 import msgspec
 
-from installer import paths
 from installer.host import chroot
 from runtime import clocks, errors
 
@@ -138,7 +137,7 @@ def same_load(one: str, other: str) -> bool:
 
 def read(host: chroot.Host) -> Record:
     """Return the record, an empty one if there is none; raise `Failure` if it cannot be read."""
-    path = host.path(paths.RECORD)
+    path = host.path(host.own.record)
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record, strict=True)
     except FileNotFoundError:
@@ -146,14 +145,15 @@ def read(host: chroot.Host) -> Record:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         # A guess could take the driver of others for an installed one, and remove it.
         raise errors.Failure(
-            f"The record '{paths.RECORD}' on the host cannot be read ({error}); move it away if the driver is not ours."
+            f"The record '{host.own.record}' on the host cannot be read ({error}); move it away if the driver is not"
+            " ours."
         ) from error
 
 
 def write(host: chroot.Host, record: Record) -> None:
     """Write the record atomically, also if the power fails."""
     text = msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
-    host.write(paths.RECORD, f"{text}\n", mode=0o600)
+    host.write(host.own.record, f"{text}\n", mode=0o600)
 
 
 def update(host: chroot.Host, **fields: object) -> None:

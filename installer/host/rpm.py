@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from installer import paths as host_paths
 from installer.host import chroot, package_errors
 from runtime import errors, readings
 
@@ -175,7 +174,7 @@ def install(host: chroot.Host, paths: Sequence[str]) -> None:
 
 def install_from(host: chroot.Host, name: str, repositories: Repositories) -> None:
     """Install a signed package beside its other versions, as dnf does with kernels; raise `Failure` if dnf refuses."""
-    folder = f"{host_paths.BUILD}/packages"
+    folder = f"{host.own.build}/packages"
     host.remove_folder(folder)
     try:
         paths = download(host, (name,), repositories, True, folder)

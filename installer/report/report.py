@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tabulate import tabulate
 
-from installer import config, paths
+from installer import config
 from installer.decide import change_steps, decision
 from installer.host import host_state, kmod, pci
 from installer.report import advice
@@ -129,7 +129,7 @@ def _facts(made: Report) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Driver", (advice.driver(current),)
     yield "Decision", (made.decided.outcome.value.upper(), *made.decided.reasons)
     if current.changing:
-        yield "Devices", (f"'{paths.CHANGING}' exists: the device plugin allocates no device.",)
+        yield "Devices", (f"'{current.own.changing}' exists: the device plugin allocates no device.",)
     if settings.device_nodes.mode == "0666" and any(
         function.entry and function.entry.unprotected for function in current.functions
     ):

@@ -9,7 +9,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from installer import config, paths, sources
+from installer import config, sources
 from installer.decide import change_steps
 from installer.host import chroot, digests, rpm
 from runtime import errors, process, readings
@@ -73,13 +73,14 @@ class Build:
     def _compile(self, folder: str) -> None:
         if not (self._tree / "Makefile").is_file():
             raise errors.Failure("The image has no driver source at /opt/src/kae: build one from it that has.")
-        scratch = self._host.path(paths.BUILD)
+        scratch = self._host.path(self._host.own.build)
         try:
             shutil.rmtree(scratch, ignore_errors=True)
             shutil.copytree(self._tree, scratch / "source", symlinks=True)
             (scratch / "tmp").mkdir()
         except (OSError, shutil.Error) as error:
-            raise errors.Failure(f"The driver's source cannot be copied to '{paths.BUILD}': {error}.") from error
+            folder = self._host.own.build
+            raise errors.Failure(f"The driver's source cannot be copied to '{folder}': {error}.") from error
         self._make(scratch)
         compiled = {path.name: path for path in scratch.rglob("*.ko")}
         sources.place(self._context, compiled, folder, "The driver's source was compiled, and there is no {}.ko.")

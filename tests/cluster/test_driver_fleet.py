@@ -190,7 +190,7 @@ class Fleet:
         """Return the nodes whose devices are withdrawn; true where the change has begun."""
         hosts = {name: node.machine.host for name, node in self.nodes.items()}
         known = {name: record.read(host).change is not None for name, host in hosts.items()}
-        announced = [name for name, host in hosts.items() if host.path(host_places.CHANGING).exists()]
+        announced = [name for name, host in hosts.items() if host.path(host_places.KAE.changing).exists()]
         return {name: begun for name, begun in known.items() if begun or name in announced}
 
     def lent(self) -> frozenset[str]:

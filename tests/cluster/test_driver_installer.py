@@ -163,4 +163,4 @@ def test_the_driver_goes_with_the_daemon_set_where_that_was_asked_for(deployed: 
 
     assert deployed.machine.loaded() == {}
     assert record.read(deployed.machine.host).installed is None
-    assert not deployed.machine.host.path(host_places.CHANGING).exists()
+    assert not deployed.machine.host.path(host_places.KAE.changing).exists()

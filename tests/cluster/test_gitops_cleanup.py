@@ -176,7 +176,7 @@ def test_the_driver_leaves_the_host_when_its_policy_leaves_the_repository(
 
     assert before == {VERSION}
     assert record.read(host.machine.host).installed is None
-    assert not host.machine.host.path(paths.CHANGING).exists()
+    assert not host.machine.host.path(paths.KAE.changing).exists()
     assert followed.live("ServiceAccount", "RoleBinding", "Role", "DaemonSet") == {
         "ServiceAccount kae-driver",
         "RoleBinding kae-driver-cleans",

@@ -95,7 +95,7 @@ def test_a_disk_that_is_too_small_for_the_driver_is_refused_with_the_sizes(
         shown = crew.job(newer).settle()
 
         assert (shown.state, incidents.works(machine)) == ("Failed", True)
-        assert shown.reason == f"The disk of '{paths.DRIVERS}' has 20 MiB free; 64 are needed."
+        assert shown.reason == f"The disk of '{paths.KAE.drivers}' has 20 MiB free; 64 are needed."
 
 
 def test_a_disk_that_gets_full_while_the_driver_is_staged_stops_it_and_gets_its_room_back(
@@ -108,7 +108,7 @@ def test_a_disk_that_gets_full_while_the_driver_is_staged_stops_it_and_gets_its_
         job.settle()
 
         assert (job.shown.state, incidents.works(machine)) == ("Failed", True)
-        assert job.shown.reason.startswith(f"The disk of '{paths.DRIVERS}/.new/modules/")
+        assert job.shown.reason.startswith(f"The disk of '{paths.KAE.drivers}/.new/modules/")
         assert job.shown.reason.endswith("' on the host is full.")
         assert not (folder / "drivers/.new").exists()
 
@@ -199,7 +199,7 @@ def test_modules_that_become_read_only_in_the_middle_of_a_change_leave_a_host_wi
 
         assert job.shown.state == "Failed"
         assert "Read-only file system" in job.shown.reason
-        assert not machine.host.path(paths.CHANGING).exists()
+        assert not machine.host.path(paths.KAE.changing).exists()
         # Old files that are untouched need no writing to come back.
         assert incidents.works(machine) is (step == "unload-modules")
         assert ("cannot be restored" in job.shown.reason) is (step == "place-modules")
@@ -212,7 +212,7 @@ def test_a_read_only_record_is_a_failure_that_touches_nothing(
         shown = crew.job(newer).settle()
 
         assert (shown.state, incidents.works(machine)) == ("Failed", True)
-        assert shown.reason == f"'{paths.DRIVERS}' on the host cannot be made: Read-only file system."
+        assert shown.reason == f"'{paths.KAE.drivers}' on the host cannot be made: Read-only file system."
 
 
 def test_a_disk_with_room_again_takes_the_driver(machine: machines.Machine, newer: Path, crew: incidents.Crew) -> None:

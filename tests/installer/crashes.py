@@ -146,7 +146,7 @@ class Bench:
         host = self.machine.host
         modules = [path for path in host.path("/lib/modules").glob("*/*/**/*.ko") if "/kernel/" not in str(path)]
         libraries = [path for path in host.path(paths.LIBRARIES).rglob("*") if path.is_file()]
-        return not (modules or libraries or self.machine.entries() or host.path(paths.RULE).exists())
+        return not (modules or libraries or self.machine.entries() or host.path(paths.KAE.rule).exists())
 
     def _installer(self, version: str, **changes: Any) -> settings.Installer:
         image = self._images / version
@@ -222,9 +222,9 @@ def _wrongs(bench: Bench, shown: driver_state.DriverState, *, crashed: bool) -> 
     recorded = record.read(bench.machine.host)
     if ended != (after if works else before):
         yield f"it ended with {ended}, {shown.state}: {shown.reason}"
-    if bench.machine.host.path(paths.CHANGING).exists():
+    if bench.machine.host.path(paths.KAE.changing).exists():
         yield "driver-changing stays"
-    if bench.machine.host.path(paths.BLOCKED).exists():
+    if bench.machine.host.path(paths.KAE.blocked).exists():
         yield "no boot loads the driver"
     if recorded.change is not None:
         yield "the change is not ended in the record"

@@ -117,7 +117,7 @@ def works(machine: machines.Machine, version: str = "2.0.1") -> bool:
         and set(machine.entries().values()) >= {function.address for function in layouts.two_sockets()}
         and set(machine.nodes().values()) == {0o666}
         and library.read_text().strip().endswith(version)
-        and not machine.host.path(paths.CHANGING).exists()
+        and not machine.host.path(paths.KAE.changing).exists()
         and record.read(machine.host).change is None
     )
 

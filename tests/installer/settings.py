@@ -150,7 +150,7 @@ def break_parameter(machine: machines.Machine) -> None:
 
 def driver(**changes: Any) -> record.Driver:
     """Return the driver that `config` asks for, as it is in the store."""
-    place = paths.modules(machines.KERNEL)
+    place = paths.KAE.modules(machines.KERNEL)
     stated: dict[str, Any] = {
         "id": "prebuilt-2.0.1-dddddddd",
         "digest": DIGEST,

@@ -41,7 +41,7 @@ def options_files(machine: machines.Machine) -> list[str]:
 
 def placed(machine: machines.Machine) -> list[str]:
     """The modules that the installer has placed."""
-    return sorted(path.stem for path in machine.host.path(paths.modules(machine.kernel)).iterdir())
+    return sorted(path.stem for path in machine.host.path(paths.KAE.modules(machine.kernel)).iterdir())
 
 
 def served(machine: machines.Machine) -> set[str]:
@@ -203,12 +203,12 @@ def test_a_driver_of_an_earlier_release_counts_as_one_with_all_modules(
 ) -> None:
     everything.add_image(tmp_path / "image", "2.0.1")
     folder = everything.root / "var/lib/kae/drivers"
-    for path in (*folder.glob("*/driver.json"), everything.host.path(paths.RECORD)):
+    for path in (*folder.glob("*/driver.json"), everything.host.path(paths.KAE.record)):
         path.write_text(path.read_text().replace('"wanted"', '"unknown"'))
     (driver,) = folder.glob("*/driver.json")
     assert msgspec.json.decode(driver.read_bytes(), type=record.Driver).wanted == ()
     everything.unload()
-    everything.host.path(f"{paths.modules(everything.kernel)}/{ZIP}.ko").unlink()
+    everything.host.path(f"{paths.KAE.modules(everything.kernel)}/{ZIP}.ko").unlink()
 
     with incidents.Crew(everything) as crew:
         job = crew.job(tmp_path / "image", "2.0.1")

@@ -412,7 +412,7 @@ def test_before_virtual_functions_change_the_links_of_a_dead_device_plugin_go(
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
     crew.job(image, "2.0.1", sriov={"hpre": 2}).settle()
     # The kernel gives the next one that it makes the number of one that is gone.
-    links = machine.host.path(paths.LINKS)
+    links = machine.host.path(paths.KAE.links)
     links.mkdir(parents=True)
     (links / "0000:79:00.1").symlink_to("/dev/hisi_hpre-6")
 

@@ -78,7 +78,7 @@ def test_the_driver_goes_when_its_daemon_set_is_gone_or_going(
 
     assert (code, machine.loaded()) == (0, {})
     assert time.monotonic() - began < DEADLINE_S
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 @pytest.mark.parametrize("why", ["it is wanted", "nobody may ask", "nobody answers", "a proxy answers"])
@@ -120,11 +120,11 @@ def test_a_cleanup_that_waits_for_holders_is_broken_off_by_the_next_signal(
     def end_twice() -> None:
         machine.hold(4711, "hisi_hpre-0")
         pod.host.stop.set()
-        until(lambda: machine.host.path(paths.CHANGING).exists())
+        until(lambda: machine.host.path(paths.KAE.changing).exists())
         pod.host.stop.set()
 
     code = pod.run(end_twice)
 
     assert (code, settings.versions(machine)) == (0, {"2.0.1"})
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")

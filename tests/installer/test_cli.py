@@ -309,7 +309,7 @@ def test_remove_takes_a_driver_away_that_a_stop_left_unknown_to_udev(
     machine: machines.Machine, image: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings.installed(machine, image)
-    machine.host.write(paths.BLOCKED, "blacklist hisi_qm\n")
+    machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
 
     code = cli.main(["remove", *options(machine, image)])
 

@@ -78,12 +78,12 @@ def test_a_rule_that_an_earlier_release_left_behind_goes_and_no_other(
     text: str, goes: bool, image: Path, tmp_path: Path
 ) -> None:
     machine = machines.Machine(tmp_path / "bare")
-    machine.host.write(paths.RULE, text)
+    machine.host.write(paths.KAE.rule, text)
 
     shown = settings.installer(machine, image, state="Absent").settle()
 
     assert shown.state == "Ready"
-    assert machine.host.path(paths.RULE).exists() is not goes
+    assert machine.host.path(paths.KAE.rule).exists() is not goes
 
 
 def test_udev_makes_no_link_where_cri_o_would_refuse_it(machine: machines.Machine) -> None:
@@ -99,7 +99,8 @@ def test_later_nodes_have_the_group_too(machine: machines.Machine, image: Path, 
 
     assert permissions(machine) == ({0o660}, {GROUP})
     assert (
-        machine.host.path(paths.RULE).read_text().splitlines()[0] == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"'
+        machine.host.path(paths.KAE.rule).read_text().splitlines()[0]
+        == f'SUBSYSTEM=="uacce", GROUP="{GROUP}", MODE="0660"'
     )
 
 

@@ -45,7 +45,7 @@ def test_an_end_while_holders_are_waited_for_leaves_everything_as_it_was(
 
     made.parts.close()
     assert (looking.is_alive(), settings.versions(machine)) == (False, {"2.0.1"})
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
     assert record.read(machine.host).attempt is None
 
@@ -157,17 +157,17 @@ def test_who_does_not_want_to_wait_is_told_what_to_do_instead(machine: machines.
 
 
 def test_the_lock_of_one_that_was_killed_is_free(machine: machines.Machine) -> None:
-    machine.host.write(paths.LOCK, "")
+    machine.host.write(paths.KAE.lock, "")
 
     with loop.lock(machine.host, wait=False):
-        assert machine.host.path(paths.LOCK).exists()
+        assert machine.host.path(paths.KAE.lock).exists()
 
 
 def test_a_lock_that_cannot_be_made_names_its_path(machine: machines.Machine) -> None:
     (machine.root / "run/kae").write_text("in the way")
 
     with (
-        pytest.raises(errors.Failure, match=r"^'/run/kae/installer\.lock' on the host cannot be changed"),
+        pytest.raises(errors.Failure, match=r"^'/run/kae/driver\.lock' on the host cannot be changed"),
         loop.lock(machine.host),
     ):
         raise AssertionError("it was made")
@@ -178,7 +178,7 @@ def test_what_a_kill_left_of_a_download_with_its_password_goes_at_the_next_start
     beside: bool, machine: machines.Machine, image: Path, tmp_path: Path
 ) -> None:
     repository = "/.dnf/repositories/kae.repo"
-    left = [f"{paths.DRIVERS}/.new{repository}", f"{paths.BUILD}/packages{repository}"]
+    left = [f"{paths.KAE.drivers}/.new{repository}", f"{paths.KAE.build}/packages{repository}"]
     for path in left:
         machine.host.write(path, "password=secret\n", mode=0o600)
     machine.host.stop.set()

@@ -43,7 +43,7 @@ def test_why_a_driver_out_of_an_initramfs_is_exchanged_is_said(
 
     reason = crew.job(newer).parts.report().decided.reasons[0]
 
-    place = paths.modules(machine.kernel)
+    place = paths.KAE.modules(machine.kernel)
     assert reason == (
         "Module uacce was loaded from elsewhere (it is 2.0.1), perhaps from the initramfs, not from"
         f" '{place}/uacce.ko' (2.0.2)."

@@ -273,7 +273,7 @@ def test_a_record_that_cannot_be_written_keeps_no_lease(
     job.settle()
 
     assert (job.shown.state, users.evicted, incidents.holder(server)) == ("Failed", [], "")
-    assert job.shown.reason == f"'{paths.RECORD}' on the host cannot be changed: Is a directory."
+    assert job.shown.reason == f"'{paths.KAE.record}' on the host cannot be changed: Is a directory."
     assert incidents.works(machine)
 
 

@@ -60,7 +60,7 @@ def cut(machine: machines.Machine, job: incidents.Job, step: str) -> None:
 
 
 def blocked(machine: machines.Machine) -> bool:
-    return machine.host.path(paths.BLOCKED).exists()
+    return machine.host.path(paths.KAE.blocked).exists()
 
 
 def test_a_driver_that_panics_as_it_loads_crashes_the_host_once_and_the_one_before_is_back(
@@ -111,7 +111,7 @@ def test_no_boot_loads_a_driver_before_it_is_proved(
     cut(machine, crew.job(newer), "load-modules")
 
     assert machine.loaded() == {}
-    text = machine.host.path(paths.BLOCKED).read_text()
+    text = machine.host.path(paths.KAE.blocked).read_text()
     assert [line for line in text.splitlines() if not line.startswith("#")] == [
         f"blacklist {name}" for name in modulefiles.DRIVER
     ]
@@ -189,7 +189,7 @@ def test_after_a_crash_retry_tries_the_driver_again(
     job = crew.job(newer)
     job.settle()
     machine.mend()
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
 
     shown = job.settle()
 
@@ -236,7 +236,7 @@ def test_a_host_that_goes_down_on_the_way_back_too_is_left_alone_until_retry(
         {},
     )
     machine.mend()
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
     assert (job.settle().reason, incidents.works(machine)) == (BACK, True)
 
 
@@ -293,10 +293,10 @@ def test_a_change_that_an_older_release_began_is_resumed_in_another_boot(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     cut(machine, crew.job(newer), "place-modules")
-    known = json.loads(machine.host.path(paths.RECORD).read_text())
+    known = json.loads(machine.host.path(paths.KAE.record).read_text())
     for field in ("boot", "asked", "back"):
         del known["change"][field]
-    machine.host.path(paths.RECORD).write_text(json.dumps(known))
+    machine.host.path(paths.KAE.record).write_text(json.dumps(known))
 
     shown = crew.job(newer).settle()
 
@@ -309,7 +309,7 @@ def test_the_pause_after_a_crash_is_a_number_of_seconds_for_older_releases(
     panicked(machine, crew, newer)
     crew.job(newer).settle()
 
-    attempt = json.loads(machine.host.path(paths.RECORD).read_text())["attempt"]
+    attempt = json.loads(machine.host.path(paths.KAE.record).read_text())["attempt"]
 
     assert (attempt["untilS"], type(attempt["untilS"]), attempt["outlastsBoot"]) == (record.NEVER_S, float, True)
 
@@ -331,7 +331,7 @@ def test_a_second_crash_after_retry_brings_the_driver_back_as_the_first_one_does
     panicked(machine, crew, newer)
     job = crew.job(newer)
     job.settle()
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
     with pytest.raises(kernel.Panic):
         job.settle()
     machine.reboot()
@@ -352,7 +352,7 @@ def test_a_driver_that_crashed_the_host_twice_on_request_is_not_tried_again_once
     job = crew.job(newer)
     job.settle()
     machine.let_panic("2.0.2")
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
 
     assert job.settle().reason == BACK
 
@@ -367,7 +367,7 @@ def test_a_change_that_retry_began_goes_on_after_a_kill(
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
     job = crew.job(newer)
     assert job.settle().state == "Failed"
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
     killed(job, step)
 
     shown = crew.job(newer).settle()
@@ -457,7 +457,7 @@ def test_a_change_that_has_begun_stays_announced_while_a_pod_holds_it_up(
     shown = crew.job(newer).settle()
 
     assert shown.state == "Blocked", shown.reason
-    assert machine.host.path(paths.CHANGING).exists()
+    assert machine.host.path(paths.KAE.changing).exists()
     assert incidents.holder(server) == "kp920-1"
 
 
@@ -468,7 +468,7 @@ def test_a_pause_withdraws_the_announcement_that_a_killed_change_to_another_driv
     panicked(machine, crew, newer)
     crew.job(newer).settle()
     killed(crew.job(tmp_path / "newest", "2.0.3"), "announce-change")
-    assert machine.host.path(paths.CHANGING).exists()
+    assert machine.host.path(paths.KAE.changing).exists()
 
     shown = crew.job(newer).settle()
 
@@ -520,7 +520,7 @@ def test_without_the_record_of_a_crash_no_boot_loads_the_driver_and_the_host_say
     state: str, machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     panicked(machine, crew, newer)
-    machine.host.path(paths.RECORD).unlink()
+    machine.host.path(paths.KAE.record).unlink()
 
     for _ in range(2):
         job = crew.job(newer, state=state)
@@ -536,10 +536,10 @@ def test_after_the_loss_of_the_record_retry_tries_the_driver_and_a_crash_is_note
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     panicked(machine, crew, newer)
-    machine.host.path(paths.RECORD).unlink()
+    machine.host.path(paths.KAE.record).unlink()
     job = crew.job(newer)
     job.settle()
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
     with pytest.raises(kernel.Panic):
         job.settle()
     machine.reboot()
@@ -553,9 +553,9 @@ def test_after_the_loss_of_the_record_retry_installs_a_driver_that_works(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     panicked(machine, crew, newer)
-    machine.host.path(paths.RECORD).unlink()
+    machine.host.path(paths.KAE.record).unlink()
     machine.mend()
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
 
     shown = crew.job(newer).settle()
 

@@ -20,7 +20,7 @@ def foreign(machine: machines.Machine) -> machines.Machine:
     machine.add_driver("2.0.0")
     machine.set_options(uacce_mode=2, pf_q_num=512)
     machine.host.write("/etc/modprobe.d/hisi_hpre.conf", FOREIGN)
-    machine.host.write(paths.RULE, BY_HAND)
+    machine.host.write(paths.KAE.rule, BY_HAND)
     machine.load()
     return machine
 
@@ -67,7 +67,7 @@ def test_nodes_that_others_opened_by_hand_are_open_again(
     shown = crew.job(image, "2.0.1", install_policy="Always").settle()
 
     assert (shown.state, set(machine.nodes().values())) == ("Failed", {0o666})
-    assert not machine.host.path(paths.RULE).exists()
+    assert not machine.host.path(paths.KAE.rule).exists()
 
 
 def test_options_of_others_in_other_files_are_never_touched(
@@ -93,7 +93,7 @@ def test_a_first_install_that_fails_leaves_a_host_without_driver_and_without_tra
     assert (shown.state, machine.loaded()) == ("Failed", {})
     assert set(machine.files("etc", "lib", "opt", "usr")) == before
     assert record.read(machine.host).installed is None
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_copy_of_a_module_that_goes_before_ours_is_named_before_anything_is_touched(

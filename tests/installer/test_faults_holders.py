@@ -210,7 +210,7 @@ def test_a_device_plugin_that_is_dead_holds_nothing_up(
 ) -> None:
     monkeypatch.setattr(prepare, "_WITHDRAWN_S", 0.1)
     monkeypatch.setattr(prepare, "_ADMITTED_S", 0.0)
-    link = machine.root / paths.LINKS.lstrip("/") / incidents.HPRE
+    link = machine.root / paths.KAE.links.lstrip("/") / incidents.HPRE
     link.parent.mkdir(parents=True)
     link.symlink_to("/dev/hisi_hpre-0")
     # A container runtime makes a folder of a link that is not there; the plugin moves it away when it is back.
@@ -253,7 +253,7 @@ def test_in_a_pod_nothing_is_unloaded_while_the_kubelets_socket_is_missing(
 def test_an_announcement_that_a_killed_installer_left_does_not_outlast_a_dead_kubelet(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    machine.host.write(paths.CHANGING, "{}\n")
+    machine.host.write(paths.KAE.changing, "{}\n")
 
     shown = crew.job(newer).settle()
 

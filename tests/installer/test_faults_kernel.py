@@ -46,7 +46,7 @@ def test_an_rmmod_that_hangs_leaves_all_as_it_is_and_says_so(machine: machines.M
     assert hanging.shown.reason == "'rmmod hisi_hpre' hangs in the kernel, and not even SIGKILL ends it."
     assert machine.state_of("hisi_hpre") == "going"
     # The device plugin offers nothing, and after a power cycle the record has the way back.
-    assert machine.host.path(paths.CHANGING).exists()
+    assert machine.host.path(paths.KAE.changing).exists()
     assert record.read(machine.host).change is not None
 
 
@@ -93,7 +93,7 @@ def test_a_modprobe_that_hangs_leaves_all_as_it_is_and_says_so(
         "The kernel does not finish loading module hisi_hpre: its start hangs, or a kernel oops ended it (see dmesg on"
         " the host). Only a reboot helps; then call 'python -m installer retry'.",
     )
-    assert machine.host.path(paths.CHANGING).exists()
+    assert machine.host.path(paths.KAE.changing).exists()
 
 
 def test_an_oops_at_load_is_told_as_one_and_the_next_boot_brings_the_previous_driver(
@@ -266,7 +266,7 @@ def test_after_a_module_that_hangs_a_driver_that_was_left_blocked_loads_no_other
         loads.append(name)
         raise process.Unkillable(f"modprobe {name} hangs.")
 
-    machine.host.write(paths.BLOCKED, "blacklist hisi_qm\n")
+    machine.host.write(paths.KAE.blocked, "blacklist hisi_qm\n")
     monkeypatch.setattr(kmod, "load", hang)
 
     crew.job(image, "2.0.1").loop.cycle()

@@ -88,7 +88,7 @@ def test_of_the_trees_those_of_the_drivers_in_the_store_stay(
     crew.job(newer).settle()
 
     trees = {path.name.removeprefix(".kae-") for path in at(machine).parent.glob(".kae-*")}
-    stored = {path.name for path in machine.host.path(paths.DRIVERS).iterdir()}
+    stored = {path.name for path in machine.host.path(paths.KAE.drivers).iterdir()}
     assert (trees, len(trees)) == (stored, 2)
 
 
@@ -192,7 +192,7 @@ def test_a_removal_leaves_the_files_of_others(
 def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    ours = machine.host.path(paths.modules(machine.kernel))
+    ours = machine.host.path(paths.KAE.modules(machine.kernel))
     (ours / "notes").mkdir()
     (ours / "link").symlink_to("notes")
     (ours / "README").write_text("theirs\n")
@@ -208,7 +208,7 @@ def test_folders_and_links_of_others_beside_our_modules_stay_where_they_are(
 def test_what_is_in_the_way_of_our_modules_is_named_and_nobody_is_disturbed(
     machine: machines.Machine, newer: Path, crew: incidents.Crew, kind: str
 ) -> None:
-    ours = machine.host.path(paths.modules(machine.kernel))
+    ours = machine.host.path(paths.KAE.modules(machine.kernel))
     if kind == "link":
         ours.rename(machine.root / "usr/kae")
         ours.symlink_to(os.path.relpath(machine.root / "usr/kae", ours.parent.resolve()))

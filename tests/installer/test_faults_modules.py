@@ -243,13 +243,13 @@ def test_a_device_node_that_is_missing_is_not_worth_an_eviction(
 def test_a_module_file_that_somebody_exchanged_is_replaced_from_the_store(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    place = machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko")
+    place = machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko")
     good = place.read_bytes()
     place.write_bytes(good + b"comment=the same version and srcversion\0")
 
     job = crew.job(image, "2.0.1")
     assert job.parts.report().decided.reasons == (
-        f"'{paths.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
+        f"'{paths.KAE.modules(machine.kernel)}/hisi_zip.ko' is not as it was installed.",
     )
     job.settle()
 

@@ -124,7 +124,7 @@ def test_sigterm_while_a_driver_is_staged_leaves_nothing_of_it(machine: machines
     assert ended(pod) == 0
 
     assert incidents.works(machine)
-    assert not machine.host.path(f"{paths.DRIVERS}/.new").exists()
+    assert not machine.host.path(f"{paths.KAE.drivers}/.new").exists()
     assert record.read(machine.host).attempt is None
 
 
@@ -148,7 +148,7 @@ def test_sigterm_while_holders_are_waited_for_leaves_the_old_driver_and_the_leas
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     pod = pods.start("one")
-    until(machine.host.path(paths.CHANGING).exists)
+    until(machine.host.path(paths.KAE.changing).exists)
 
     assert ended(pod) == 0
 
@@ -190,7 +190,7 @@ def test_of_two_installers_the_second_touches_nothing_until_the_first_is_killed(
 ) -> None:
     machine.hold(4711, "hisi_hpre-0")
     first = pods.start("first")
-    until(machine.host.path(paths.CHANGING).exists)
+    until(machine.host.path(paths.KAE.changing).exists)
     second = pods.start("second")
     assert second.stderr is not None
     _, line = (json.loads(second.stderr.readline()) for _ in range(2))

@@ -40,7 +40,7 @@ def keep_from_writing(machine: machines.Machine) -> Path:
 def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
     content: str, why: str, machine: machines.Machine, newer: Path
 ) -> None:
-    machine.host.path(paths.RECORD).write_text(content)
+    machine.host.path(paths.KAE.record).write_text(content)
     before, loaded = machine.files(), machine.loaded()
     made = settings.installer(machine, newer, driver_version="2.0.2")
     machine.calls()
@@ -49,13 +49,13 @@ def test_a_damaged_record_is_a_clear_failure_and_nothing_is_touched(
         made.loop.cycle()
 
     assert str(caught.value) == (
-        f"The record '{paths.RECORD}' on the host cannot be read ({why}); move it away if the driver is not ours."
+        f"The record '{paths.KAE.record}' on the host cannot be read ({why}); move it away if the driver is not ours."
     )
     assert (machine.files(), machine.loaded(), settings.changes_made(machine)) == (before, loaded, [])
 
 
 def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machines.Machine, image: Path) -> None:
-    machine.host.path(paths.RECORD).write_text("{")
+    machine.host.path(paths.KAE.record).write_text("{")
     before = machine.files()
 
     with pytest.raises(errors.Failure, match="cannot be read"):
@@ -67,7 +67,7 @@ def test_a_damaged_record_is_not_removed_when_the_driver_is_to_go(machine: machi
 def test_without_its_record_the_driver_counts_as_one_of_others(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
-    machine.host.path(paths.RECORD).unlink()
+    machine.host.path(paths.KAE.record).unlink()
     before = machine.files()
 
     shown = crew.job(image, "2.0.1").settle()
@@ -138,9 +138,9 @@ def test_what_a_failed_staging_has_taken_of_the_disk_is_given_back(
 def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    known = json.loads(machine.host.path(paths.RECORD).read_text())
+    known = json.loads(machine.host.path(paths.KAE.record).read_text())
     known["change"] = {"kept": known["installed"], "loaded": list(machine.loaded()), "served": [incidents.HPRE]}
-    machine.host.path(paths.RECORD).write_text(json.dumps(known))
+    machine.host.path(paths.KAE.record).write_text(json.dumps(known))
     machine.unload()
     machine.fail("modprobe hisi_zip", "modprobe: ERROR: could not insert 'hisi_zip': No such device", times=1)
 
@@ -152,7 +152,7 @@ def test_a_change_that_an_older_release_of_the_installer_began_is_put_back(
 
 def stored(machine: machines.Machine, version: str) -> Path:
     """The folder of a driver in the store."""
-    (folder,) = machine.host.path(paths.DRIVERS).glob(f"prebuilt-{version}-*")
+    (folder,) = machine.host.path(paths.KAE.drivers).glob(f"prebuilt-{version}-*")
     return folder
 
 
@@ -188,7 +188,7 @@ def test_the_way_back_is_stored_again_from_the_installed_files_before_anybody_is
     damage: str, machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     if damage == "all gone":
-        shutil.rmtree(machine.host.path(paths.DRIVERS))
+        shutil.rmtree(machine.host.path(paths.KAE.drivers))
     else:
         names = {"module": "modules/hisi_zip.ko", "library": "libraries/lib/libwd.so.2"}
         flip(stored(machine, "2.0.1") / names[damage])
@@ -208,15 +208,15 @@ def test_a_lost_way_back_keeps_the_driver_where_its_installed_files_have_changed
 ) -> None:
     folder = stored(machine, "2.0.1")
     shutil.rmtree(folder)
-    flip(machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko"))
+    flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
     users.come(incidents.POD)
 
     shown = crew.job(newer).settle()
 
     assert shown.reason == (
-        f"'{paths.DRIVERS}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in for"
-        " it, so a failure could not bring the driver back: put this folder back, or set driver.state to Absent, and"
-        " then to Present."
+        f"'{paths.KAE.drivers}/{folder.name}' on the host is damaged or gone, and the installed files cannot stand in"
+        " for it, so a failure could not bring the driver back: put this folder back, or set driver.state to Absent,"
+        " and then to Present."
     )
     assert (shown.state, users.evicted, settings.versions(machine)) == ("Failed", [], {"2.0.1"})
 
@@ -225,7 +225,7 @@ def test_a_lost_way_back_keeps_no_driver_from_its_removal(
     machine: machines.Machine, image: Path, crew: incidents.Crew
 ) -> None:
     shutil.rmtree(stored(machine, "2.0.1"))
-    flip(machine.host.path(f"{paths.modules(machine.kernel)}/hisi_zip.ko"))
+    flip(machine.host.path(f"{paths.KAE.modules(machine.kernel)}/hisi_zip.ko"))
 
     removed = crew.job(image, "2.0.1", state="Absent").settle()
 

@@ -59,7 +59,7 @@ def test_a_half_written_file_is_not_left_beside_the_good_ones(
 def test_what_a_killed_installer_left_beside_the_good_files_goes(
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
-    for folder in (paths.modules(machine.kernel), f"{paths.DRIVERS}/.new", paths.BUILD):
+    for folder in (paths.KAE.modules(machine.kernel), f"{paths.KAE.drivers}/.new", paths.KAE.build):
         machine.host.write(f"{folder}/.hisi_zip.ko.new", "half")
 
     shown = crew.job(newer).settle()
@@ -80,7 +80,7 @@ def test_a_rollback_that_fails_too_names_both_and_leaves_nothing_announced(
         " in the BIOS."
     )
     assert (shown.state, shown.ready, shown.reason) == ("Failed", False, f"{why} {NOT_BACK} {why}")
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_rollback_that_fails_for_one_module_brings_all_others_back(
@@ -133,9 +133,9 @@ def test_a_store_without_the_old_driver_is_named_when_it_cannot_come_back(
 
     said = shown.reason.partition(NOT_BACK)[2]
     copy = machine.root / f"var/lib/kae/drivers/{installed.id}/modules/hisi_hpre.ko"
-    place = f"{paths.modules(machine.kernel)}/hisi_hpre.ko"
+    place = f"{paths.KAE.modules(machine.kernel)}/hisi_hpre.ko"
     assert said.startswith(f" '{place}' on the host cannot be written: its copy '{copy}' is not there.")
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_an_index_that_cannot_be_made_anew_does_not_keep_the_old_driver_away(
@@ -193,7 +193,7 @@ def test_an_error_that_nobody_foresaw_on_the_way_back_is_told_with_the_first(
     shown = job.settle()
 
     assert (shown.state, shown.reason) == ("Failed", f"ValueError: uacce. {NOT_BACK} ValueError: uacce.")
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
@@ -210,7 +210,7 @@ def test_no_module_is_loaded_after_one_that_hangs_on_the_way_back(
     shown = job.settle()
 
     assert (shown.state, shown.reason, loads) == ("Stuck", "modprobe uacce hangs.", ["uacce", "uacce"])
-    assert machine.host.path(paths.CHANGING).exists()
+    assert machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_depmod_that_hangs_in_a_rollback_ends_it(
@@ -235,7 +235,7 @@ def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
     machine: machines.Machine, newer: Path, users: incidents.Users, crew: incidents.Crew
 ) -> None:
     def flip() -> None:
-        (path,) = machine.host.path(paths.DRIVERS).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
+        (path,) = machine.host.path(paths.KAE.drivers).glob("prebuilt-2.0.2-*/modules/hisi_zip.ko")
         content = path.read_bytes()
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
 
@@ -246,4 +246,4 @@ def test_a_staged_driver_that_changes_before_the_swap_is_no_removal(
     shown = job.settle()
 
     assert (shown.state, users.evicted, incidents.works(machine)) == ("Failed", [], True)
-    assert shown.reason == f"The staged driver in '{paths.DRIVERS}' was changed or removed by others."
+    assert shown.reason == f"The staged driver in '{paths.KAE.drivers}' was changed or removed by others."

@@ -96,14 +96,14 @@ def test_what_an_interrupted_change_left_on_a_host_that_is_right_is_removed(
     machine: machines.Machine, image: Path
 ) -> None:
     settings.installed(machine, image)
-    machine.host.write(paths.CHANGING, "{}\n")
+    machine.host.write(paths.KAE.changing, "{}\n")
     last = record.FailedTry(digest="", state="Failed", reason="", failures=1, boot="", until_s=0)
     record.update(machine.host, attempt=last)
 
     shown = settings.installer(machine, image).settle()
 
     assert (shown.state, record.read(machine.host).attempt) == ("Ready", None)
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 @pytest.mark.parametrize("name", ["osrelease", "random/boot_id"])

@@ -59,7 +59,7 @@ def test_they_are_installed_upgraded_and_brought_back(
     assert running(machine) == {"2.0.1"}
 
     job = crew.job(drivers["2.0.2"])
-    job.parts.host.write(paths.RETRY, "")
+    job.parts.host.write(paths.KAE.retry, "")
     assert job.settle().state == "Ready", job.shown.reason
     assert running(machine) == {"2.0.2"}
     status = report.as_status(job.parts.report())

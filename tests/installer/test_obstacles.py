@@ -106,10 +106,10 @@ def test_what_is_in_the_way_before_a_change_gives_back_the_lease_and_the_announc
     machine: machines.Machine, newer: Path, crew: incidents.Crew
 ) -> None:
     machine.pin("hisi_sec2")
-    machine.host.write(paths.CHANGING, "{}")
+    machine.host.write(paths.KAE.changing, "{}")
 
     assert crew.job(newer).settle().state == "Blocked"
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_change_that_was_begun_ends_whatever_is_in_its_way(

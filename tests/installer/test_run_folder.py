@@ -25,12 +25,12 @@ def test_no_file_gets_a_mode_that_the_announcement_names(
     shadow.write_text("root:secret")
     shadow.chmod(0)
     modes = {"../etc/shadow": 0o4666}
-    machine.host.write(paths.CHANGING, json.dumps({"reason": "x", "since": "y", "modes": modes}))
+    machine.host.write(paths.KAE.changing, json.dumps({"reason": "x", "since": "y", "modes": modes}))
 
     shown = crew.job(image, "2.0.1").settle()
 
     assert (shown.state, shadow.stat().st_mode & 0o7777) == ("Ready", 0)
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
@@ -39,7 +39,7 @@ def test_a_link_in_place_of_the_folder_of_links_leads_to_no_removal(
     other = machine.host.path("/etc/other")
     other.mkdir()
     (other / "passwd").write_text("x")
-    links = machine.host.path(paths.LINKS)
+    links = machine.host.path(paths.KAE.links)
     links.parent.mkdir(parents=True, exist_ok=True)
     links.symlink_to("../../etc/other")
 
@@ -67,9 +67,9 @@ def test_a_link_planted_at_the_last_moment_is_not_written_through(
 
     with pytest.raises(errors.Failure, match="File exists"):
         if copied:
-            machine.host.copy(Path(__file__), paths.CHANGING)
+            machine.host.copy(Path(__file__), paths.KAE.changing)
         else:
-            machine.host.write(paths.CHANGING, "{}")
+            machine.host.write(paths.KAE.changing, "{}")
 
     assert victim.read_text() == "whole"
 

@@ -73,7 +73,7 @@ def test_of_a_link_among_the_modules_of_others_the_store_keeps_the_file(
     shown = theirs.job(image, "2.0.1", install_policy="Always").settle()
 
     assert shown.state == "Ready", shown.reason
-    (kept,) = foreign.host.path(paths.DRIVERS).glob("kept-*/modules/hisi_zip.ko")
+    (kept,) = foreign.host.path(paths.KAE.drivers).glob("kept-*/modules/hisi_zip.ko")
     assert (kept.is_symlink(), kept.read_bytes()) == (False, file.read_bytes())
 
 
@@ -160,7 +160,7 @@ def test_absent_takes_our_driver_away_with_all_its_traces(
     assert (shown.state, shown.reason) == ("Ready", "No driver of KAE is installed, as the policy asks.")
     assert (machine.loaded(), ours(machine), machine.vfs(incidents.HPRE)) == ({}, [], ())
     assert [path for path in machine.files("etc") if "modprobe.d/hisi" in path] == []
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
 
 
 def test_absent_stays_ready_when_a_boot_loads_the_kernels_own_modules(
@@ -283,8 +283,8 @@ def test_every_file_and_folder_of_a_change_is_on_the_disk_before_the_next_step(
 
     job.settle()
 
-    place = f"/usr{paths.modules(machine.kernel)}"
+    place = f"/usr{paths.KAE.modules(machine.kernel)}"
     assert synced["block-autoload"] == ["/etc/modprobe.d/.kae-unproved.conf.new", "/etc/modprobe.d"]
     assert synced["place-modules"][:2] == [f"{place}/.hisi_hpre.ko.new", place]
     assert f"/usr/lib/modules/{machine.kernel}/modules.dep" in synced["index-modules"]
-    assert {f"{paths.DRIVERS}/.new/modules/hisi_zip.ko", paths.DRIVERS}.issubset(synced["store-driver"])
+    assert {f"{paths.KAE.drivers}/.new/modules/hisi_zip.ko", paths.KAE.drivers}.issubset(synced["store-driver"])

@@ -258,7 +258,7 @@ def test_what_disturbed_in_vain_is_tried_again_after(
     if how == "a boot":
         machine.reboot()
     elif how == "retry":
-        machine.host.write(paths.RETRY, "")
+        machine.host.write(paths.KAE.retry, "")
     wish: dict[str, Any] = {"sriov": {"zip": 1}} if how == "a new wish" else {}
     job = in_vain if how == "retry" else crew.job(newer, **wish)
 
@@ -282,8 +282,8 @@ def test_failures_that_disturb_nobody_never_end_the_tries(
 @pytest.mark.usefixtures("boot")
 def test_a_retry_that_a_healthy_host_does_not_need_ends_no_later_pause(machine: machines.Machine, image: Path) -> None:
     settings.installed(machine, image)
-    machine.host.write(paths.RETRY, "")
+    machine.host.write(paths.KAE.retry, "")
 
     settings.installer(machine, image).settle()
 
-    assert not machine.host.path(paths.RETRY).exists()
+    assert not machine.host.path(paths.KAE.retry).exists()

@@ -33,7 +33,7 @@ def test_users_are_not_evicted_to_mend_what_nobody_asked_for(
         "Parameter pf_q_num of module hisi_zip is 64, not 256. The config has not changed, so no pod is evicted for"
         " the repair, which waits until no device is held: pod shop/checkout (container nginx: 0000:79:00.0)."
     )
-    assert (server.state.requests, machine.host.path(paths.CHANGING).exists()) == ([], False)
+    assert (server.state.requests, machine.host.path(paths.KAE.changing).exists()) == ([], False)
     assert settings.installer(machine, image).settle().state == "Ready"
 
 
@@ -93,7 +93,7 @@ def test_holders_that_stay_until_the_deadline_block_the_upgrade_and_keep_the_old
     assert made.shown.reason.startswith("After 1 s a device is still held by process 4711 (openssl).")
     assert made.shown.changes == {"succeeded": 0, "failed": 0, "abandoned": 1}
     assert [call for call in settings.changes_made(machine) if call.startswith("modprobe")] == []
-    assert not machine.host.path(paths.CHANGING).exists()
+    assert not machine.host.path(paths.KAE.changing).exists()
     assert not server.lease(settings.MINE).get("holderIdentity")
 
 
@@ -109,7 +109,7 @@ def test_without_an_api_server_users_are_left_alone_and_the_driver_waits(
     assert (made.shown.state, made.shown.ready, settings.versions(machine)) == ("Queued", False, {"2.0.1"})
     assert made.shown.reason.startswith("No Lease can be taken, and devices are in use: ")
     assert 10 <= pause_s <= 15
-    assert (machine.host.path(paths.CHANGING).exists(), record.read(machine.host).attempt) == (False, None)
+    assert (machine.host.path(paths.KAE.changing).exists(), record.read(machine.host).attempt) == (False, None)
 
 
 def test_without_an_api_server_a_host_that_nobody_uses_is_upgraded(
