@@ -46,12 +46,14 @@ def made(planned: plan.Plan, output: str = names.OUTPUT) -> Made:
     for manifest in manifests_made.manifests:
         value = manifest.value
         if isinstance(value, ir.DriverPool | ir.DevicePlugin):
-            key = (manifest.component, value.policy, value.pool if isinstance(value, ir.DriverPool) else "")
+            pool = value.pool if isinstance(value, ir.DriverPool) else ""
+            key = ("driver" if pool else "device-plugin", value.policy, pool)
             config = json.loads(value.config)
             ref = objects.Ref(kind="DaemonSet", namespace=value.namespace, name=value.name)
             daemon_sets[key] = pods.DaemonSet(ref=ref, config=config)
-    has_rules = any(isinstance(manifest.value, ir.DeviceRules) for manifest in manifests_made.manifests)
-    side = pods.Side(planned=planned, daemon_sets=daemon_sets, has_rules=has_rules)
+    values = (manifest.value for manifest in manifests_made.manifests)
+    rules = frozenset(getattr(value, "name", "kae") for value in values if isinstance(value, ir.DeviceRules))
+    side = pods.Side(planned=planned, daemon_sets=daemon_sets, rules=rules)
     return Made(side, manifests_made)
 
 

@@ -73,6 +73,16 @@ class Plan:
         return (self, *self.stacks)
 
     @property
+    def all_divisions(self) -> tuple[pools.Division, ...]:
+        """The policies of all recipes."""
+        return tuple(division for one in self.every for division in one.divisions)
+
+    @property
+    def all_decisions(self) -> tuple[Decision, ...]:
+        """The decisions under all recipes."""
+        return tuple(decision for one in self.every for decision in one.decisions)
+
+    @property
     def compared(self) -> frozenset[str]:
         """The labels of which the nodes of a decision have equal values."""
         selected = (one.key for division in self.divisions for term in division.terms for one in term)
@@ -87,6 +97,12 @@ def of_cluster(
     others.pop(devices.KAE.name, None)
     stacks = tuple(_of_recipe(one, cluster, policies, inventory) for _, one in sorted(others.items()))
     return dataclasses.replace(_of_recipe(devices.KAE, cluster, policies, inventory), stacks=stacks)
+
+
+def of_recipe(planned: Plan, name: str) -> Plan:
+    """Return the plan of a recipe among those of a cluster; one without policies where the cluster has none of it."""
+    found = next((one for one in planned.every if one.recipe.name == name), None)
+    return found or _of_recipe(recipes.Recipe(name=name, devices=""), planned.cluster, (), planned.inventory)
 
 
 def _of_recipe(

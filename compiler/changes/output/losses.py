@@ -105,7 +105,7 @@ def losses(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Pl
 
 def thaws(before: deployed.Deployed, after: deployed.Deployed, planned: plan.Plan) -> Iterator[Thaw]:
     """Yield the nodes that leave a frozen group with the version of their driver, unless its entry was edited."""
-    policies = {division.policy.name for one in planned.every for division in one.divisions}
+    policies = {division.policy.name for division in planned.all_divisions}
     images = _images(planned)
     known = {node.name: node for node in planned.inventory.nodes}
     now = after.index.frozen or ()
@@ -134,7 +134,7 @@ def wave_losses(
 ) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Yield policy, wave and nodes where nodes leave a wave because the inventory does not have them any more."""
     known = {node.name for node in planned.inventory.nodes}
-    for division in (division for one in planned.every for division in one.divisions):
+    for division in planned.all_divisions:
         policy, rules = division.policy.name, _pool_rules(before, division.policy.name)
         for group in division.groups if rules else ():
             if isinstance(group.declared, drivers.Wave) and rules is not None:
@@ -173,7 +173,7 @@ def _images(planned: plan.Plan) -> dict[str, str]:
     """Return the image of the driver that each node keeps or gets."""
     return {
         name: decision.driver.image
-        for decision in (decision for one in planned.every for decision in one.decisions)
+        for decision in planned.all_decisions
         if decision.driver.image is not None and decision.pool is not None
         if decision.pool.driver.state == "Present"
         for name in decision.names

@@ -10,7 +10,9 @@ from compiler.planning import plan
 _DRIVER: documents.Path = ("spec", "driver")
 _PLUGIN: documents.Path = ("spec", "devicePlugin")
 _WHOLE: documents.Path = ()
-_SHARED: tuple[documents.Path, ...] = (("spec", "operator"), ("spec", "daemonSets"))
+_SHARED: tuple[documents.Path, ...] = tuple(
+    ("spec", field) for field in ("operator", "daemonSets", "images", "values", "rollout", "kernelMappings")
+)
 
 
 def of(
@@ -41,7 +43,7 @@ def of(
         return Span(file="")
     cluster = side.planned.cluster.name
     shared = [item for item in changed if (item.kind, item.name) == ("KAECluster", cluster)]
-    policies = [item for item in changed if item.kind == "KAEPolicy"]
+    policies = [item for item in changed if item.kind in intent.POLICIES]
     is_known = before is not None and after is not None and before.node == after.node
     nearest_document = [*shared, *(policies if is_known else [])][:1]
     for item in nearest_document:
@@ -50,10 +52,14 @@ def of(
 
 
 def _is_of(change: intent.DocumentChange, decision: plan.Decision | None) -> bool:
-    """Return whether a policy that changed is the one of a decision."""
+    """Return whether a policy that changed is the one of a decision, or its recipe has."""
     policy = decision.policy if decision else None
+    if policy is None:
+        return False
     names = (change.name, change.old_name)
-    return change.kind == "KAEPolicy" and policy is not None and policy.name in names
+    if change.kind == "Recipe":
+        return policy.recipe.name in names
+    return change.kind in intent.POLICIES and policy.name in names
 
 
 def _declarations(decision: plan.Decision | None) -> Iterator[documents.Path]:

@@ -121,8 +121,8 @@ def of_cluster(
 ) -> ClusterDifference | None:
     """Return the difference of a cluster whose objects differ by `pairs`; None where there is none."""
     # Without rules from the start, somebody else labels the nodes.
-    if before is not None and after is not None and before.has_rules and not after.has_rules:
-        after = after.without_labels()
+    if before is not None and after is not None and (lost := before.rules - after.rules):
+        after = after.without_labels(lost)
     side = after or before
     cluster = side.planned.cluster.name if side else ""
     found = effects.effects(before, after, pods.replaced(pairs), changed)

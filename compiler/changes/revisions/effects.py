@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from compiler import devices
+from compiler import devices, recipes
 from compiler.changes import objects
 from compiler.changes.revisions import causes, intent, pods
 from compiler.diagnostics import Span
@@ -72,6 +72,7 @@ class Effect:
     """What happens to nodes of a cluster to which the same happens."""
 
     cluster: str
+    recipe: str
     nodes: tuple[str, ...]
     before: Placement | None
     """None for nodes that the inventory did not have."""
@@ -127,10 +128,11 @@ class Half:
         )
 
     @property
-    def kinds(self) -> tuple[devices.Kind, ...]:
+    def kinds(self) -> tuple[recipes.Kind, ...]:
         """The kinds of devices that the nodes have, as far as NFD has seen."""
-        node = self.decision.node if self.decision else None
-        return tuple(kind for kind in devices.KINDS if node and node.label(kind.present) == "true")
+        node, policy = (self.decision.node, self.decision.policy) if self.decision else (None, None)
+        known = policy.recipe.kinds if policy else ()
+        return tuple(kind for kind in known if node and node.label(kind.present) == "true")
 
     def _serving(self, component: int) -> pods.DaemonSet | None:
         key = pods.serving(self.decision)[component] if self.decision else None
@@ -143,10 +145,24 @@ def effects(
     templates: frozenset[objects.Ref],
     changed: Sequence[intent.DocumentChange],
 ) -> tuple[Effect, ...]:
-    """Return what happens to the nodes of a cluster, sorted by the first node.
+    """Return what happens to the nodes of a cluster, recipe by recipe, sorted by the first node.
 
     `templates` are the workloads with another template, `changed` the documents that differ.
     """
+    recipes = dict.fromkeys(name for side in (before, after) if side for name in side.recipes)
+    return tuple(
+        effect
+        for name in recipes
+        for effect in _of_recipe(before and before.of_recipe(name), after and after.of_recipe(name), templates, changed)
+    )
+
+
+def _of_recipe(
+    before: pods.Side | None,
+    after: pods.Side | None,
+    templates: frozenset[objects.Ref],
+    changed: Sequence[intent.DocumentChange],
+) -> tuple[Effect, ...]:
     olds, news = _decisions(before), _decisions(after)
     found: dict[Effect, list[str]] = {}
     for (old, new), names in _shared(olds, news).items():
@@ -186,10 +202,14 @@ def _effect(
     plugin = pods.fate(left.device_plugin, right.device_plugin, templates)
     if was == now and driver is None and plugin is None:
         return None
-    work, reasons = _work(left, right) if driver else (None, ())
     side = right.side if right.decision else left.side
+    recipe = side.planned.recipe.name if side else devices.KAE.name
+    if recipe != devices.KAE.name and not any(place and place.policy for place in (was, now)):
+        return None  # A node that comes or goes is told once.
+    work, reasons = _work(left, right) if driver else (None, ())
     return Effect(
         cluster=side.planned.cluster.name if side else "",
+        recipe=recipe,
         nodes=(),
         before=was,
         after=now,
@@ -223,7 +243,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
         was["sriov"].get(kind.name) != now["sriov"].get(kind.name, was["sriov"].get(kind.name)) for kind in right.kinds
     ):
         return "functions", ("sriov",)
-    if _image(left) != _image(right):
+    if _images(left) != _images(right):
         return "may-swap", ("image",)
     if was["installPolicy"] != now["installPolicy"] == "Always":
         return "may-swap", ("INSTALL_POLICY",)
@@ -232,6 +252,7 @@ def _work(left: Half, right: Half) -> tuple[Work | None, tuple[str, ...]]:
 
 _CONTENT: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
     "version": lambda config: config["driverVersion"],
+    "files": lambda config: config.get("files"),
     # Of a source, installer/decide compares the sort, and installer/sources/packages the names.
     "source": lambda config: [(sort, value.get("names")) for sort, value in config["source"].items()],
 }
@@ -249,10 +270,10 @@ def _coming_or_going(left: Half, right: Half) -> tuple[Work | None, tuple[str, .
     return ("removes", ("enabledCleanup",)) if config.get("enabledCleanup") and going else ("leaves", ())
 
 
-def _reloaded(was: Mapping[str, Any], now: Mapping[str, Any], kinds: Iterable[devices.Kind]) -> Iterator[str]:
+def _reloaded(was: Mapping[str, Any], now: Mapping[str, Any], kinds: Iterable[recipes.Kind]) -> Iterator[str]:
     """Yield the settings for which modules are loaded again: parameters in force, and modules that are new."""
-    present = {kind.module for kind in kinds}
-    needed = [name for name in now["modules"] if name in present]
+    present = {kind.module for kind in kinds if isinstance(kind, devices.Kind)}
+    needed = [name for name in now["modules"] if name in present or "recipe" in now]
     if any(
         was["moduleParameters"].get(name) != now["moduleParameters"].get(name)
         for name in needed
@@ -260,12 +281,13 @@ def _reloaded(was: Mapping[str, Any], now: Mapping[str, Any], kinds: Iterable[de
     ):
         yield "moduleParameters"
     if any(name not in was["modules"] for name in needed):
-        yield "operator"
+        yield "modules" if "recipe" in now else "operator"
 
 
-def _image(half: Half) -> str:
-    """Return the installer's image without its registry and path: a mirror holds the same content."""
-    return images.unqualified(half.decision.driver.image or "") if half.decision else ""
+def _images(half: Half) -> tuple[str, ...]:
+    """Return the images that hold the driver without registries and paths: a mirror holds the same content."""
+    pool = half.decision.pool if half.decision else None
+    return tuple(map(images.unqualified, (pool.image, *(image for _, image in pool.payloads)))) if pool else ()
 
 
 def _drain(left: Half, right: Half) -> Drain:

@@ -1,4 +1,4 @@
-"""The intent of a change: the fields of policies, clusters and kae.yaml that differ, by path and value."""
+"""The intent of a change: the fields of policies, recipes, clusters and kae.yaml that differ, by path and value."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,11 @@ from typing import Any, Literal
 from compiler import names
 from compiler.diagnostics import Span
 from compiler.formats import documents, field_difference
+
+POLICIES = ("KAEPolicy", "DevicePolicy")
+"""The kinds of policies."""
+
+_WRITTEN = (*POLICIES, "KAECluster", "Recipe")
 
 Action = Literal["added", "changed", "removed", "renamed"]
 
@@ -28,10 +33,10 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange:
-    """A policy, a cluster or the project file that differs."""
+    """A policy, a recipe, a cluster or the project file that differs."""
 
     kind: str
-    """KAEPolicy, KAECluster or kae.yaml."""
+    """KAEPolicy, DevicePolicy, Recipe, KAECluster or kae.yaml."""
     name: str
     """Empty for kae.yaml."""
     action: Action
@@ -59,7 +64,7 @@ def changes(before: Iterable[documents.Document], after: Iterable[documents.Docu
 def _written(found: Iterable[documents.Document]) -> Iterator[documents.Document]:
     """Yield the documents that people write and that have a name; programs write inventories."""
     for item in found:
-        if _kind(item) == names.PROJECT_FILE or (_kind(item) in ("KAEPolicy", "KAECluster") and _name(item)):
+        if _kind(item) == names.PROJECT_FILE or (_kind(item) in _WRITTEN and _name(item)):
             yield item
 
 

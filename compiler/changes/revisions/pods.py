@@ -33,17 +33,30 @@ class Side:
 
     planned: plan.Plan
     daemon_sets: Mapping[Served, DaemonSet]
-    has_rules: bool
-    """True when the output has the rules that label nodes with their devices."""
+    rules: frozenset[str]
+    """The recipes whose rules, which label nodes with their devices, the output has."""
 
-    def without_labels(self) -> "Side":
-        """Return the side after its rules have gone: no node has the labels by which DaemonSets select."""
-        gone = plan.Landing(image=None, reason="no rule labels its devices any more")
-        bare = [
-            replace(decision, pool=None, driver=gone, device_plugin=gone, resources=())
-            for decision in self.planned.decisions
-        ]
-        return replace(self, planned=replace(self.planned, decisions=tuple(bare)))
+    @property
+    def recipes(self) -> tuple[str, ...]:
+        """The recipes of which the cluster has policies, and KAE."""
+        return tuple(one.recipe.name for one in self.planned.every)
+
+    def of_recipe(self, name: str) -> "Side":
+        """Return the side as far as one recipe is concerned."""
+        return replace(self, planned=plan.of_recipe(self.planned, name))
+
+    def without_labels(self, lost: frozenset[str]) -> "Side":
+        """Return the side after the rules of some recipes have gone: no node has labels by which DaemonSets select."""
+        mended = [_bare(one) if one.recipe.name in lost else one for one in self.planned.every]
+        return replace(self, planned=replace(mended[0], stacks=tuple(mended[1:])))
+
+
+def _bare(planned: plan.Plan) -> plan.Plan:
+    gone = plan.Landing(image=None, reason="no rule labels its devices any more")
+    bare = (
+        replace(decision, pool=None, driver=gone, device_plugin=gone, resources=()) for decision in planned.decisions
+    )
+    return replace(planned, decisions=tuple(bare))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +133,7 @@ def changes(
 def _on_nodes(side: Side | None) -> dict[tuple[str, objects.Ref], frozenset[str]]:
     """Return the nodes of the pods of each DaemonSet, by its component and itself."""
     found: dict[tuple[str, objects.Ref], set[str]] = {}
-    for decision in side.planned.decisions if side else ():
+    for decision in side.planned.all_decisions if side else ():
         for key in serving(decision):
             if side is not None and key is not None:
                 item = side.daemon_sets[key]
@@ -136,7 +149,7 @@ def _seen(planned: plan.Plan) -> Iterator[str]:
     """Yield the nodes that have a worker of NFD: it tolerates what any policy of the cluster does."""
     tolerations = [
         *planned.cluster.spec.nfd.tolerations,
-        *(given for division in planned.divisions for given in division.policy.spec.daemonSets.tolerations),
+        *(given for each in planned.all_divisions for given in each.policy.spec.daemonSets.tolerations),
     ]
     barred = {
         profile: bool(taints.untolerated(tolerations, profile.taints))

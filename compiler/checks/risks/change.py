@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from compiler.changes import acceptance
 from compiler.changes.revisions import difference, intent, pods
 from compiler.changes.revisions.effects import Effect
+from compiler.changes.revisions.intent import POLICIES
 from compiler.changes.revisions.privileges import Privilege
 from compiler.diagnostics import Diagnostic, Span
 from compiler.fleet import examples
@@ -61,8 +62,8 @@ class Change:
         Where none of them has changed, it is any change of the documents of the cluster, or its declaration.
         """
         known = {*divisions(self.before), *divisions(self.after)}
-        every = [item for item in self.written if item.name in (known if item.kind == "KAEPolicy" else {self.cluster})]
-        every.sort(key=lambda item: (item.kind, item.name) != ("KAEPolicy", policy))
+        every = [item for item in self.written if item.name in (known if item.kind in POLICIES else {self.cluster})]
+        every.sort(key=lambda item: item.kind not in POLICIES or item.name != policy)
         for path in (*paths, ()):
             for item in every:
                 fields = [field for field in item.fields if field.path[: len(path)] == path]
@@ -72,7 +73,7 @@ class Change:
 
     def driven(self, policy: str | None) -> int:
         """Return the number of nodes that have a driver installer of a policy after the change."""
-        decisions = self.after.planned.decisions if self.after else ()
+        decisions = self.after.planned.all_decisions if self.after else ()
         nodes = [
             name
             for decision in decisions
@@ -90,7 +91,7 @@ class Change:
 
 def divisions(side: pods.Side | None) -> dict[str, pools.Division]:
     """Return the policies of a side, with their pools, by name."""
-    return {division.policy.name: division for division in side.planned.divisions} if side else {}
+    return {division.policy.name: division for division in side.planned.all_divisions} if side else {}
 
 
 def release(version: str | None) -> tuple[int, ...] | None:

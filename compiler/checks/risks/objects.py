@@ -7,7 +7,7 @@ from compiler import wording
 from compiler.changes import objects
 from compiler.changes.acceptance import Place, Risk
 from compiler.changes.output import deployed
-from compiler.changes.revisions import pods, privileges
+from compiler.changes.revisions import intent, pods, privileges
 from compiler.checks import policy as policy_checks
 from compiler.checks.clusters import cluster as cluster_checks
 from compiler.checks.risks.change import Change, divisions
@@ -114,8 +114,9 @@ def _image_settings(component: str) -> Iterator[documents.Path]:
 def _registries(side: pods.Side) -> Iterator[str]:
     """Yield the registries of a cluster's images."""
     spec = side.planned.cluster.spec
-    for division in side.planned.divisions:
-        yield from (images.registry(pool.image) for pool in division.pools)
+    for division in side.planned.all_divisions:
+        for pool in division.pools:
+            yield from map(images.registry, (pool.installer, *(image for _, image in pool.payloads)))
         yield images.registry(division.device_plugin_image)
     for image in (spec.nfd.image.repository, spec.watcher.image):
         yield images.registry(images.mirrored(image, spec.images.mirrors))
@@ -129,7 +130,7 @@ def _policy(pair: objects.Pair) -> str | None:
 
 def mutable_tag(change: Change) -> Iterator[Risk]:
     """An image that was pinned, or was not there, is pinned by a version or a digest."""
-    changed = {item.name for item in change.written if item.kind == "KAEPolicy"}
+    changed = {item.name for item in change.written if item.kind in intent.POLICIES}
     earlier, later = divisions(change.before), divisions(change.after)
     for name, division in later.items():
         if name in changed:

@@ -119,7 +119,7 @@ def _rollout(
     is_later: bool,
 ) -> _Rollout:
     targets: dict[_Cell, Counter[_Target]] = {}
-    for decision in side.planned.decisions if side else ():
+    for decision in side.planned.all_decisions if side else ():
         if decision.division is division and decision.pool is not None:
             here = targets.setdefault(_cell(decision), Counter())
             here[_target(decision.pool)] += len(decision.nodes)

@@ -64,7 +64,7 @@ class Side:
 
     def inputs(self, cluster: definitions.Cluster) -> object:
         """Return everything but the inventory that the output of a cluster is made from."""
-        stated = [(policy.name, policy.spec) for policy in self.policies(cluster)]
+        stated = [(policy.name, policy.recipe, policy.spec) for policy in self.policies(cluster)]
         return self.settings.applied, cluster.spec, cluster.source is not None, stated
 
     def inventory(

@@ -86,7 +86,7 @@ def loss(effects: Iterable[Effect]) -> str:
 
 def _membership_key(effect: Effect) -> Hashable:
     if effect.before is None:
-        return ("joins",)
+        return ("joins",) if effect.recipe == "kae" else None
     if effect.after is None:
         return "leaves", effect.work, effect.before.policy, effect.before.version
     return None
@@ -149,9 +149,8 @@ def _offer(group: Sequence[Effect]) -> str:
 
 def _amounts(placement: Placement | None) -> str:
     offered = placement.resources if placement else ()
-    return wording.listed(f"{resource.rpartition('/')[2]}={amount}" for resource, amount in offered).replace(
-        "none", "nothing"
-    )
+    texts = (f"{resource.rpartition('/')[2]}={'?' if amount is None else amount}" for resource, amount in offered)
+    return wording.listed(texts).replace("none", "nothing")
 
 
 def _move_key(effect: Effect) -> Hashable:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from compiler import wording
 from compiler.changes.objects import Pair
 from compiler.changes.revisions.difference import ClusterDifference, Difference, Fault
-from compiler.changes.revisions.intent import DocumentChange, FieldChange
+from compiler.changes.revisions.intent import POLICIES, DocumentChange, FieldChange
 from compiler.changes.revisions.privileges import PrivilegeChange, texts
 from compiler.views.diff import effect_sentences, field_values, risk_groups
 
@@ -102,7 +102,7 @@ def remarks(difference: Difference) -> Iterator[str]:
         elif names:
             yield f"{len(names)} clusters are {state}: {wording.listed(names, most=_NAMES)}."
     for change in difference.intent:
-        if change.kind == "KAEPolicy" and change.action == "renamed":
+        if change.kind in POLICIES and change.action == "renamed":
             was, now = wording.cut(change.old_name), wording.cut(change.name)
             yield f"Policy {was} is named {now} from now on: its DaemonSets are deleted, and created with the new name."
 
